@@ -1,0 +1,59 @@
+# Needs Python 3.11 with pip, make and git; everything else goes into .venv, and only when a lock changed.
+PYTHON ?= python3
+CONFIG ?= config.toml
+TESTS ?= tests
+SHELF ?=
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+SOURCES := adapters middleware tests
+INSTALL := $(BIN)/python -m pip install --quiet --no-deps
+COMPILE := build/lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --override overrides.txt
+JUDGE := --base-url http://127.0.0.1:8120/v1 --api-key K
+
+.PHONY: run test check format record conform bench lock
+
+run: .venv/runtime
+	$(BIN)/usetool serve --config $(CONFIG)
+
+test: .venv/development
+	$(BIN)/python -m pytest -q $(TESTS)
+
+check: .venv/development
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q $(TESTS)
+
+format: .venv/development
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+# The only target that talks to providers: make record case=claude/one_call
+record: .venv/development
+	$(BIN)/python -m tests.record $(case)
+
+# Judges the gateway with the runners and recordings of another folder: make conform SHELF=path
+conform: .venv/development
+	@test -d "$(SHELF)/conform" || { echo "make conform SHELF=path: there are no runners in '$(SHELF)'"; exit 2; }
+	mkdir -p build/conform && tar -xzf "$(SHELF)/corpus/dev.tar.gz" -C build/conform
+	@$(BIN)/usetool serve --config "$(SHELF)/configs/conform.toml" & gateway=$$!; trap 'kill $$gateway' EXIT; sleep 3; \
+	$(BIN)/python "$(SHELF)/conform/conform_replay.py" $(JUDGE) --data build/conform/dev/data --agg "$(SHELF)/conform/agg-dev.json" --side response,request,cut; replay=$$?; \
+	$(BIN)/python "$(SHELF)/conform/conform_emulation.py" $(JUDGE) --corpus "$(SHELF)/emulation/corpus" --mutations 7:500,8:500 && exit $$replay
+
+bench: .venv/development
+	$(BIN)/python -m tests.bench
+
+# Keeps the versions that are locked and still fit; options=--upgrade takes the newest.
+lock:
+	$(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install --quiet uv
+	$(COMPILE) runtime.in --group build --output-file requirements.lock $(options)
+	$(COMPILE) dev.in --constraints requirements.lock --output-file requirements-dev.lock $(options)
+
+.venv/runtime: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --no-build-isolation --editable .
+	touch $@
+
+.venv/development: .venv/runtime requirements-dev.lock
+	$(INSTALL) --require-hashes --requirement requirements-dev.lock
+	touch $@
