@@ -1,0 +1,168 @@
+"""Upstream tool calls → our events, with the promises every client relies on.
+
+Indexes count from 0 without gaps; a call's deltas come only while it is the last one started; a
+call without arguments says `{}`; ids are unique. Every leaf feeds its calls through here, so the
+promises are kept once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from adapters.protocol import Event, Note, Noted, ToolCallDelta, ToolCallStart
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that began upstream."""
+
+    id: str
+    name: str
+    index: int = -1
+    """Ours; -1 while it waits behind an unfinished one."""
+    said: list[str] = field(default_factory=list)
+    live: bool = False
+    """Its pieces leave as they come (else they wait for the end)."""
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls of one answer."""
+
+    request_id: str
+    """Made ids derive from it: no randomness in translation."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Upstream's name → the client's, where they differ."""
+    custom: frozenset[str] = frozenset()
+    """Upstream names of free-text tools, sent as functions with one string `input`."""
+    parallel: bool = True
+    """False: only the first call is passed on."""
+    _calls: dict[Hashable, _Open] = field(default_factory=dict)
+    _waiting: list[_Open] = field(default_factory=list)
+    _current: _Open | None = None
+    _started: int = 0
+    _ids: set[str] = field(default_factory=set)
+    _left_out: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def start(self, key: Hashable, identity: str | None, name: str) -> Iterator[Event]:
+        """A call begins; `key` is whatever the upstream tells its pieces apart by."""
+        call = _Open(self._unique(identity), name)
+        self._calls[key] = call
+        if not self.parallel and len(self._calls) > 1:
+            self._left_out += 1
+            return
+        if self._current is not None and not _complete(self._current.said):
+            # Its rest may still come between the pieces of this one: hold this one back.
+            self._waiting.append(call)
+            return
+        yield from self._end_current()
+        yield from self._begin(call)
+
+    def known(self, key: Hashable) -> bool:
+        return key in self._calls
+
+    def delta(self, key: Hashable, piece: str) -> Iterator[Event]:
+        """A piece of a call's arguments."""
+        if not piece:
+            return
+        call = self._calls[key]
+        if call.index >= 0 and call is not self._current:
+            if piece.strip():
+                text = f"a piece of call {call.index} came after the call was complete"
+                yield Noted((Note("arguments_late", "tool_calls", text),))
+            return
+        call.said.append(piece)
+        if call.live:
+            yield ToolCallDelta(call.index, piece)
+        if self._waiting and call is self._current and piece.rstrip()[-1:] == "}":
+            yield from self._advance_if_complete()
+
+    def whole(self, key: Hashable, identity: str | None, name: str, arguments: str) -> Iterator[Event]:
+        """A call that comes in one piece."""
+        yield from self.start(key, identity, name)
+        yield from self.delta(key, arguments)
+
+    def close(self) -> Iterator[Event]:
+        """No more calls: bring out what waits and complete what is open."""
+        while self._waiting:
+            yield from self._advance()
+        yield from self._end_current()
+        if self._left_out:
+            text = f"{self._left_out} further calls were left out: parallel_tool_calls is false"
+            yield Noted((Note("parallel_calls_dropped", "parallel_tool_calls", text),))
+
+    def _advance_if_complete(self) -> Iterator[Event]:
+        while self._waiting and self._current is not None and _complete(self._current.said):
+            yield from self._advance()
+
+    def _advance(self) -> Iterator[Event]:
+        yield from self._end_current()
+        call = self._waiting.pop(0)
+        yield from self._begin(call)
+        if call.live and call.said:
+            yield ToolCallDelta(call.index, "".join(call.said))
+
+    def _begin(self, call: _Open) -> Iterator[Event]:
+        call.index = self._started
+        self._started += 1
+        self._current = call
+        custom = call.name in self.custom
+        call.live = not custom
+        name = self.names.get(call.name, call.name)
+        yield ToolCallStart(call.index, call.id, name, "custom" if custom else "function")
+
+    def _end_current(self) -> Iterator[Event]:
+        call, self._current = self._current, None
+        if call is None:
+            return
+        joined = "".join(call.said)
+        if call.name in self.custom:
+            yield from _custom_input(call.index, joined)
+        elif not joined.strip():
+            yield ToolCallDelta(call.index, "{}")
+        elif not _complete(call.said):
+            text = f"the arguments of call {call.index} ({call.name}) are not a JSON object"
+            yield Noted((Note("arguments_invalid", "tool_calls", text),))
+        call.live = False
+
+    def _unique(self, identity: str | None) -> str:
+        """Keep the upstream's id if no other call has it, else make one from the request's."""
+        if not identity or identity in self._ids:
+            identity = made_id(self.request_id, len(self._calls))
+        self._ids.add(identity)
+        return identity
+
+
+def made_id(request_id: str, position: int) -> str:
+    digest = hashlib.sha256(f"{request_id}/{position}".encode()).digest()
+    return "call_" + base64.b32encode(digest)[:24].decode().lower()
+
+
+def _complete(said: list[str]) -> bool:
+    try:
+        return isinstance(orjson.loads("".join(said)), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _custom_input(index: int, arguments: str) -> Iterator[Event]:
+    """Unwrap `{"input": "…"}`; whatever else the model wrote is passed on as it is."""
+    try:
+        wrapped = orjson.loads(arguments or "{}")
+    except orjson.JSONDecodeError:
+        wrapped = None
+    text = wrapped.get("input") if isinstance(wrapped, dict) else None
+    if not isinstance(text, str):
+        note = Note("custom_input_invalid", "tool_calls", f"call {index} did not wrap its input")
+        yield Noted((note,))
+        text = arguments
+    if text:
+        yield ToolCallDelta(index, text)

@@ -1,0 +1,199 @@
+"""Every way a request can fail, in one tree:
+
+    GatewayError
+    ├── BadRequest        400   the client must change the request
+    ├── Unauthorized      401   the client's own key
+    ├── UnknownModel      404
+    ├── TooLarge          413
+    ├── Busy              503   we, not the upstream
+    └── UpstreamError
+        ├── Refused             the upstream will not do this (400, 401, 402, 403, 404, 409, 413, 422)
+        ├── RateLimited   429
+        ├── Unavailable         it did not answer, or answered with a failure of its own
+        └── Truncated     502   it stopped in the middle
+
+`again` says what may help: the `same` upstream once more, one `elsewhere`, or `never`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import orjson
+
+Again = Literal["same", "elsewhere", "never"]
+
+
+class GatewayError(Exception):
+    """What the client is told, in OpenAI's terms."""
+
+    status = 500
+    type = "api_error"
+    code: str | None = "internal_error"
+    again: Again = "never"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        status: int | None = None,
+        retry_after: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.code = code or self.code
+        self.status = status or self.status
+        self.retry_after = retry_after
+        self.headers: Mapping[str, str] = {}
+        """The upstream's request id and rate limits, where it answered at all."""
+
+
+class BadRequest(GatewayError):
+    status, type, code = 400, "invalid_request_error", "invalid_value"
+
+
+class Unauthorized(GatewayError):
+    status, type, code = 401, "invalid_request_error", "invalid_api_key"
+
+
+class UnknownModel(GatewayError):
+    status, type, code = 404, "invalid_request_error", "model_not_found"
+
+
+class TooLarge(GatewayError):
+    status, type, code = 413, "invalid_request_error", "request_too_large"
+
+
+class Busy(GatewayError):
+    status, type, code = 503, "api_error", "overloaded"
+
+
+class UpstreamError(GatewayError):
+    status, type, code = 502, "api_error", "upstream_error"
+
+
+class Refused(UpstreamError):
+    status, type, code = 400, "invalid_request_error", "upstream_bad_request"
+
+
+class RateLimited(UpstreamError):
+    status, type, code, again = 429, "rate_limit_error", "rate_limit_exceeded", "same"
+
+
+class Unavailable(UpstreamError):
+    again = "same"
+
+
+class Truncated(UpstreamError):
+    code = "upstream_truncated"
+
+
+class _Row(NamedTuple):
+    kind: type[UpstreamError]
+    status: int
+    type: str
+    code: str
+    again: Again
+
+
+# Upstream status → what the client sees. A 401 is only for the client's own key, so an upstream
+# that refuses ours is a 502.
+BY_STATUS: Mapping[int, _Row] = {
+    400: _Row(Refused, 400, "invalid_request_error", "upstream_bad_request", "never"),
+    401: _Row(Refused, 502, "api_error", "upstream_auth", "elsewhere"),
+    402: _Row(Refused, 503, "api_error", "upstream_billing", "elsewhere"),
+    403: _Row(Refused, 502, "api_error", "upstream_auth", "elsewhere"),
+    404: _Row(Refused, 404, "invalid_request_error", "model_not_found", "elsewhere"),
+    408: _Row(Unavailable, 504, "api_error", "upstream_timeout", "same"),
+    409: _Row(Refused, 409, "invalid_request_error", "conflict", "never"),
+    413: _Row(Refused, 413, "invalid_request_error", "request_too_large", "never"),
+    422: _Row(Refused, 400, "invalid_request_error", "upstream_bad_request", "never"),
+    429: _Row(RateLimited, 429, "rate_limit_error", "rate_limit_exceeded", "same"),
+    500: _Row(Unavailable, 502, "api_error", "upstream_error", "same"),
+    502: _Row(Unavailable, 502, "api_error", "upstream_error", "same"),
+    503: _Row(Unavailable, 503, "api_error", "overloaded", "same"),
+    504: _Row(Unavailable, 504, "api_error", "upstream_timeout", "same"),
+    529: _Row(Unavailable, 503, "api_error", "overloaded", "same"),
+}
+_OTHER_4XX = _Row(Refused, 400, "invalid_request_error", "upstream_bad_request", "never")
+_OTHER = _Row(Unavailable, 502, "api_error", "upstream_error", "same")
+
+_SHOWN = 300
+_CONTEXT = re.compile(
+    r"context[ _-]?(length|window|size)|prompt is too long|maximum context|num_ctx|too many tokens",
+    re.IGNORECASE,
+)
+_HISTORY = re.compile(
+    r"tool_use.{0,3} ids|unexpected .?tool_use_id|tool_call_id|role 'tool'|reasoning_content.{0,60}passed back"
+    r"|Expected .?thinking|each tool_use must",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(r"\b(sk|key|pk|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}")
+_QUOTA = ("insufficient_quota", "exceeded your current quota", "billing")
+
+
+def from_status(
+    status: int, headers: Mapping[str, str], body: bytes, upstream: str, secrets: tuple[str, ...]
+) -> UpstreamError:
+    """Turn an upstream's HTTP failure into the error the client sees."""
+    if 300 <= status < 400:
+        return UpstreamError(
+            f"Upstream '{upstream}' answered with a redirect, which is never followed: "
+            "set its base_url to the address it redirects to.",
+            code="upstream_redirect",
+        )
+    error = from_words(status, words_of(body), upstream, secrets)
+    error.retry_after = headers.get("retry-after") or ("5" if error.status == 503 else None)
+    return error
+
+
+def from_words(
+    status: int, words: str, upstream: str, secrets: tuple[str, ...] = ()
+) -> UpstreamError:
+    """Make the error for a status and what the upstream said about it."""
+    row = BY_STATUS.get(status) or (_OTHER_4XX if 400 <= status < 500 else _OTHER)
+    code = row.code
+    if row.kind is Refused and row.status == 400:
+        code = _bad_request_code(words)
+    shown = scrub(words, secrets) or "it gave no reason"
+    error = row.kind(
+        f"Upstream '{upstream}' answered {status}: {shown}", code=code, status=row.status
+    )
+    error.type = row.type
+    error.again = row.again
+    if row.kind is RateLimited and any(word in words for word in _QUOTA):
+        error.code, error.again = "insufficient_quota", "elsewhere"
+    return error
+
+
+def _bad_request_code(words: str) -> str:
+    if _CONTEXT.search(words):
+        return "context_length_exceeded"
+    return "invalid_tool_history" if _HISTORY.search(words) else "upstream_bad_request"
+
+
+def words_of(body: bytes) -> str:
+    """Find the human sentence in an error body of any provider."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode("utf-8", "replace").strip()
+    for _ in range(3):
+        if not isinstance(data, dict):
+            break
+        data = data.get("error") or data.get("message") or data.get("detail") or ""
+    return data if isinstance(data, str) else orjson.dumps(data).decode()
+
+
+def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """Cut to a readable length, on one line, without anything that looks like a key."""
+    text = text[: _SHOWN * 4]
+    for secret in secrets:
+        text = text.replace(secret, "[secret]")
+    text = " ".join(_SECRET.sub("[secret]", text).split())
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -1,0 +1,51 @@
+"""Nothing is dropped silently: a request's fields are taken one by one, and what is left is named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.errors import BadRequest
+from adapters.protocol import Note, Receipt
+
+
+class Fields:
+    """The parameters of one request while a leaf carries them over.
+
+    A leaf `take`s what it can say, `lose`s (by name) what it cannot, `refuse`s what would change
+    the meaning; `receipt` then names everything nobody took.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._left = {name: value for name, value in params.items() if value is not None}
+        self._notes: list[Note] = []
+
+    def take(self, name: str) -> Any:
+        """Return the field and count it as carried; None where the client did not send it."""
+        return self._left.pop(name, None)
+
+    def note(self, code: str, field: str, text: str) -> None:
+        self._notes.append(Note(code, field, text))
+
+    def add(self, receipt: Receipt) -> None:
+        self._notes += receipt
+
+    def lose(self, name: str, why: str, code: str = "parameter_dropped") -> None:
+        """Drop a field, by name."""
+        if self._left.pop(name, None) is not None:
+            self.note(code, name, why)
+
+    def refuse(self, name: str, message: str) -> None:
+        """Raise if the client sent it."""
+        if name in self._left:
+            raise unsupported(name, message)
+
+    def receipt(self, who: str) -> Receipt:
+        """Everything that was not the identity, with the fields nobody took."""
+        for name in list(self._left):
+            self.lose(name, f"{who} has nothing like it")
+        return tuple(self._notes)
+
+
+def unsupported(param: str, message: str) -> BadRequest:
+    return BadRequest(message, code="unsupported_parameter", param=param)

@@ -1,0 +1,117 @@
+"""Bytes → frames: SSE payloads and NDJSON lines, whatever the network cut them into. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from adapters.errors import UpstreamError
+
+MAX_FRAME = 1 << 20
+
+
+class Framer(Protocol):
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the frames this piece completed."""
+        ...
+
+    def close(self) -> list[bytes]:
+        """Return what stood without its end when the input ended."""
+        ...
+
+
+class _Splitter:
+    """Collects pieces until a separator completes them; linear for any cut."""
+
+    def __init__(self, separator: bytes) -> None:
+        self._separator = separator
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        separator = self._separator
+        # A separator may straddle two pieces, so its first half at the end of the last piece counts.
+        if separator not in data and not (self._held and data[:1] == separator[-1:]):
+            self._hold(data)
+            return []
+        if self._held:
+            self._held.append(data)
+            data = b"".join(self._held)
+        *whole, rest = data.split(separator)
+        self._held, self._size = [], 0
+        if rest:
+            self._hold(rest)
+        for frame in whole:
+            if len(frame) > MAX_FRAME:
+                raise _too_long()
+        return whole
+
+    def _hold(self, data: bytes) -> None:
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > MAX_FRAME:
+            raise _too_long()
+
+    def close(self) -> bytes:
+        rest = b"".join(self._held)
+        self._held, self._size = [], 0
+        return rest
+
+
+def _too_long() -> UpstreamError:
+    return UpstreamError(
+        f"The upstream sent one event of more than {MAX_FRAME} bytes.", code="upstream_too_large"
+    )
+
+
+class Sse:
+    """Server-sent events: yields the joined `data` of each event; comments and names are skipped."""
+
+    def __init__(self) -> None:
+        self._blocks = _Splitter(b"\n\n")
+        self._half_newline = False
+        self._start = True
+
+    def feed(self, data: bytes) -> list[bytes]:
+        if self._half_newline or b"\r" in data:
+            data = self._one_newline(data)
+        if self._start and data:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+            self._start = False
+        return [payload for block in self._blocks.feed(data) if (payload := _payload(block))]
+
+    def _one_newline(self, data: bytes) -> bytes:
+        """CRLF and CR become LF; a CR at the very end waits for what follows."""
+        if self._half_newline:
+            data = b"\r" + data
+        self._half_newline = data.endswith(b"\r")
+        if self._half_newline:
+            data = data[:-1]
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def close(self) -> list[bytes]:
+        payload = _payload(self._blocks.close())
+        return [payload] if payload else []
+
+
+def _payload(block: bytes) -> bytes:
+    # The two forms every provider sends, `data: …` alone and after one `event: …` line.
+    if block.startswith(b"event:"):
+        block = block[block.find(b"\n") + 1 :]
+    if block.startswith(b"data:") and b"\n" not in block:
+        return block[6:] if block[5:6] == b" " else block[5:]
+    lines = [line[5:].removeprefix(b" ") for line in block.split(b"\n") if line[:5] == b"data:"]
+    return b"\n".join(lines)
+
+
+class Ndjson:
+    """One JSON object a line."""
+
+    def __init__(self) -> None:
+        self._lines = _Splitter(b"\n")
+
+    def feed(self, data: bytes) -> list[bytes]:
+        return [line for line in self._lines.feed(data) if not line.isspace() and line]
+
+    def close(self) -> list[bytes]:
+        rest = self._lines.close().strip()
+        return [rest] if rest else []

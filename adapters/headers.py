@@ -1,0 +1,42 @@
+"""Upstream response headers → the ones our client gets, in OpenAI's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+REQUEST_ID_HEADERS = ("request-id", "x-ds-trace-id", "x-request-id")
+_KINDS = ("requests", "tokens")
+_FIGURES = ("limit", "remaining", "reset")
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    return next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+
+
+def for_client(headers: Mapping[str, str]) -> dict[str, str]:
+    """The allow-listed headers of an answer; everything else (cookies, account ids) stays here."""
+    found = {}
+    identity = request_id(headers)
+    if identity:
+        found["x-upstream-request-id"] = identity
+    for kind in _KINDS:
+        for figure in _FIGURES:
+            name = f"x-ratelimit-{figure}-{kind}"
+            value = headers.get(name) or headers.get(f"anthropic-ratelimit-{kind}-{figure}")
+            if value:
+                found[name] = _duration(value, headers) if figure == "reset" else value
+    return found
+
+
+def _duration(value: str, headers: Mapping[str, str]) -> str:
+    """Anthropic says when (RFC 3339), OpenAI says how long; the answer's own Date is the clock."""
+    try:
+        until = datetime.fromisoformat(value)
+        now = parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError):
+        return value
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return f"{max(0, round((until - now).total_seconds()))}s"

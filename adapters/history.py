@@ -1,0 +1,196 @@
+"""What every language needs of a conversation: calls paired with results, arguments in one form.
+
+`settle` runs once, at the door. Below it every assistant turn with calls is followed by exactly
+its results, in the order of the calls, and arguments are canonical.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from adapters.errors import BadRequest
+from adapters.protocol import Json, Note, Receipt
+
+NO_RESULT = '{"error":"no result"}'
+_STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+', re.DOTALL)
+
+
+def canonical(arguments: str | None) -> str:
+    """White space and escapes normalised, number text and key order kept, non-ASCII as it is.
+
+    The same history is the same bytes whatever the client re-dumped; what is not JSON is left alone.
+    """
+    if arguments is None or not arguments.strip():
+        return "{}"
+    if "\\" not in arguments and not any(space in arguments for space in " \n\t\r"):
+        return arguments
+    if not is_json(arguments):
+        return arguments
+    return _STRINGS_AND_SPACE.sub(_canonical_token, arguments)
+
+
+def is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def is_json_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _canonical_token(match: re.Match[str]) -> str:
+    token = match[0]
+    if token[0] != '"':
+        return ""
+    return orjson.dumps(orjson.loads(token)).decode() if "\\" in token else token
+
+
+def wrapped_arguments(arguments: str, where: str) -> tuple[str, Receipt]:
+    """Arguments for a language that takes only objects: a model's own mistake is kept as `_raw`."""
+    if is_json_object(arguments):
+        return arguments, ()
+    text = 'arguments that are not a JSON object were sent as {"_raw": …}'
+    return orjson.dumps({"_raw": arguments}).decode(), (Note("arguments_wrapped", where, text),)
+
+
+def text_of(content: Any, separator: str = "\n") -> str:
+    """The text of a string or of the text and refusal parts of a list."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return separator.join(part.get("text") or part.get("refusal") or "" for part in content)
+
+
+def system_text(message: Json) -> str:
+    return text_of(message.get("content"))
+
+
+@dataclass(slots=True)
+class _Settled:
+    """The conversation so far, and the round of calls that waits for its results."""
+
+    repair: bool
+    messages: list[Json] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    pending: dict[str, int] = field(default_factory=dict)
+    """Ids of the open round → position of their assistant message in the request."""
+    results: dict[str, Json] = field(default_factory=dict)
+    late: list[Json] = field(default_factory=list)
+    """What stood between the calls and their results."""
+
+    def note(self, code: str, where: str, text: str) -> None:
+        self.notes.append(Note(code, where, text))
+
+
+def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, ...], Receipt]:
+    """Bring a conversation into its one form; raise `BadRequest` where it has none."""
+    settled = _Settled(repair)
+    for position, message in enumerate(messages):
+        role = message["role"]
+        if role == "tool":
+            _take_result(settled, message, position)
+        elif settled.pending and _missing(settled) and role != "assistant":
+            settled.late.append(message)
+        else:
+            _end_round(settled)
+            _take(settled, message, position)
+    _end_round(settled)
+    return tuple(settled.messages), tuple(settled.notes)
+
+
+def _take(settled: _Settled, message: Json, position: int) -> None:
+    where = f"messages[{position}]"
+    if message["role"] != "assistant":
+        settled.messages.append(message)
+        return
+    calls = message.get("tool_calls")
+    if not calls:
+        if _says_nothing(message):
+            settled.note("empty_turn_dropped", where, "an assistant turn without text or calls")
+        else:
+            settled.messages.append(message)
+        return
+    ids = [call["id"] for call in calls]
+    if len(set(ids)) != len(ids):
+        raise BadRequest(
+            f"Two calls in '{where}.tool_calls' have the same id. Give each call of a turn its own.",
+            param=f"{where}.tool_calls",
+            code="invalid_tool_history",
+        )
+    settled.messages.append({**message, "tool_calls": [_canonical_call(call) for call in calls]})
+    settled.pending = dict.fromkeys(ids, position)
+
+
+def _says_nothing(message: Json) -> bool:
+    said = ("content", "refusal", "reasoning_content", "reasoning", "thinking_blocks", "audio")
+    return not any(message.get(name) for name in said)
+
+
+def _canonical_call(call: Json) -> Json:
+    function = call.get("function")
+    if function is None:
+        return call
+    arguments = function.get("arguments")
+    settled = canonical(arguments)
+    return call if settled == arguments else {**call, "function": {**function, "arguments": settled}}
+
+
+def _take_result(settled: _Settled, message: Json, position: int) -> None:
+    where, identity = f"messages[{position}]", message["tool_call_id"]
+    if identity not in settled.pending:
+        if not settled.repair:
+            raise BadRequest(
+                f"Invalid parameter: '{where}' has role 'tool' but its tool_call_id {identity!r} is "
+                "not among the 'tool_calls' of the assistant message before it. Send each result "
+                "right after the assistant message that made the call.",
+                param=f"{where}.tool_call_id",
+                code="invalid_tool_history",
+            )
+        settled.note("result_dropped", where, f"a result without a call ({identity})")
+        return
+    if identity in settled.results:
+        settled.note("result_replaced", where, f"a second result for {identity}: the last counts")
+    if settled.late:
+        settled.note("messages_reordered", where, "results were put right behind their calls")
+    settled.results[identity] = message
+
+
+def _missing(settled: _Settled) -> list[str]:
+    return [identity for identity in settled.pending if identity not in settled.results]
+
+
+def _end_round(settled: _Settled) -> None:
+    missing = _missing(settled)
+    if missing and not settled.repair:
+        where = f"messages[{next(iter(settled.pending.values()))}]"
+        raise BadRequest(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to "
+            f"each 'tool_call_id'. No result was sent for: {', '.join(missing)} (calls of '{where}').",
+            param=f"{where}.tool_calls",
+            code="invalid_tool_history",
+        )
+    for identity in missing:
+        settled.note("result_made_up", "messages", f"no result was sent for {identity}")
+        settled.results[identity] = {"role": "tool", "tool_call_id": identity, "content": NO_RESULT}
+    settled.messages += [settled.results[identity] for identity in settled.pending]
+    settled.messages += settled.late
+    settled.pending, settled.results, settled.late = {}, {}, []
+
+
+def rounds(messages: Sequence[Json]) -> dict[str, str]:
+    """Id of each call in a settled conversation → the name of its tool."""
+    return {
+        call["id"]: call[call.get("type", "function")]["name"]
+        for message in messages
+        for call in message.get("tool_calls") or ()
+    }

@@ -1,0 +1,279 @@
+"""The one transport: connection pool, deadlines, size caps; redirects off, environment proxies ignored.
+
+Knows HTTP and nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from adapters.errors import GatewayError, Truncated, Unavailable, UpstreamError, from_status
+from adapters.headers import for_client
+
+MAX_ANSWER = 32 << 20
+MAX_ERROR_BODY = 64 << 10
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
+_BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. Silence is measured while we wait, never while the client is slow to read."""
+
+    connect: float = 5
+    first_event: float = 60
+    """Wait for the first real event of a stream."""
+    idle: float = 60
+    """Silence of bytes in a stream."""
+    idle_open: float = 300
+    """The same while a thought or a tool call is open: models think between lumps of arguments."""
+    content: float = 300
+    """Silence of content while the upstream keeps pinging."""
+    plain: float = 600
+    """A plain answer, whole."""
+    total: float = 600
+
+
+class Transport:
+    """One pool of connections for the whole process."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=_NO_TIMEOUT,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One upstream: where it is, what opens it, how long to wait."""
+
+    name: str
+    base_url: str
+    transport: Transport
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeouts: Timeouts = Timeouts()
+    proxy: str | None = None
+    secrets: tuple[str, ...] = ()
+    """Never repeated in an error text."""
+
+    def url(self, path: str) -> str:
+        return self.base_url.rstrip("/") + path
+
+    async def post(self, path: str, body: bytes, due: float) -> Reply:
+        """Send a body and return once the headers of a good answer are here."""
+        return await self._send("POST", path, body, due)
+
+    async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
+        """Ask a small question (a model list, a model's abilities) and return its JSON."""
+        due = asyncio.get_running_loop().time() + seconds
+        reply = await self._send(method, path, body, due)
+        return load(await reply.whole(due))
+
+    async def _send(self, method: str, path: str, body: bytes | None, due: float) -> Reply:
+        try:
+            async with asyncio.timeout_at(due):
+                response = await self._connect(method, path, body)
+        except TimeoutError as error:
+            raise _timed_out(self.name, "did not answer in time") from error
+        except _BROKEN as error:
+            raise _unreachable(self.name, error) from error
+        reply = Reply(response, self.name)
+        if response.status >= 300:
+            raise await self._refusal(reply, due)
+        return reply
+
+    async def _connect(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+        try:
+            return await self._request(method, path, body)
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
+            # A pooled connection the upstream closed while it was idle; nothing was answered, so
+            # asking once more on a new one is safe.
+            return await self._request(method, path, body)
+
+    async def _request(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+        return await self.transport.session().request(
+            method,
+            _parsed(self.url(path)),
+            data=body,
+            headers=self.headers,
+            allow_redirects=False,
+            proxy=self.proxy,
+            timeout=_connect_timeout(self.timeouts.connect),
+        )
+
+    async def _refusal(self, reply: Reply, due: float) -> GatewayError:
+        body = await reply.beginning(MAX_ERROR_BODY, due)
+        error = from_status(reply.status, reply.headers, body, self.name, self.secrets)
+        error.headers = for_client(reply.headers)
+        return error
+
+
+class Reply:
+    """The body of one good answer, read piece by piece."""
+
+    __slots__ = ("_alarm", "_loop", "_response", "_upstream", "_waiting_until", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse, upstream: str) -> None:
+        self._response = response
+        self._upstream = upstream
+        self._loop = asyncio.get_running_loop()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._waiting_until: float | None = None
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read(self, due: float) -> bytes:
+        """Return the next piece, b"" at the end."""
+        self._waiting_until = due
+        if self._alarm is None or due < self._alarm.when():
+            self._set_alarm(due)
+        try:
+            return await self._response.content.readany()
+        except TimeoutError as error:
+            raise _timed_out(self._upstream, "fell silent") from error
+        except _BROKEN as error:
+            raise _broke_off(self._upstream, error) from error
+        finally:
+            self._waiting_until = None
+
+    # One timer a stream, set again only when it rings: a timer a read costs more than the read.
+    def _set_alarm(self, due: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(due, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._waiting_until is None:
+            return
+        if self._loop.time() < self._waiting_until:
+            self._set_alarm(self._waiting_until)
+        else:
+            self._response.content.set_exception(TimeoutError())
+
+    async def whole(self, due: float) -> bytes:
+        """Return the complete body, then give the connection back."""
+        pieces, size = [], 0
+        try:
+            while piece := await self.read(due):
+                pieces.append(piece)
+                size += len(piece)
+                if size > MAX_ANSWER:
+                    raise UpstreamError(
+                        f"The answer of upstream '{self._upstream}' is larger than {MAX_ANSWER} bytes.",
+                        code="upstream_too_large",
+                    )
+        finally:
+            self.close()
+        return b"".join(pieces)
+
+    async def beginning(self, limit: int, due: float) -> bytes:
+        """Return what can be had of an error body: cut to `limit`, whatever breaks on the way."""
+        body = b""
+        try:
+            while len(body) < limit and (piece := await self.read(due)):
+                body += piece
+        except GatewayError:
+            pass
+        finally:
+            self.close()
+        return body[:limit]
+
+    async def settle(self) -> None:
+        """After the last event: keep the connection if the upstream ends its body at once."""
+        if not self._response.content.at_eof():
+            try:
+                await self.read(self._loop.time() + 0.05)
+            except GatewayError:
+                pass
+        self.close()
+
+    def close(self) -> None:
+        """Return the connection to the pool if the body is over, else cut it: cancels the upstream."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self._response.close()
+
+
+def load(data: bytes) -> Any:
+    """Parse an upstream's JSON."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        start = data[:80].decode("utf-8", "replace")
+        raise UpstreamError(
+            f"The upstream sent something that is not JSON, beginning: {start!r}",
+            code="upstream_not_json",
+        ) from error
+
+
+@lru_cache(maxsize=256)
+def _parsed(url: str) -> URL:
+    return URL(url)
+
+
+@lru_cache(maxsize=64)
+def _connect_timeout(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=seconds)
+
+
+def _unreachable(upstream: str, error: Exception) -> Unavailable:
+    """Say what failed in our own words: the library's texts name addresses."""
+    reason = next((words for kind, words in _CONNECT_FAILURES if isinstance(error, kind)), "failed")
+    return Unavailable(
+        f"The connection to upstream '{upstream}' {reason}. Check that it runs and that its "
+        "base_url (and proxy, if it needs one) in the config is right.",
+        code="upstream_unreachable",
+    )
+
+
+_CONNECT_FAILURES: tuple[tuple[type[Exception], str], ...] = (
+    (aiohttp.ClientConnectorDNSError, "failed: its host name is unknown"),
+    (aiohttp.ClientConnectorCertificateError, "failed: its TLS certificate is not trusted"),
+    (aiohttp.ClientSSLError, "failed: it does not speak TLS as its address says"),
+    (aiohttp.ClientProxyConnectionError, "failed at the proxy"),
+    (aiohttp.ServerTimeoutError, "timed out"),
+    (aiohttp.ClientConnectorError, "was refused"),
+    (aiohttp.ServerDisconnectedError, "was closed by it before it answered"),
+    (aiohttp.ClientResponseError, "brought an answer that is not HTTP"),
+    (ConnectionError, "was closed by it before it answered"),
+)
+
+
+def _timed_out(upstream: str, what: str) -> Unavailable:
+    return Unavailable(
+        f"Upstream '{upstream}' {what}. If it needs longer, raise its timeouts in the config.",
+        code="upstream_timeout",
+        status=504,
+    )
+
+
+def _broke_off(upstream: str, error: Exception) -> UpstreamError:
+    if isinstance(error, aiohttp.ClientPayloadError) and "encoding" in str(error).lower():
+        return UpstreamError(
+            f"Upstream '{upstream}' sent a compressed answer that cannot be read.",
+            code="upstream_bad_encoding",
+        )
+    return Truncated(f"Upstream '{upstream}' broke off in the middle of its answer.")

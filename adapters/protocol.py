@@ -1,0 +1,182 @@
+"""The whole vocabulary: a request goes in, a stream of events comes out.
+
+Requests keep OpenAI's own shape all the way; answers are the handful of events below. Everything
+that answers a chat is an `Adapter`, so features compose instead of interleaving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+Json = dict[str, Any]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+CallKind = Literal["function", "custom"]
+
+
+class Note(NamedTuple):
+    """One thing translation did that was not the identity."""
+
+    code: str
+    field: str
+    text: str
+
+
+Receipt = tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who asked and how; never sent upstream."""
+
+    id: str = "req_local"
+    client: str = ""
+    """Digest of the client's key."""
+    deadline: float | None = None
+    """Event-loop time at which the whole request ends."""
+    streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One chat, in OpenAI's shape. Below the door `model` is the upstream's name for it."""
+
+    model: str
+    messages: tuple[Json, ...]
+    tools: tuple[Json, ...] = ()
+    tool_choice: str | Json | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Every other OpenAI field, as given."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields OpenAI does not have."""
+    call: Call = Call()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the upstream reported them; None where it did not."""
+
+    prompt: int
+    completion: int
+    cached: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further members of OpenAI's usage object an upstream sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Who answered."""
+
+    name: str
+    model: str = ""
+    request_id: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Response headers for the client (rate limits), already in OpenAI's names."""
+    fingerprint: str | None = None
+    tier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The point of no return: comes once, first, together with the first real event."""
+
+    receipt: Receipt
+    upstream: Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+    logprobs: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    index: int
+    id: str
+    name: str
+    kind: CallKind = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of the arguments (of the input, for a custom tool) of the last call started."""
+
+    index: int
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A member of the assistant message that is neither text nor call: annotations, images, audio."""
+
+    field: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What was learned after `Opened`."""
+
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The proper end; exactly one, last. A stream without it is broken."""
+
+    reason: FinishReason
+    usage: Usage | None = None
+    native: str = ""
+    """The upstream's own word for the reason."""
+    turn: Json | None = None
+    """The upstream's own assistant message, where OpenAI's shape cannot say it."""
+
+
+Event = (
+    Opened
+    | TextDelta
+    | RefusalDelta
+    | ReasoningDelta
+    | ToolCallStart
+    | ToolCallDelta
+    | Aside
+    | Noted
+    | Finish
+)
+Events = AsyncGenerator[tuple[Event, ...], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A call an adapter would make."""
+
+    upstream: str
+    url: str
+    body: Json
+    receipt: Receipt = ()
+
+
+class Adapter(Protocol):
+    """Whatever answers a chat: a leaf that talks to an upstream, or a wrapper around adapters."""
+
+    def stream(self, request: ChatRequest) -> Events:
+        """Yield one non-empty tuple of events per upstream read; raise a `GatewayError` on failure."""
+        ...
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        """Say what `stream` would send, sending nothing."""
+        ...

@@ -1,0 +1,155 @@
+"""A request's tools and its choice among them, in the one form every language encodes from."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from adapters.calls import Calls
+from adapters.errors import BadRequest
+from adapters.fields import unsupported
+from adapters.history import rounds
+from adapters.protocol import ChatRequest, Json, Note, Receipt
+
+Mode = Literal["auto", "none", "required", "named"]
+PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_INPUT = {
+    "type": "object",
+    "properties": {"input": {"type": "string", "description": "The tool's whole input, as free text."}},
+    "required": ["input"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One function as the upstream is told of it."""
+
+    name: str
+    """The upstream's name: an alias where the client's is not ASCII."""
+    description: str
+    parameters: Json
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    tools: tuple[Tool, ...] = ()
+    mode: Mode = "auto"
+    named: str = ""
+    """The upstream's name of the forced tool, in mode `named`."""
+    parallel: bool = True
+    restored: bool = False
+    """The request declared no tools; these are the ones its history calls."""
+    originals: Mapping[str, str] = field(default_factory=dict)
+    """Upstream's name → the client's, where they differ."""
+    custom: frozenset[str] = frozenset()
+    receipt: Receipt = ()
+
+    def upstream_name(self, name: str) -> str:
+        return alias(name)
+
+    def calls(self, request_id: str) -> Calls:
+        """The reader of an answer's calls that undoes what was done to the tools."""
+        return Calls(request_id, self.originals, self.custom, self.parallel)
+
+
+def alias(name: str) -> str:
+    """An ASCII name that depends on the name alone, so it is the same in every turn and tool order."""
+    if PLAIN_NAME.fullmatch(name):
+        return name
+    slug = re.sub(r"[^a-zA-Z0-9]+", "_", name).strip("_")[:48]
+    digest = base64.b32encode(hashlib.sha256(name.encode()).digest())[:10].decode().lower()
+    return f"{slug or 'tool'}_{digest}"
+
+
+def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
+    """Read tools, tool_choice and parallel_tool_calls of a request.
+
+    `restore` declares the tools of the history again when the request has none of its own, for
+    upstreams that refuse tool turns without tools.
+    """
+    if not request.tools:
+        return _restored(request) if restore else Toolbox()
+    mode, named, allowed = _choice(request.tool_choice)
+    notes: list[Note] = []
+    tools, custom, originals = [], set(), {}
+    for position, tool in enumerate(request.tools):
+        kind = tool.get("type", "function")
+        said = tool[kind]
+        if allowed is not None and said["name"] not in allowed:
+            continue
+        name = alias(said["name"])
+        if name != said["name"]:
+            originals[name] = said["name"]
+        if kind == "custom":
+            custom.add(name)
+            notes.append(_as_function(said, position))
+        tools.append(_custom(name, said) if kind == "custom" else _function(name, said))
+    _require_distinct(tools)
+    return Toolbox(
+        tools=tuple(tools),
+        mode=mode,
+        named=alias(named) if named else "",
+        parallel=request.params.get("parallel_tool_calls") is not False,
+        originals=originals,
+        custom=frozenset(custom),
+        receipt=tuple(notes),
+    )
+
+
+def _function(name: str, said: Json) -> Tool:
+    parameters = said.get("parameters") or dict(NO_ARGUMENTS)
+    if "type" not in parameters and not {"anyOf", "oneOf", "allOf", "$ref"} & parameters.keys():
+        parameters = {"type": "object", **parameters}
+    return Tool(name, said.get("description") or "", parameters, bool(said.get("strict")))
+
+
+def _custom(name: str, said: Json) -> Tool:
+    return Tool(name, said.get("description") or "", _INPUT)
+
+
+def _as_function(said: Json, position: int) -> Note:
+    if (said.get("format") or {}).get("type") == "grammar":
+        raise unsupported(
+            f"tools[{position}].custom.format",
+            "This model cannot be held to a grammar. Leave 'format' out, or describe the input in "
+            "the tool's description.",
+        )
+    return Note("custom_tool_as_function", f"tools[{position}]", "sent as a function with one string")
+
+
+def _require_distinct(tools: list[Tool]) -> None:
+    names = [tool.name for tool in tools]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadRequest(f"Two tools have the name '{name}'. Give each its own.", param="tools")
+
+
+def _choice(choice: Any) -> tuple[Mode, str, frozenset[str] | None]:
+    """tool_choice in any of its forms → mode, forced name, allowed names."""
+    if choice is None:
+        return "auto", "", None
+    if isinstance(choice, str):
+        return ("required" if choice == "any" else choice), "", None  # type: ignore[return-value]
+    if choice["type"] == "allowed_tools":
+        allowed = choice["allowed_tools"]
+        names = frozenset(tool[tool["type"]]["name"] for tool in allowed["tools"])
+        return allowed["mode"], "", names
+    return "named", choice[choice["type"]]["name"], None
+
+
+def _restored(request: ChatRequest) -> Toolbox:
+    names = dict.fromkeys(rounds(request.messages).values())
+    if not names:
+        return Toolbox()
+    return Toolbox(
+        tools=tuple(Tool(alias(name), "", dict(NO_ARGUMENTS)) for name in names),
+        mode="none",
+        restored=True,
+        originals={alias(name): name for name in names if alias(name) != name},
+    )
