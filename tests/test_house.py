@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -33,7 +33,7 @@ class Module:
     """One source file; `path` is relative to the root of the project."""
 
     path: str
-    source: str
+    source: str = field(repr=False)
 
     @cached_property
     def tree(self) -> ast.Module:
