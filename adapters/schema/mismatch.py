@@ -1,0 +1,163 @@
+"""Does a value fit a JSON Schema; if not, where and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from adapters.protocol import Json
+from adapters.schema.walk import MOST_LEVELS, Walk, branches, properties, required, shown
+
+_MOST_STEPS = 20_000
+_PATTERN_COST = 1_000_000
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_KINDS: Mapping[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: _is_number(value) and value == value // 1,
+    "number": _is_number,
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+# Keyword → what it measures, whether the figure is within the limit, and in words.
+_LIMITS: Mapping[str, tuple[type, Callable[[Any, Any], bool], str]] = {
+    "minimum": (float, lambda figure, limit: figure >= limit, "must be at least {}"),
+    "maximum": (float, lambda figure, limit: figure <= limit, "must be at most {}"),
+    "exclusiveMinimum": (float, lambda figure, limit: figure > limit, "must be more than {}"),
+    "exclusiveMaximum": (float, lambda figure, limit: figure < limit, "must be less than {}"),
+    "minLength": (str, lambda figure, limit: figure >= limit, "needs at least {} characters"),
+    "maxLength": (str, lambda figure, limit: figure <= limit, "has more than {} characters"),
+    "minItems": (list, lambda figure, limit: figure >= limit, "needs at least {} items"),
+    "maxItems": (list, lambda figure, limit: figure <= limit, "has more than {} items"),
+    "minProperties": (dict, lambda figure, limit: figure >= limit, "needs at least {} properties"),
+    "maxProperties": (dict, lambda figure, limit: figure <= limit, "has more than {} properties"),
+}
+
+
+def mismatch(value: Any, schema: Any) -> str | None:
+    """Say where and why a value does not fit, or None; what cannot be checked fits."""
+    return next(_faults(Walk(schema, _MOST_STEPS), value, schema, ("$", 0)), None)
+
+
+_At = tuple[str, int]
+"""Path of a value, and how deep the check of it is."""
+
+
+def _faults(walk: Walk, value: Any, schema: Any, at: _At) -> Iterator[str]:
+    path, depth = at
+    if schema is False:
+        yield f"{path}: must be left out"
+    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step():
+        return
+    kinds = schema.get("type")
+    if kinds is not None and not _is_of(value, kinds):
+        yield f"{path}: must be of type {shown(kinds)}, is {shown(value)}"
+        return
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list) and not any(_same(value, one) for one in values):
+        yield f"{path}: must be one of {shown(values)}, is {shown(value)}"
+    yield from _limit_faults(value, schema, path)
+    yield from _combined_faults(walk, value, schema, (path, depth + 1))
+    if isinstance(value, dict):
+        yield from _object_faults(walk, value, schema, (path, depth + 1))
+    elif isinstance(value, list):
+        yield from _list_faults(walk, value, schema, (path, depth + 1))
+
+
+def _is_of(value: Any, kinds: Any) -> bool:
+    names = [kinds] if isinstance(kinds, str) else kinds
+    if not isinstance(names, list):
+        return True
+    return any(not isinstance(name, str) or _KINDS.get(name, _anything)(value) for name in names)
+
+
+def _anything(_value: Any) -> bool:
+    return True
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Compare as JSON does, where true is not 1."""
+    return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
+
+
+def _limit_faults(value: Any, schema: Json, path: str) -> Iterator[str]:
+    kind = float if _is_number(value) else type(value)
+    for keyword, (measured, within, words) in _LIMITS.items():
+        limit = schema.get(keyword)
+        if limit is None or measured is not kind or not _is_number(limit):
+            continue
+        if not within(value if kind is float else len(value), limit):
+            yield f"{path}: {words.format(limit)}, is {shown(value)}"
+    pattern = schema.get("pattern")
+    if isinstance(value, str) and isinstance(pattern, str) and _misses(pattern, value):
+        yield f"{path}: does not match {pattern}, is {shown(value)}"
+
+
+def _misses(pattern: str, text: str) -> bool:
+    """Whether a pattern certainly does not match; one that could run for minutes is not tried."""
+    bare = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "x", pattern)
+    loops = len(re.findall(r"[*+]|\{\d*,", bare))
+    tries = loops if pattern.startswith("^") else loops + 1
+    nested = re.search(r"\)[*+{]|\[\[|--|&&|~~|\|\|", bare + pattern)
+    if nested or len(pattern) > 500 or len(text) ** tries > _PATTERN_COST:
+        return False
+    try:
+        return re.search(pattern, text) is None
+    except (re.error, OverflowError, RecursionError):
+        return False
+
+
+def _combined_faults(walk: Walk, value: Any, schema: Json, at: _At) -> Iterator[str]:
+    if "$ref" in schema:
+        yield from _faults(walk, value, walk.target(schema["$ref"]), at)
+    for branch in branches(schema, "allOf"):
+        yield from _faults(walk, value, branch, at)
+    for keyword in ("anyOf", "oneOf"):
+        choices = branches(schema, keyword)
+        faults = [fault for one in choices if (fault := _fault(walk, value, one, at))]
+        fitting = len(choices) - len(faults)
+        if choices and not fitting:
+            yield f"{at[0]}: fits none of {keyword} ({faults[0]})"
+        elif keyword == "oneOf" and fitting > 1 and walk.steps > 0:
+            yield f"{at[0]}: fits {fitting} of oneOf, must fit exactly one"
+    refused = schema.get("not", False)
+    # What could not be checked to the end fits, also here.
+    if refused is not False and not _fault(walk, value, refused, at) and walk.steps > 0:
+        yield f"{at[0]}: must not fit {shown(refused)}"
+
+
+def _fault(walk: Walk, value: Any, schema: Any, at: _At) -> str | None:
+    return next(_faults(walk, value, schema, at), None)
+
+
+def _object_faults(walk: Walk, value: Json, schema: Json, at: _At) -> Iterator[str]:
+    path, depth = at
+    known = properties(schema)
+    for name in required(schema):
+        if name not in value:
+            yield f"{path}: required property '{name}' is missing"
+    others = schema.get("additionalProperties")
+    patterned = isinstance(schema.get("patternProperties"), dict)
+    for name, member in value.items():
+        if name in known:
+            yield from _faults(walk, member, known[name], (f"{path}.{name}", depth))
+        elif others is False and not patterned:
+            yield f"{path}: property '{name}' is not known"
+        elif isinstance(others, dict) and not patterned:
+            yield from _faults(walk, member, others, (f"{path}.{name}", depth))
+
+
+def _list_faults(walk: Walk, value: list[Any], schema: Json, at: _At) -> Iterator[str]:
+    path, depth = at
+    first = branches(schema, "prefixItems")
+    rest = schema.get("items")
+    for position, member in enumerate(value):
+        expected = first[position] if position < len(first) else rest
+        yield from _faults(walk, member, expected, (f"{path}[{position}]", depth))

@@ -1,0 +1,39 @@
+"""A JSON Schema without references: what each one means stands in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.protocol import Json
+from adapters.schema.walk import DEFINITIONS, MOST_LEVELS, Walk, all_of, cut, with_children
+
+_MOST_NODES = 20_000
+
+
+def inline(schema: Json) -> Json:
+    """Put what every `$ref` means in its place; where that would never end, say so in words."""
+    inlined: Json = _inlined(Walk(schema, _MOST_NODES), schema, ("#",), 0)
+    return inlined
+
+
+def _inlined(walk: Walk, schema: Any, within: tuple[str, ...], depth: int) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    walk.step()
+    if depth > MOST_LEVELS:
+        return cut(schema, "nested too deeply to be shown")
+    beside = {name: value for name, value in schema.items() if name not in DEFINITIONS}
+    if "$ref" not in schema:
+        return with_children(beside, lambda child: _inlined(walk, child, within, depth + 1))
+    reference = schema["$ref"]
+    target = walk.target(reference)
+    if target is None:
+        return cut(beside, f"unknown reference {reference}")
+    merged = all_of((target, beside))
+    if reference in within or walk.steps <= 0:
+        return cut(merged, f"the same shape as {_name(reference)}")
+    return _inlined(walk, merged, (*within, reference), depth + 1)
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2].strip("#") or "the whole"

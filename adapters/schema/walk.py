@@ -1,0 +1,130 @@
+"""How to walk a JSON Schema that anybody may have written: references, depth, number of steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from adapters.protocol import Json
+
+MOST_LEVELS = 64
+DEFINITIONS = frozenset({"$ref", "$defs", "definitions"})
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
+_SINGLES = frozenset(
+    {
+        *("items", "additionalItems", "additionalProperties", "contains", "propertyNames"),
+        *("if", "then", "else", "not", "unevaluatedItems", "unevaluatedProperties"),
+    }
+)
+_SHOWN = 200
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk: a schema a few lines long can unfold into billions of nodes."""
+
+    root: Any
+    steps: int
+    """How many nodes it may still visit."""
+
+    def step(self) -> bool:
+        """Count one node; False once there were too many."""
+        self.steps -= 1
+        return self.steps >= 0
+
+    def target(self, reference: Any) -> Json | None:
+        """Find what a `$ref` inside this document points at."""
+        if not isinstance(reference, str) or (reference != "#" and reference[:2] != "#/"):
+            return None
+        node = self.root
+        for part in unquote(reference[1:]).split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            node = node.get(name) if isinstance(node, dict) else _item(node, name)
+        if node is True:
+            return {}
+        return node if isinstance(node, dict) else None
+
+
+def _item(node: Any, name: str) -> Any:
+    if not isinstance(node, list) or not name.isdecimal() or len(name) > 9:
+        return None
+    return node[int(name)] if int(name) < len(node) else None
+
+
+def with_children(schema: Json, change: Callable[[Any], Any]) -> Json:
+    """Copy a schema with its subschemas changed; data (enum, const, default) is left alone."""
+    changed: Json = {}
+    for keyword, value in schema.items():
+        if keyword in _MAPS and isinstance(value, dict):
+            changed[keyword] = {name: change(child) for name, child in value.items()}
+        elif keyword in _LISTS and isinstance(value, list):
+            changed[keyword] = [change(child) for child in value]
+        elif keyword in _SINGLES and isinstance(value, dict):
+            changed[keyword] = change(value)
+        else:
+            changed[keyword] = value
+    return changed
+
+
+def branches(schema: Json, keyword: str) -> list[Any]:
+    found = schema.get(keyword)
+    return found if isinstance(found, list) else []
+
+
+def properties(schema: Json) -> Json:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def required(schema: Json) -> list[str]:
+    return [name for name in branches(schema, "required") if isinstance(name, str)]
+
+
+def all_of(schemas: Iterable[Json]) -> Json:
+    """Merge schemas that all hold into one; where they differ, the later one's words stay."""
+    merged: Json = {}
+    members: Json = {}
+    needed: dict[str, None] = {}
+    for schema in schemas:
+        merged.update(schema)
+        needed.update(dict.fromkeys(required(schema)))
+        for name, said in properties(schema).items():
+            members[name] = _overlaid(members.get(name), said)
+    if members:
+        merged["properties"] = members
+    if needed:
+        merged["required"] = list(needed)
+    return merged
+
+
+def _overlaid(first: Any, second: Any) -> Any:
+    return {**first, **second} if isinstance(first, dict) and isinstance(second, dict) else second
+
+
+def cut(schema: Json, why: str) -> Json:
+    """Make what stands where a schema goes on for too long, or for ever."""
+    kind = schema.get("type")
+    return {
+        "type": kind if isinstance(kind, str) else "object",
+        "description": appended(schema.get("description"), why),
+    }
+
+
+def appended(description: Any, words: str) -> str:
+    return f"{description} ({words})" if description else f"({words})"
+
+
+def shown(value: Any) -> str:
+    """A value as JSON of a readable length."""
+    try:
+        return clipped(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return "…"
+
+
+def clipped(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
