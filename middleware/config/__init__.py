@@ -1,0 +1,26 @@
+"""config.toml → a frozen `Config`; every mistake named with its key."""
+
+from middleware.config.reading import is_loopback, load, parse, suggest
+from middleware.config.shape import (
+    Config,
+    ConfigError,
+    Mistake,
+    ModelConfig,
+    Secret,
+    Server,
+    UpstreamConfig,
+)
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "Mistake",
+    "ModelConfig",
+    "Secret",
+    "Server",
+    "UpstreamConfig",
+    "is_loopback",
+    "load",
+    "parse",
+    "suggest",
+]

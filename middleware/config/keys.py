@@ -1,0 +1,185 @@
+"""The one table of what config.toml may say; parsing, mistakes and documentation follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from middleware.config.values import (
+    ADDRESS,
+    ANYTHING,
+    DURATION,
+    FLAG,
+    HEADERS,
+    PROXY,
+    SECONDS,
+    SECRET,
+    SECRETS,
+    TABLE,
+    TEXT,
+    TEXTS,
+    THINKING,
+    Allowed,
+    choice,
+    whole,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a table; without a default it stays None unless it is given."""
+
+    allowed: Allowed
+    text: str
+    default: Any = None
+    coming: tuple[str, ...] = ()
+    """Values this version knows but cannot serve yet; `ANY_VALUE` for all of them."""
+
+
+ANY_VALUE = ("*",)
+Keys = Mapping[str, Key]
+
+
+def _coming(text: str) -> Key:
+    return Key(ANYTHING, text, coming=ANY_VALUE)
+
+
+SERVER: Keys = {
+    "host": Key(
+        TEXT, "Address to listen on; others than this machine's own need keys", "127.0.0.1"
+    ),
+    "port": Key(whole(1, 65535), "Port to listen on", 8100),
+    "keys": Key(SECRETS, "Keys of which a client must send one; none = no key is asked", ()),
+    "strict": Key(
+        FLAG, "Refuse a request of which a field would be lost, instead of saying so", False
+    ),
+    "history_repair": Key(FLAG, "Mend a history with missing or orphan tool results", False),
+    "heartbeat": Key(SECONDS, "Silence of a stream after which a comment keeps it open", 15.0),
+    "max_body": Key(whole(1), "Largest request body, in bytes", 8 << 20),
+    "max_concurrent": Key(whole(1), "Requests at work at once; more are refused with 503", 1024),
+    "cors_origins": Key(TEXTS, "Web origins whose pages may call; * = all", ()),
+    "keep_last": Key(whole(0), "How many of the last requests are kept to look at; 0 = none", 0),
+    "log_level": Key(
+        choice("debug", "info", "warning", "error"), "How much is written to the log", "info"
+    ),
+}
+TIMEOUTS: Keys = {
+    "connect": Key(SECONDS, "Until the connection stands; 5"),
+    "first_event": Key(SECONDS, "Until the first word of an answer; 60 (ollama, deepseek: 600)"),
+    "idle": Key(SECONDS, "Silence in a stream; 60, while a thought or a call is open 300"),
+    "content": Key(SECONDS, "Silence in a stream that is kept open by pings; 300"),
+    "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
+    "total": Key(SECONDS, "One attempt, from end to end; 600"),
+}
+DEFAULTS: Keys = {"timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})}
+UPSTREAM: Keys = {
+    "kind": Key(TEXT, "The language it speaks: a module of adapters/"),
+    "base_url": Key(ADDRESS, "Where it is; claude, deepseek and ollama have a usual address"),
+    "api_key": Key(SECRET, "What opens it"),
+    "auth": Key(
+        choice("bearer", "x-api-key"), "How the key is sent; claude x-api-key, else bearer"
+    ),
+    "proxy": Key(PROXY, "An HTTP proxy on the way to it; the environment's are ignored"),
+    "timeouts": Key(TABLE, "Seconds to wait for it", {}),
+    "headers": Key(HEADERS, "Sent with every call", {}),
+    "api_version": Key(TEXT, "The version of its API to ask for; claude 2023-06-01"),
+    "options": Key(TABLE, "Further options of its kind, for all its models", {}),
+}
+ABILITIES: Keys = {
+    "vision": Key(FLAG, "It reads images"),
+    "thinking": Key(THINKING, "Whether and how it thinks"),
+    "sampling": Key(FLAG, "It takes temperature and top_p"),
+    "forced_tool": Key(FLAG, "It obeys a tool_choice that forces a call"),
+    "between_tools": Key(FLAG, "It thinks between tool calls"),
+    "prefill": Key(FLAG, "It continues a last assistant message"),
+    "mid_system": Key(FLAG, "It takes system messages in the middle of a conversation"),
+    "json_schema": Key(FLAG, "It can be held to a JSON schema"),
+}
+OPTIONS: Keys = {
+    "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
+    "num_ctx": Key(whole(1), "Context window to ask for (ollama)"),
+    "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
+    "rules": Key(ANYTHING, "What it answers to what (scripted)"),
+}
+COMING: Keys = {
+    "pipeline": _coming("Several models in turn: reason-then-answer"),
+    "reasoner": _coming("The model that thinks in a pipeline"),
+    "answerer": _coming("The model that answers in a pipeline"),
+    "rethink": _coming("When a pipeline thinks again"),
+    "reasoning": _coming("How thoughts are shown"),
+    "separator": _coming("What stands between thought and answer"),
+    "search": _coming("Search the web for the model"),
+    "search_when": _coming("When to search"),
+    "search_show": _coming("How searches are shown"),
+    "server_tools": _coming("Tools the gateway runs itself"),
+    "fallback": _coming("Models asked when this one fails"),
+    "fallbacks": _coming("Models asked when this one fails"),
+    "choices": _coming("Models of which the first that answers is taken"),
+    "retry": _coming("How often a failed call is made again"),
+    "recall": _coming("Where what the client does not echo is kept"),
+}
+MODEL: Keys = {
+    "upstream": Key(TEXT, "The upstream that serves it"),
+    "name": Key(TEXT, "The upstream's name for it; the public name if not given"),
+    "tools": Key(
+        choice("auto", "native", "emulated"),
+        "Tool calls by the upstream's API, or by prompt",
+        "auto",
+        coming=("emulated",),
+    ),
+    "defaults": Key(TABLE, "Fields for requests that do not have them", {}),
+    "override": Key(TABLE, "Fields for every request, whatever the client sent", {}),
+    "drop": Key(TEXTS, "Fields that are not passed on", ()),
+    "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
+    "options": Key(TABLE, "Further options of its upstream's kind", {}),
+    **ABILITIES,
+    **OPTIONS,
+    **COMING,
+}
+# What a request consists of; `defaults` and `override` are for the fields around it.
+OWN_FIELDS = frozenset({"model", "messages", "stream", "tools", "functions"})
+SECTIONS: Mapping[str, Keys] = {
+    "server": SERVER,
+    "defaults": DEFAULTS,
+    "defaults.timeouts": TIMEOUTS,
+    "upstreams.NAME": UPSTREAM,
+    "upstreams.NAME.timeouts": TIMEOUTS,
+    "models.NAME": MODEL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is usual for upstreams of a kind; a kind without a row has the defaults below."""
+
+    base_url: str = ""
+    needs_address: bool = True
+    auth: str = "bearer"
+    api_version: str | None = None
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    """What the leaf adds to the address, longest first: its doubling is a common mistake."""
+
+
+# Ollama and DeepSeek load or queue in silence for minutes, and are healthy.
+KINDS: Mapping[str, Kind] = {
+    "claude": Kind(
+        "https://api.anthropic.com",
+        auth="x-api-key",
+        api_version="2023-06-01",
+        added=("/v1/messages", "/v1"),
+    ),
+    "deepseek": Kind(
+        "https://api.deepseek.com", timeouts={"first_event": 600}, added=("/chat/completions",)
+    ),
+    "ollama": Kind(
+        "http://127.0.0.1:11434",
+        timeouts={"first_event": 600, "idle": 300},
+        added=("/api/chat", "/v1/chat/completions", "/api", "/v1"),
+    ),
+    "compatible": Kind(added=("/chat/completions", "/completions", "/responses", "/models")),
+    "longtail": Kind(needs_address=False),
+    "scripted": Kind(needs_address=False),
+    "local": Kind(needs_address=False),
+}

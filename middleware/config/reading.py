@@ -1,0 +1,306 @@
+"""Reads config.toml by the table of keys and collects every mistake on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from middleware.config.keys import (
+    ABILITIES,
+    ANY_VALUE,
+    COMING,
+    DEFAULTS,
+    KINDS,
+    MODEL,
+    OPTIONS,
+    OWN_FIELDS,
+    SECTIONS,
+    SERVER,
+    TIMEOUTS,
+    UPSTREAM,
+    Key,
+    Keys,
+    Kind,
+)
+from middleware.config.shape import (
+    Config,
+    ConfigError,
+    Mistake,
+    ModelConfig,
+    Server,
+    UpstreamConfig,
+)
+from middleware.config.values import Environment, Wrong
+
+_TABLES = ("server", "defaults", "upstreams", "models")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+Values = dict[str, Any]
+
+
+def load(
+    path: str | Path,
+    *,
+    server: Mapping[str, Any] | None = None,
+    environment: Environment = os.environ,
+) -> Config:
+    """Read a config file; `server` holds what the command line says of that section."""
+    source = str(path)
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise _of_file(source, f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise _of_file(source, "is not UTF-8 text; save it as UTF-8") from error
+    return parse(text, source=source, server=server, environment=environment)
+
+
+def parse(
+    text: str,
+    *,
+    source: str = "config.toml",
+    server: Mapping[str, Any] | None = None,
+    environment: Environment = os.environ,
+) -> Config:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _of_file(source, f"is not valid TOML: {error}") from error
+    if server and isinstance(found.setdefault("server", {}), dict):
+        found["server"].update(server)
+    reading = _Reading(environment)
+    config = reading.config(found, source)
+    if reading.mistakes:
+        raise ConfigError(source, tuple(reading.mistakes))
+    return config
+
+
+def _of_file(source: str, text: str) -> ConfigError:
+    return ConfigError(source, (Mistake("", text),))
+
+
+def path_of(*names: str) -> str:
+    """Write a key's path as TOML does, with quotes where it needs them."""
+    return ".".join(name if _BARE.fullmatch(name) else f'"{name}"' for name in names)
+
+
+def suggest(name: str, known: Collection[str]) -> str:
+    """The known name that was probably meant, as a question; else nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
+@dataclass(slots=True)
+class _Reading:
+    environment: Environment
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def wrong(self, path: tuple[str, ...], text: str) -> None:
+        self.mistakes.append(Mistake(path_of(*path), text))
+
+    def config(self, found: Values, source: str) -> Config:
+        misspelt = [name for name in found if name not in _TABLES]
+        for name in misspelt:
+            self.unknown((name,), _TABLES)
+        server = self.server(found.get("server", {}))
+        defaults = self.table(found.get("defaults", {}), DEFAULTS, ("defaults",))
+        common = self.table(defaults["timeouts"], TIMEOUTS, ("defaults", "timeouts"))
+        upstreams = {
+            name: self.upstream(name, entry, common)
+            for name, entry in self.entries(found, "upstreams").items()
+        }
+        entries = self.entries(found, "models")
+        if not entries and not misspelt and self.clean("models"):
+            self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
+        models = {name: self.model(name, entry, upstreams) for name, entry in entries.items()}
+        return Config(source, server, upstreams, models)
+
+    def entries(self, found: Values, section: str) -> Values:
+        """The tables of a section, by name."""
+        tables = found.get(section, {})
+        if not isinstance(tables, dict):
+            self.wrong((section,), f"must hold tables: write [{section}.NAME].")
+            return {}
+        return tables
+
+    def table(self, found: Any, keys: Keys, path: tuple[str, ...]) -> Values:
+        """Read the keys of a table; a value that is wrong counts as not given."""
+        values = {name: key.default for name, key in keys.items()}
+        if not isinstance(found, dict):
+            self.wrong(path, f"must be a table: write [{path_of(*path)}].")
+            return values
+        for name, value in found.items():
+            if name in keys:
+                values[name] = self.value(value, keys[name], (*path, name))
+            else:
+                self.unknown((*path, name), keys, value)
+        return values
+
+    def value(self, value: Any, key: Key, path: tuple[str, ...]) -> Any:
+        try:
+            return key.allowed.read(value, self.environment)
+        except Wrong as wrong:
+            found, words = key.allowed.found(value), key.allowed.words
+            hint = f": {wrong}. It must be" if str(wrong) else ", but must be"
+            self.wrong(path, f"is {found}{hint} {words}.")
+            return key.default
+
+    def unknown(self, path: tuple[str, ...], known: Collection[str], value: Any = None) -> None:
+        hint = suggest(path[-1], known) or _elsewhere(path[-1])
+        if not hint and isinstance(value, dict) and len(path) == 3:
+            section, name, rest = path
+            hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
+        names = ", ".join(name for name in known if name not in COMING)
+        self.wrong(path, f"is no key here.{hint} There are: {names}.")
+
+    def clean(self, *path: str) -> bool:
+        """Nothing at or below this path was wrong so far: what is missing was not just misspelt."""
+        start = path_of(*path)
+        return not any(f"{key}.".startswith(f"{start}.") for key, _ in self.mistakes)
+
+    def server(self, found: Any) -> Server:
+        values = self.table(found, SERVER, ("server",))
+        server = Server(**values)
+        for secret in server.keys:
+            if not secret.value:
+                self.wrong(
+                    ("server", "keys"),
+                    f"The environment variable {secret.variable} is not set: set it, or remove "
+                    f'"env:{secret.variable}" from the list.',
+                )
+        if not server.keys and self.clean("server", "keys") and not is_loopback(server.host):
+            self.wrong(
+                ("server", "keys"),
+                f"There are none, but host '{server.host}' can be reached from other machines, "
+                'which could then use your upstream keys: set keys = ["env:USETOOL_KEY"], or '
+                'host = "127.0.0.1".',
+            )
+        return server
+
+    def upstream(self, name: str, found: Any, common: Values) -> UpstreamConfig:
+        path = ("upstreams", name)
+        values = self.table(found, UPSTREAM, path)
+        kind = self.kind(values["kind"], (*path, "kind"))
+        own = self.table(values["timeouts"], TIMEOUTS, (*path, "timeouts"))
+        address = values["base_url"] or kind.base_url
+        if not address and kind.needs_address and self.clean(*path):
+            self.wrong(
+                (*path, "base_url"), 'is missing: write the address, base_url = "https://…".'
+            )
+        self.doubled(address, kind, (*path, "base_url"))
+        return UpstreamConfig(
+            id=name,
+            kind=values["kind"] or "",
+            base_url=address,
+            api_key=values["api_key"],
+            auth=values["auth"] or kind.auth,
+            proxy=values["proxy"],
+            api_version=values["api_version"] or kind.api_version,
+            headers=values["headers"],
+            timeouts=_timeouts(kind, common, own),
+            options=values["options"],
+        )
+
+    def kind(self, name: str | None, path: tuple[str, ...]) -> Kind:
+        if name is None:
+            if self.clean(*path[:-1]):
+                self.wrong(path, f"is missing: write one of {', '.join(KINDS)}.")
+            return Kind(needs_address=False)
+        if name not in KINDS and not (name.isidentifier() and find_spec(f"adapters.{name}")):
+            hint = suggest(name, KINDS)
+            self.wrong(path, f"is '{name}', but must be one of {', '.join(KINDS)}.{hint}")
+            return Kind(needs_address=False)
+        return KINDS.get(name, Kind())
+
+    def doubled(self, address: str, kind: Kind, path: tuple[str, ...]) -> None:
+        for end in kind.added:
+            if address.endswith(end):
+                right = address.removesuffix(end)
+                self.wrong(path, f"ends with '{end}', which is added anyway: write \"{right}\".")
+                return
+
+    def model(self, name: str, found: Any, upstreams: Mapping[str, UpstreamConfig]) -> ModelConfig:
+        path = ("models", name)
+        values = self.table(found, MODEL, path)
+        coming = _coming(found) if isinstance(found, dict) else ()
+        upstream = values["upstream"]
+        if upstream is None and not coming and self.clean(*path):
+            known = ", ".join(upstreams) or "there are none yet, write an [upstreams.NAME]"
+            self.wrong((*path, "upstream"), f"is missing: write one of yours ({known}).")
+        if upstream is not None and upstream not in upstreams:
+            known = ", ".join(upstreams) or "no upstreams"
+            hint = suggest(upstream, upstreams)
+            self.wrong((*path, "upstream"), f"is '{upstream}', but there are: {known}.{hint}")
+        self.wildcards(name, values["name"], path)
+        for place in ("defaults", "override"):
+            for member in OWN_FIELDS & values[place].keys():
+                self.wrong((*path, place, member), "is the client's own and cannot be set here.")
+        return ModelConfig(
+            id=name,
+            upstream=upstream or "",
+            name=values["name"] or name,
+            tools=values["tools"],
+            defaults=values["defaults"],
+            override=values["override"],
+            drop=values["drop"],
+            abilities={**values["abilities"], **_given(values, ABILITIES)},
+            options={**values["options"], **_given(values, OPTIONS)},
+            coming=coming,
+        )
+
+    def wildcards(self, public: str, name: str | None, path: tuple[str, ...]) -> None:
+        if public.count("*") > 1:
+            self.wrong(path, "has more than one *, but only one can be carried into the name.")
+        if name and name.count("*") > public.count("*"):
+            self.wrong(
+                (*path, "name"),
+                f"is '{name}', but a * is only carried over from a * in the public name: "
+                f'write [models."…*"].',
+            )
+
+
+def is_loopback(host: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _given(values: Values, keys: Keys) -> Values:
+    return {name: values[name] for name in keys if values[name] is not None}
+
+
+def _timeouts(kind: Kind, common: Values, own: Values) -> Mapping[str, float]:
+    """What is configured wins; idle also bounds an open block, first_event a plain answer."""
+    configured = {**_given(common, TIMEOUTS), **_given(own, TIMEOUTS)}
+    if "idle" in configured:
+        configured.setdefault("idle_open", configured["idle"])
+    if "first_event" in configured:
+        configured.setdefault("plain", configured["first_event"])
+    return {**kind.timeouts, **configured}
+
+
+def _coming(found: Values) -> tuple[str, ...]:
+    """Name what a model asks for that this version cannot do."""
+    asked = []
+    for name, value in found.items():
+        key = MODEL.get(name)
+        if key and key.coming == ANY_VALUE:
+            asked.append(name)
+        elif key and value in key.coming:
+            asked.append(f'{name} = "{value}"')
+    return tuple(asked)
+
+
+def _elsewhere(name: str) -> str:
+    places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
+    return f" It belongs in {' or '.join(places)}." if places else ""

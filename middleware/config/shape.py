@@ -1,0 +1,113 @@
+"""What config.toml becomes: frozen, checked, with every secret out of sight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Tools = Literal["auto", "native", "emulated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A key that no repr, log line or error text shows."""
+
+    value: str = field(repr=False)
+    """Empty if the environment variable is not set."""
+    variable: str = ""
+    """The environment variable it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How the gateway itself listens; the keys are explained in `keys.SERVER`."""
+
+    host: str
+    port: int
+    keys: tuple[Secret, ...]
+    strict: bool
+    history_repair: bool
+    heartbeat: float
+    max_body: int
+    max_concurrent: int
+    cors_origins: tuple[str, ...]
+    keep_last: int
+    log_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamConfig:
+    """A service we call."""
+
+    id: str
+    kind: str
+    base_url: str
+    api_key: Secret | None
+    auth: str
+    proxy: Secret | None
+    api_version: str | None
+    headers: Mapping[str, Secret]
+    timeouts: Mapping[str, float]
+    """Only what differs from the defaults of `adapters.http.Timeouts`."""
+    options: Mapping[str, Any]
+
+    def secrets(self) -> tuple[Secret, ...]:
+        given = (self.api_key, self.proxy, *self.headers.values())
+        return tuple(secret for secret in given if secret is not None)
+
+    def missing(self) -> tuple[str, ...]:
+        """The environment variables it needs that are not set."""
+        return tuple(secret.variable for secret in self.secrets() if not secret.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A model clients can ask for."""
+
+    id: str
+    """Its public name; a `*` stands for any text."""
+    upstream: str
+    name: str
+    """The upstream's name for it; a `*` is what the client wrote in its place."""
+    tools: Tools
+    defaults: Mapping[str, Any]
+    override: Mapping[str, Any]
+    drop: tuple[str, ...]
+    abilities: Mapping[str, Any]
+    options: Mapping[str, Any]
+    coming: tuple[str, ...]
+    """What it asks for and this version cannot do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    source: str
+    """The file it was read from."""
+    server: Server
+    upstreams: Mapping[str, UpstreamConfig]
+    models: Mapping[str, ModelConfig]
+
+
+class Mistake(NamedTuple):
+    """One thing in the file that cannot be meant."""
+
+    key: str
+    """The path of the key, as it would be written in TOML; empty for the file as a whole."""
+    text: str
+    """What was found, what is allowed, what to write instead."""
+
+
+class ConfigError(Exception):
+    """All mistakes of a file at once."""
+
+    def __init__(self, source: str, mistakes: tuple[Mistake, ...]) -> None:
+        super().__init__(source, mistakes)
+        self.source = source
+        self.mistakes = mistakes
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{self.source}: {key}: {text}" if key else f"{self.source}: {text}"
+            for key, text in self.mistakes
+        )
