@@ -1,0 +1,148 @@
+"""One chat's way out: events in, one JSON body or a stream of chunks out, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+
+from starlette.types import Receive, Send
+
+from adapters.errors import GatewayError
+from adapters.protocol import Adapter, Finish, Noted, Opened
+from middleware.doors.openai import (
+    Asked,
+    Chunks,
+    Fold,
+    Heading,
+    error_body,
+    error_frame,
+    warnings_header,
+)
+from middleware.responses import EventStream, RawHeaders, raw, send_json
+from middleware.telemetry import Visit
+
+
+class Answer:
+    """One request's way out, plain or streamed."""
+
+    def __init__(self, visit: Visit, send: Send, heartbeat: float) -> None:
+        self.visit = visit
+        self._send = send
+        self._heartbeat = heartbeat
+        self._stream: EventStream | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
+        self._heading = Heading("", 0, "")
+
+    def asked(self, asked: Asked) -> None:
+        self.visit.model = asked.request.model[:200]
+        self.visit.streamed = asked.request.call.streamed
+        self.visit.receipt = asked.receipt
+        self._heading = Heading(
+            id="chatcmpl-" + self.visit.id.removeprefix("req_"),
+            created=int(time.time()),
+            model=asked.request.model,
+            legacy=asked.legacy,
+            usage_chunk=asked.usage_chunk,
+        )
+
+    def watch(self, receive: Receive) -> None:
+        """Cancel this task when the client closes its connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._watcher = asyncio.create_task(self._until_gone(receive, task))
+
+    async def _until_gone(self, receive: Receive, task: asyncio.Task[None]) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.visit.gone = True
+        task.cancel()
+
+    def stop(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._stream is not None:
+            self._stream.stop()
+
+    async def give(self, adapter: Adapter, asked: Asked) -> None:
+        if asked.request.call.streamed:
+            await self._give_stream(adapter, asked)
+        else:
+            await self._give_whole(adapter, asked)
+
+    async def _give_whole(self, adapter: Adapter, asked: Asked) -> None:
+        fold = Fold(self._heading)
+        async with aclosing(adapter.stream(asked.request)) as events:
+            async for batch in events:
+                fold.add(batch)
+        body = fold.body()
+        if fold.opened is not None:
+            self._note_opened(fold.opened)
+        self.visit.receipt += fold.late
+        self.visit.finish = fold.finish
+        self.visit.status = 200
+        self._unwatch()
+        await send_json(self._send, 200, body, self._response_headers(fold.opened))
+
+    async def _give_stream(self, adapter: Adapter, asked: Asked) -> None:
+        stream = self._stream = EventStream(self._send, self._headers, self._heartbeat)
+        chunks = Chunks(self._heading)
+        async with aclosing(adapter.stream(asked.request)) as events:
+            async for batch in events:
+                first, last = batch[0], batch[-1]
+                if type(first) is Opened:
+                    await self._open_stream(stream, chunks, first)
+                for event in batch:
+                    if type(event) is Noted:
+                        self.visit.receipt += event.receipt
+                if type(last) is Finish:
+                    self.visit.finish = last
+                    self._unwatch()
+                    await stream.last(chunks.render(batch))
+                else:
+                    await stream.write(chunks.render(batch))
+
+    async def _open_stream(self, stream: EventStream, chunks: Chunks, opened: Opened) -> None:
+        self._note_opened(opened)
+        self.visit.status = 200
+        if stream.started:  # by a heartbeat: too late for headers
+            chunks.late(self.visit.receipt)
+        else:
+            await stream.start(self._response_headers(opened)[1:])
+
+    def _note_opened(self, opened: Opened) -> None:
+        self.visit.opened(opened, asyncio.get_running_loop().time())
+
+    def _response_headers(self, opened: Opened | None) -> RawHeaders:
+        headers = self._headers
+        if opened is not None:
+            if opened.upstream.model:
+                headers = [*headers, *raw({"x-upstream-model": opened.upstream.model[:200]})]
+            headers = [*headers, *raw(opened.upstream.headers)]
+        if self.visit.receipt:
+            headers = [*headers, *raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})]
+        return headers
+
+    def _unwatch(self) -> None:
+        """The answer is complete: uvicorn reports its end as a disconnect too."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def fail(self, error: GatewayError) -> None:
+        """Say what went wrong: with its status, or in a stream that has begun, as its last frame."""
+        self.visit.error = error
+        self._unwatch()
+        stream = self._stream
+        if stream is not None and stream.started:
+            self.visit.status = 200
+            await stream.last(error_frame(error, self.visit.id))
+            return
+        self.visit.status = error.status
+        headers = {**error.headers}
+        if error.retry_after:
+            headers["retry-after"] = error.retry_after
+        if error.again != "same" and error.status >= 429:
+            headers["x-should-retry"] = "false"
+        body = error_body(error, self.visit.id)
+        await send_json(self._send, error.status, body, [*self._headers, *raw(headers)])

@@ -1,0 +1,1 @@
+"""The protocols we are called in."""

@@ -1,0 +1,151 @@
+"""Events → the SSE frames of a streamed answer.
+
+The order is OpenAI's: role, then reasoning, text and calls as they come, the reason, usage when
+asked for, `[DONE]`. One call of `render` is one write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    Receipt,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Usage,
+)
+from middleware.doors.openai.words import Heading, usage_object, warnings_object
+
+_dumps = orjson.dumps
+
+
+class Chunks:
+    """Writes one answer's chunks."""
+
+    def __init__(self, heading: Heading) -> None:
+        self._heading = heading
+        self._head, self._tail = b"", b""
+        self._base: Json = {}
+        self._late: Receipt = ()
+        self._custom = False
+        self._write: Mapping[type, Callable[[Any], bytes]] = {
+            Opened: self._opened,
+            TextDelta: self._logged_text,
+            RefusalDelta: self._refusal,
+            ReasoningDelta: self._reasoning,
+            ToolCallStart: self._call,
+            ToolCallDelta: self._arguments,
+            Aside: self._aside,
+            Noted: self._noted,
+            Finish: self._finish,
+        }
+
+    def late(self, receipt: Receipt) -> None:
+        """What the response headers can no longer say goes on the finish chunk."""
+        self._late += receipt
+
+    def render(self, events: Iterable[Event]) -> bytes:
+        head, tail, write = self._head, self._tail, self._write
+        frames = []
+        for event in events:
+            kind = type(event)
+            # The two events that make up almost all of a stream.
+            if kind is TextDelta and not event.logprobs:  # type: ignore[union-attr]  # kind says it
+                frames += (head, b'{"content":', _dumps(event.text), b"}", tail)  # type: ignore[union-attr]  # kind says it
+                continue
+            frames.append(write[kind](event))
+            if kind is Opened:
+                head, tail = self._head, self._tail
+        return b"".join(frames)
+
+    def _opened(self, event: Opened) -> bytes:
+        heading = self._heading
+        said = {
+            "id": heading.id,
+            "object": "chat.completion.chunk",
+            "created": heading.created,
+            "model": heading.model,
+        }
+        if event.upstream.fingerprint:
+            said["system_fingerprint"] = event.upstream.fingerprint
+        if event.upstream.tier:
+            said["service_tier"] = event.upstream.tier
+        self._base = said
+        self._head = b"data: " + _dumps(said)[:-1] + b',"choices":[{"index":0,"delta":'
+        usage = b',"usage":null' if heading.usage_chunk else b""
+        self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
+        return self._delta({"role": "assistant", "content": ""})
+
+    def _delta(self, delta: Json) -> bytes:
+        return self._head + _dumps(delta) + self._tail
+
+    def _logged_text(self, event: TextDelta) -> bytes:
+        logprobs = {"content": list(event.logprobs), "refusal": None}
+        return self._choice({"content": event.text}, None, logprobs)
+
+    def _refusal(self, event: RefusalDelta) -> bytes:
+        return self._delta({"refusal": event.text})
+
+    def _reasoning(self, event: ReasoningDelta) -> bytes:
+        return self._delta({"reasoning_content": event.text})
+
+    def _call(self, event: ToolCallStart) -> bytes:
+        if self._heading.legacy:
+            return self._delta({"function_call": {"name": event.name, "arguments": ""}})
+        self._custom = event.kind == "custom"
+        said = {"name": event.name, "input" if self._custom else "arguments": ""}
+        call = {"index": event.index, "id": event.id, "type": event.kind, event.kind: said}
+        return self._delta({"tool_calls": [call]})
+
+    def _arguments(self, event: ToolCallDelta) -> bytes:
+        if self._heading.legacy:
+            return self._delta({"function_call": {"arguments": event.arguments}})
+        if self._custom:
+            piece = {"index": event.index, "custom": {"input": event.arguments}}
+            return self._delta({"tool_calls": [piece]})
+        return b'%b{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}%b' % (
+            self._head,
+            event.index,
+            _dumps(event.arguments),
+            self._tail,
+        )
+
+    def _aside(self, event: Aside) -> bytes:
+        return self._delta({event.field: event.value})
+
+    def _noted(self, event: Noted) -> bytes:
+        self._late += event.receipt
+        return b""
+
+    def _finish(self, event: Finish) -> bytes:
+        reason: str = event.reason
+        if self._heading.legacy and reason == "tool_calls":
+            reason = "function_call"
+        frames = self._choice({}, reason, None)
+        if self._heading.usage_chunk:
+            # The client asked for it, so it comes even where the upstream reported nothing.
+            usage = usage_object(event.usage or Usage(0, 0))
+            said = {**self._base, "choices": [], "usage": usage}
+            frames += b"data: " + _dumps(said) + b"\n\n"
+        return frames + b"data: [DONE]\n\n"
+
+    def _choice(self, delta: Json, reason: str | None, logprobs: Json | None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        said: Json = {**self._base, "choices": [choice]}
+        if self._heading.usage_chunk:
+            said["usage"] = None
+        if reason is not None and self._late:
+            said["x_usetool"] = warnings_object(self._late)
+        return b"data: " + _dumps(said) + b"\n\n"

@@ -1,0 +1,51 @@
+"""Parts of an answer that a chunk and a whole completion say alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapters.protocol import Json, Receipt, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What is the same in every chunk of an answer."""
+
+    id: str
+    created: int
+    model: str
+    """The client's own name for the model."""
+    legacy: bool = False
+    usage_chunk: bool = False
+
+
+def usage_object(usage: Usage) -> Json:
+    """Only what the upstream reported; `total` is the sum, as at OpenAI."""
+    said: Json = {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.prompt + usage.completion,
+    }
+    prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_write}
+    completion = {"reasoning_tokens": usage.reasoning}
+    for name, details in (
+        ("prompt_tokens_details", prompt),
+        ("completion_tokens_details", completion),
+    ):
+        known = {key: value for key, value in details.items() if value is not None}
+        if known:
+            said[name] = known
+    for name, value in usage.extra.items():
+        said[name] = {**value, **said.get(name, {})} if isinstance(value, dict) else value
+    return said
+
+
+def warnings_object(receipt: Receipt) -> Json:
+    return {"warnings": [note._asdict() for note in receipt]}
+
+
+def warnings_header(receipt: Receipt) -> str:
+    """`code:field` of each note; texts are in the log and in `explain`."""
+    shown = dict.fromkeys(f"{note.code}:{note.field}" if note.field else note.code for note in receipt)
+    header = ", ".join(shown).encode("ascii", "backslashreplace").decode()
+    return header if len(header) <= 2000 else header[:2000].rsplit(", ", 1)[0] + ", more"

@@ -1,0 +1,91 @@
+"""Answers on their way out: a JSON body, or a stream of frames with its heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from starlette.types import Send
+
+RawHeaders = list[tuple[bytes, bytes]]
+_JSON = (b"content-type", b"application/json")
+# Proxies must neither buffer a stream nor change it.
+_STREAM: tuple[tuple[bytes, bytes], ...] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+PING = b": ping\n\n"
+
+
+def raw(headers: Mapping[str, str]) -> RawHeaders:
+    return [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+
+
+async def send_json(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    length = (b"content-length", b"%d" % len(body))
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]}
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+class EventStream:
+    """One SSE response, started by the first event or by the first heartbeat.
+
+    Load balancers cut connections on which nothing moves, so after `heartbeat` seconds of silence
+    a comment goes out as a frame of its own, and again, before and after the first event.
+    """
+
+    def __init__(self, send: Send, headers: RawHeaders, heartbeat: float) -> None:
+        self._send = send
+        self._headers = headers
+        self._heartbeat = heartbeat
+        self._loop = asyncio.get_running_loop()
+        self._moved = self._loop.time()
+        self._busy = False
+        self._timer = self._loop.call_later(heartbeat, self._beat)
+        self._ping: asyncio.Task[None] | None = None
+        self.started = False
+
+    async def start(self, headers: RawHeaders | None = None) -> None:
+        self.started = True
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [*_STREAM, *self._headers, *(headers or ())],
+            }
+        )
+
+    async def write(self, frames: bytes) -> None:
+        self._busy = True
+        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+        self._busy = False
+        self._moved = self._loop.time()
+
+    async def last(self, frames: bytes) -> None:
+        """Write the last frames and end the response."""
+        self.stop()
+        await self._send({"type": "http.response.body", "body": frames, "more_body": False})
+
+    def stop(self) -> None:
+        """No more heartbeats."""
+        self._timer.cancel()
+        if self._ping is not None:
+            self._ping.cancel()
+
+    # One timer a stream, set again only when it rings.
+    def _beat(self) -> None:
+        due = self._moved + self._heartbeat
+        if self._loop.time() >= due and not self._busy:
+            self._ping = self._loop.create_task(self._send_ping())
+            due = self._loop.time() + self._heartbeat
+        elif self._busy:
+            due = self._loop.time() + self._heartbeat
+        self._timer = self._loop.call_at(due, self._beat)
+
+    async def _send_ping(self) -> None:
+        if not self.started:
+            await self.start()
+        await self.write(PING)
