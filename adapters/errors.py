@@ -7,7 +7,7 @@
     ├── TooLarge          413
     ├── Busy              503   we, not the upstream
     └── UpstreamError
-        ├── Refused             the upstream will not do this (400, 401, 402, 403, 404, 409, 413, 422)
+        ├── Refused             it will not do this (400, 401, 402, 403, 404, 409, 413, 422)
         ├── RateLimited   429
         ├── Unavailable         it did not answer, or answered with a failure of its own
         └── Truncated     502   it stopped in the middle
@@ -129,8 +129,8 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _HISTORY = re.compile(
-    r"tool_use.{0,3} ids|unexpected .?tool_use_id|tool_call_id|role 'tool'|reasoning_content.{0,60}passed back"
-    r"|Expected .?thinking|each tool_use must",
+    r"tool_use.{0,3} ids|unexpected .?tool_use_id|each tool_use must|tool_call_id|role 'tool'"
+    r"|reasoning_content.{0,60}passed back|Expected .?thinking",
     re.IGNORECASE,
 )
 _SECRET = re.compile(r"\b(sk|key|pk|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}")

@@ -114,9 +114,7 @@ async def _read(reply: Reply, exchange: Exchange[S], gate: _Gate[S], clock: _Clo
             return
 
 
-def _decode_into(
-    events: list[Event], framer: Framer, data: bytes, exchange: Exchange[S]
-) -> None:
+def _decode_into(events: list[Event], framer: Framer, data: bytes, exchange: Exchange[S]) -> None:
     """Decode one read; what stands behind the end is not read."""
     decode, state = exchange.decode, exchange.state
     for frame in framer.feed(data) if data else framer.close():

@@ -1,4 +1,4 @@
-"""Nothing is dropped silently: a request's fields are taken one by one, and what is left is named."""
+"""Nothing is dropped silently: fields are taken one by one, and what is left is named."""
 
 from __future__ import annotations
 

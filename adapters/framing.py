@@ -29,7 +29,7 @@ class _Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         separator = self._separator
-        # A separator may straddle two pieces, so its first half at the end of the last piece counts.
+        # A separator may straddle two pieces.
         if separator not in data and not (self._held and data[:1] == separator[-1:]):
             self._hold(data)
             return []
@@ -64,7 +64,7 @@ def _too_long() -> UpstreamError:
 
 
 class Sse:
-    """Server-sent events: yields the joined `data` of each event; comments and names are skipped."""
+    """Server-sent events: the joined `data` of each; comments and names are skipped."""
 
     def __init__(self) -> None:
         self._blocks = _Splitter(b"\n\n")

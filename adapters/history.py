@@ -23,7 +23,7 @@ _STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+', re.DOTALL)
 def canonical(arguments: str | None) -> str:
     """White space and escapes normalised, number text and key order kept, non-ASCII as it is.
 
-    The same history is the same bytes whatever the client re-dumped; what is not JSON is left alone.
+    The same history is the same bytes whatever the client re-dumped; what is not JSON stays.
     """
     if arguments is None or not arguments.strip():
         return "{}"
@@ -123,7 +123,7 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
     ids = [call["id"] for call in calls]
     if len(set(ids)) != len(ids):
         raise BadRequest(
-            f"Two calls in '{where}.tool_calls' have the same id. Give each call of a turn its own.",
+            f"Two calls in '{where}.tool_calls' have the same id. Give each call its own.",
             param=f"{where}.tool_calls",
             code="invalid_tool_history",
         )
@@ -142,7 +142,9 @@ def _canonical_call(call: Json) -> Json:
         return call
     arguments = function.get("arguments")
     settled = canonical(arguments)
-    return call if settled == arguments else {**call, "function": {**function, "arguments": settled}}
+    if settled == arguments:
+        return call
+    return {**call, "function": {**function, "arguments": settled}}
 
 
 def _take_result(settled: _Settled, message: Json, position: int) -> None:
@@ -150,9 +152,9 @@ def _take_result(settled: _Settled, message: Json, position: int) -> None:
     if identity not in settled.pending:
         if not settled.repair:
             raise BadRequest(
-                f"Invalid parameter: '{where}' has role 'tool' but its tool_call_id {identity!r} is "
-                "not among the 'tool_calls' of the assistant message before it. Send each result "
-                "right after the assistant message that made the call.",
+                f"Invalid parameter: '{where}' has role 'tool' but its tool_call_id {identity!r} "
+                "is not among the 'tool_calls' of the assistant message before it. Send each "
+                "result right after the assistant message that made the call.",
                 param=f"{where}.tool_call_id",
                 code="invalid_tool_history",
             )
@@ -174,8 +176,8 @@ def _end_round(settled: _Settled) -> None:
     if missing and not settled.repair:
         where = f"messages[{next(iter(settled.pending.values()))}]"
         raise BadRequest(
-            "An assistant message with 'tool_calls' must be followed by tool messages responding to "
-            f"each 'tool_call_id'. No result was sent for: {', '.join(missing)} (calls of '{where}').",
+            "An assistant message with 'tool_calls' must be followed by tool messages responding "
+            f"to each 'tool_call_id'. No result was sent for {', '.join(missing)} of '{where}'.",
             param=f"{where}.tool_calls",
             code="invalid_tool_history",
         )

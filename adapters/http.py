@@ -1,4 +1,4 @@
-"""The one transport: connection pool, deadlines, size caps; redirects off, environment proxies ignored.
+"""The one transport: pool, deadlines, size caps; no redirects, no proxies of the environment.
 
 Knows HTTP and nothing of what the bytes mean.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -180,10 +181,7 @@ class Reply:
                 pieces.append(piece)
                 size += len(piece)
                 if size > MAX_ANSWER:
-                    raise UpstreamError(
-                        f"The answer of upstream '{self._upstream}' is larger than {MAX_ANSWER} bytes.",
-                        code="upstream_too_large",
-                    )
+                    raise _too_large(self._upstream)
         finally:
             self.close()
         return b"".join(pieces)
@@ -192,10 +190,9 @@ class Reply:
         """Return what can be had of an error body: cut to `limit`, whatever breaks on the way."""
         body = b""
         try:
-            while len(body) < limit and (piece := await self.read(due)):
-                body += piece
-        except GatewayError:
-            pass
+            with suppress(GatewayError):
+                while len(body) < limit and (piece := await self.read(due)):
+                    body += piece
         finally:
             self.close()
         return body[:limit]
@@ -203,14 +200,12 @@ class Reply:
     async def settle(self) -> None:
         """After the last event: keep the connection if the upstream ends its body at once."""
         if not self._response.content.at_eof():
-            try:
+            with suppress(GatewayError):
                 await self.read(self._loop.time() + 0.05)
-            except GatewayError:
-                pass
         self.close()
 
     def close(self) -> None:
-        """Return the connection to the pool if the body is over, else cut it: cancels the upstream."""
+        """Return the connection to the pool if the body is over, else cut it: that cancels."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -267,6 +262,13 @@ def _timed_out(upstream: str, what: str) -> Unavailable:
         f"Upstream '{upstream}' {what}. If it needs longer, raise its timeouts in the config.",
         code="upstream_timeout",
         status=504,
+    )
+
+
+def _too_large(upstream: str) -> UpstreamError:
+    return UpstreamError(
+        f"The answer of upstream '{upstream}' is larger than {MAX_ANSWER} bytes.",
+        code="upstream_too_large",
     )
 
 

@@ -121,7 +121,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A member of the assistant message that is neither text nor call: annotations, images, audio."""
+    """Another member of the assistant message: annotations, images, audio."""
 
     field: str
     value: Any
@@ -174,7 +174,7 @@ class Adapter(Protocol):
     """Whatever answers a chat: a leaf that talks to an upstream, or a wrapper around adapters."""
 
     def stream(self, request: ChatRequest) -> Events:
-        """Yield one non-empty tuple of events per upstream read; raise a `GatewayError` on failure."""
+        """Yield one non-empty tuple of events per upstream read, or raise a `GatewayError`."""
         ...
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:

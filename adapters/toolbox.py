@@ -18,9 +18,15 @@ from adapters.protocol import ChatRequest, Json, Note, Receipt
 Mode = Literal["auto", "none", "required", "named"]
 PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
-_INPUT = {
+_MODES: Mapping[str, Mode] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+    "any": "required",  # what LangChain and Mistral call it
+}
+_INPUT: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"input": {"type": "string", "description": "The tool's whole input, as free text."}},
+    "properties": {"input": {"type": "string", "description": "The whole input, as free text."}},
     "required": ["input"],
 }
 
@@ -59,7 +65,7 @@ class Toolbox:
 
 
 def alias(name: str) -> str:
-    """An ASCII name that depends on the name alone, so it is the same in every turn and tool order."""
+    """An ASCII name made of the name alone: the same in every turn and every order of tools."""
     if PLAIN_NAME.fullmatch(name):
         return name
     slug = re.sub(r"[^a-zA-Z0-9]+", "_", name).strip("_")[:48]
@@ -110,7 +116,7 @@ def _function(name: str, said: Json) -> Tool:
 
 
 def _custom(name: str, said: Json) -> Tool:
-    return Tool(name, said.get("description") or "", _INPUT)
+    return Tool(name, said.get("description") or "", dict(_INPUT))
 
 
 def _as_function(said: Json, position: int) -> Note:
@@ -120,7 +126,8 @@ def _as_function(said: Json, position: int) -> Note:
             "This model cannot be held to a grammar. Leave 'format' out, or describe the input in "
             "the tool's description.",
         )
-    return Note("custom_tool_as_function", f"tools[{position}]", "sent as a function with one string")
+    text = "sent as a function with one string"
+    return Note("custom_tool_as_function", f"tools[{position}]", text)
 
 
 def _require_distinct(tools: list[Tool]) -> None:
@@ -135,7 +142,7 @@ def _choice(choice: Any) -> tuple[Mode, str, frozenset[str] | None]:
     if choice is None:
         return "auto", "", None
     if isinstance(choice, str):
-        return ("required" if choice == "any" else choice), "", None  # type: ignore[return-value]
+        return _MODES[choice], "", None
     if choice["type"] == "allowed_tools":
         allowed = choice["allowed_tools"]
         names = frozenset(tool[tool["type"]]["name"] for tool in allowed["tools"])
