@@ -206,7 +206,7 @@ MISTAKES = [
     (A + "api_key = \"a\\nb\"", "upstreams.a.api_key", "HTTP header"),
     (A + "max_tokens = 3", "upstreams.a.max_tokens", "[models.NAME]"),
     (A + "proxy = 'p:80'", "upstreams.a.proxy", 'begin with "http://"'),
-    ("[models.a]", "models.a.upstream", "is missing: write one of yours (up)"),
+    ("[models.a]", "models.a.upstream", "is missing. There are: up."),
     ("[models.a]\nupstream = 'pu'", "models.a.upstream", "is 'pu', but there are: up."),
     ("[models.a]\nupstraem = 'up'", "models.a.upstraem", "Did you mean 'upstream'?"),
     (M + "tools = 'yes'", "models.a.tools", '"native", "emulated"'),

@@ -11,7 +11,7 @@ from middleware.config.shape import (
     UpstreamConfig,
 )
 
-__all__ = [
+__all__ = (
     "Config",
     "ConfigError",
     "Mistake",
@@ -23,4 +23,4 @@ __all__ = [
     "load",
     "parse",
     "suggest",
-]
+)

@@ -38,14 +38,13 @@ class Key:
 
 
 ANY_VALUE = ("*",)
-Keys = Mapping[str, Key]
 
 
 def _coming(text: str) -> Key:
     return Key(ANYTHING, text, coming=ANY_VALUE)
 
 
-SERVER: Keys = {
+SERVER: Mapping[str, Key] = {
     "host": Key(
         TEXT, "Address to listen on; others than this machine's own need keys", "127.0.0.1"
     ),
@@ -64,7 +63,7 @@ SERVER: Keys = {
         choice("debug", "info", "warning", "error"), "How much is written to the log", "info"
     ),
 }
-TIMEOUTS: Keys = {
+TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
     "first_event": Key(SECONDS, "Until the first word of an answer; 60 (ollama, deepseek: 600)"),
     "idle": Key(SECONDS, "Silence in a stream; 60, while a thought or a call is open 300"),
@@ -72,8 +71,10 @@ TIMEOUTS: Keys = {
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
     "total": Key(SECONDS, "One attempt, from end to end; 600"),
 }
-DEFAULTS: Keys = {"timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})}
-UPSTREAM: Keys = {
+DEFAULTS: Mapping[str, Key] = {
+    "timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})
+}
+UPSTREAM: Mapping[str, Key] = {
     "kind": Key(TEXT, "The language it speaks: a module of adapters/"),
     "base_url": Key(ADDRESS, "Where it is; claude, deepseek and ollama have a usual address"),
     "api_key": Key(SECRET, "What opens it"),
@@ -86,7 +87,7 @@ UPSTREAM: Keys = {
     "api_version": Key(TEXT, "The version of its API to ask for; claude 2023-06-01"),
     "options": Key(TABLE, "Further options of its kind, for all its models", {}),
 }
-ABILITIES: Keys = {
+ABILITIES: Mapping[str, Key] = {
     "vision": Key(FLAG, "It reads images"),
     "thinking": Key(THINKING, "Whether and how it thinks"),
     "sampling": Key(FLAG, "It takes temperature and top_p"),
@@ -96,13 +97,13 @@ ABILITIES: Keys = {
     "mid_system": Key(FLAG, "It takes system messages in the middle of a conversation"),
     "json_schema": Key(FLAG, "It can be held to a JSON schema"),
 }
-OPTIONS: Keys = {
+OPTIONS: Mapping[str, Key] = {
     "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
     "num_ctx": Key(whole(1), "Context window to ask for (ollama)"),
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }
-COMING: Keys = {
+COMING: Mapping[str, Key] = {
     "pipeline": _coming("Several models in turn: reason-then-answer"),
     "reasoner": _coming("The model that thinks in a pipeline"),
     "answerer": _coming("The model that answers in a pipeline"),
@@ -119,7 +120,7 @@ COMING: Keys = {
     "retry": _coming("How often a failed call is made again"),
     "recall": _coming("Where what the client does not echo is kept"),
 }
-MODEL: Keys = {
+MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),
     "name": Key(TEXT, "The upstream's name for it; the public name if not given"),
     "tools": Key(
@@ -139,7 +140,7 @@ MODEL: Keys = {
 }
 # What a request consists of; `defaults` and `override` are for the fields around it.
 OWN_FIELDS = frozenset({"model", "messages", "stream", "tools", "functions"})
-SECTIONS: Mapping[str, Keys] = {
+SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "server": SERVER,
     "defaults": DEFAULTS,
     "defaults.timeouts": TIMEOUTS,

@@ -25,7 +25,6 @@ from middleware.config.keys import (
     TIMEOUTS,
     UPSTREAM,
     Key,
-    Keys,
     Kind,
 )
 from middleware.config.shape import (
@@ -41,6 +40,7 @@ from middleware.config.values import Environment, Wrong
 _TABLES = ("server", "defaults", "upstreams", "models")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 Values = dict[str, Any]
+Keys = Mapping[str, Key]
 
 
 def load(
@@ -106,9 +106,9 @@ class _Reading:
         self.mistakes.append(Mistake(path_of(*path), text))
 
     def config(self, found: Values, source: str) -> Config:
-        misspelt = [name for name in found if name not in _TABLES]
-        for name in misspelt:
+        for name in sorted(found.keys() - set(_TABLES)):
             self.unknown((name,), _TABLES)
+        misspelt = bool(self.mistakes)
         server = self.server(found.get("server", {}))
         defaults = self.table(found.get("defaults", {}), DEFAULTS, ("defaults",))
         common = self.table(defaults["timeouts"], TIMEOUTS, ("defaults", "timeouts"))
@@ -116,10 +116,12 @@ class _Reading:
             name: self.upstream(name, entry, common)
             for name, entry in self.entries(found, "upstreams").items()
         }
-        entries = self.entries(found, "models")
-        if not entries and not misspelt and self.clean("models"):
+        models = {
+            name: self.model(name, entry, upstreams)
+            for name, entry in self.entries(found, "models").items()
+        }
+        if not models and not misspelt and self.clean("models"):
             self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
-        models = {name: self.model(name, entry, upstreams) for name, entry in entries.items()}
         return Config(source, server, upstreams, models)
 
     def entries(self, found: Values, section: str) -> Values:
@@ -229,22 +231,13 @@ class _Reading:
     def model(self, name: str, found: Any, upstreams: Mapping[str, UpstreamConfig]) -> ModelConfig:
         path = ("models", name)
         values = self.table(found, MODEL, path)
-        coming = _coming(found) if isinstance(found, dict) else ()
-        upstream = values["upstream"]
-        if upstream is None and not coming and self.clean(*path):
-            known = ", ".join(upstreams) or "there are none yet, write an [upstreams.NAME]"
-            self.wrong((*path, "upstream"), f"is missing: write one of yours ({known}).")
-        if upstream is not None and upstream not in upstreams:
-            known = ", ".join(upstreams) or "no upstreams"
-            hint = suggest(upstream, upstreams)
-            self.wrong((*path, "upstream"), f"is '{upstream}', but there are: {known}.{hint}")
+        coming = _coming(found)
+        self.reference(values["upstream"], upstreams, path, optional=bool(coming))
         self.wildcards(name, values["name"], path)
-        for place in ("defaults", "override"):
-            for member in OWN_FIELDS & values[place].keys():
-                self.wrong((*path, place, member), "is the client's own and cannot be set here.")
+        self.own_fields(values, path)
         return ModelConfig(
             id=name,
-            upstream=upstream or "",
+            upstream=values["upstream"] or "",
             name=values["name"] or name,
             tools=values["tools"],
             defaults=values["defaults"],
@@ -254,6 +247,25 @@ class _Reading:
             options={**values["options"], **_given(values, OPTIONS)},
             coming=coming,
         )
+
+    def reference(
+        self,
+        upstream: str | None,
+        upstreams: Collection[str],
+        path: tuple[str, ...],
+        optional: bool,
+    ) -> None:
+        known = ", ".join(upstreams) or "none yet; write an [upstreams.NAME]"
+        if upstream is None and not optional and self.clean(*path):
+            self.wrong((*path, "upstream"), f"is missing. There are: {known}.")
+        if upstream is not None and upstream not in upstreams:
+            hint = suggest(upstream, upstreams)
+            self.wrong((*path, "upstream"), f"is '{upstream}', but there are: {known}.{hint}")
+
+    def own_fields(self, values: Values, path: tuple[str, ...]) -> None:
+        for place in ("defaults", "override"):
+            for name in sorted(OWN_FIELDS & values[place].keys()):
+                self.wrong((*path, place, name), "is the client's own and cannot be set here.")
 
     def wildcards(self, public: str, name: str | None, path: tuple[str, ...]) -> None:
         if public.count("*") > 1:
@@ -289,14 +301,14 @@ def _timeouts(kind: Kind, common: Values, own: Values) -> Mapping[str, float]:
     return {**kind.timeouts, **configured}
 
 
-def _coming(found: Values) -> tuple[str, ...]:
+def _coming(found: Any) -> tuple[str, ...]:
     """Name what a model asks for that this version cannot do."""
     asked = []
-    for name, value in found.items():
-        key = MODEL.get(name)
-        if key and key.coming == ANY_VALUE:
+    for name, value in found.items() if isinstance(found, dict) else ():
+        coming = MODEL[name].coming if name in MODEL else ()
+        if coming == ANY_VALUE:
             asked.append(name)
-        elif key and value in key.coming:
+        elif value in coming:
             asked.append(f'{name} = "{value}"')
     return tuple(asked)
 

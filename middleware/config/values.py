@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from middleware.config.shape import Secret
 
@@ -100,17 +100,17 @@ def _secret(value: Any, environment: Environment) -> Secret:
         raise Wrong("it is empty; set it, or remove the entry")
     if shell := _SHELL.fullmatch(value):
         raise Wrong(f'write "env:{shell[1]}"')
-    variable = ""
-    if value.startswith("env:"):
-        if not (named := _VARIABLE.fullmatch(value)):
-            raise Wrong('the name of an environment variable must follow "env:"')
-        variable = named[1]
-        # Files and secret stores leave a line break at the end.
-        value = environment.get(variable, "").strip()
-    if not (value.isascii() and value.isprintable()):
-        source = f"the environment variable {variable}" if variable else "it"
-        raise Wrong(f"{source} holds characters that cannot stand in an HTTP header")
-    return Secret(value, variable)
+    secret = _from_environment(value, environment) if value.startswith("env:") else Secret(value)
+    if not (secret.value.isascii() and secret.value.isprintable()):
+        raise Wrong(f"{secret.variable or 'it'} holds characters no HTTP header can have")
+    return secret
+
+
+def _from_environment(value: str, environment: Environment) -> Secret:
+    if not (named := _VARIABLE.fullmatch(value)):
+        raise Wrong('the name of an environment variable must follow "env:"')
+    # Files and secret stores leave a line break at the end.
+    return Secret(environment.get(named[1], "").strip(), named[1])
 
 
 def _proxy(value: Any, environment: Environment) -> Secret:
@@ -121,23 +121,28 @@ def _proxy(value: Any, environment: Environment) -> Secret:
 
 
 def _address(value: Any, _: Environment) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or re.search(r"\s", value):
         raise Wrong
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
         here = re.match(r"(localhost|127\.|\[::1\])", value)
         raise Wrong(f'the scheme is missing: write "{"http" if here else "https"}://{value}"')
-    try:
-        parts = urlsplit(value)
-        host, _port = parts.hostname, parts.port
-    except ValueError as error:
-        raise Wrong("its host or port cannot be read") from error
-    if parts.scheme not in ("http", "https") or not host or re.search(r"\s", value):
+    parts = _parts(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Wrong
     if parts.username is not None:
         raise Wrong("a key does not belong in the address: use api_key or headers")
     if parts.query or parts.fragment:
-        raise Wrong(f'leave out what follows the path: "{value.partition("?")[0].split("#")[0]}"')
+        raise Wrong(f'leave out what follows the path: "{re.split("[?#]", value)[0]}"')
     return value.rstrip("/")
+
+
+def _parts(value: str) -> SplitResult:
+    try:
+        parts = urlsplit(value)
+        _ = parts.port  # reading it checks it
+    except ValueError as error:
+        raise Wrong("its host or port cannot be read") from error
+    return parts
 
 
 FLAG = plain("true or false", lambda value: type(value) is bool)
