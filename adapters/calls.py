@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from adapters.protocol import Event, Note, Noted, ToolCallDelta, ToolCallStart
+from adapters.protocol import CallKind, Event, Note, Noted, ToolCallDelta, ToolCallStart
 
 
 @dataclass(slots=True)
@@ -28,6 +28,11 @@ class _Open:
     said: list[str] = field(default_factory=list)
     live: bool = False
     """Its pieces leave as they come (else they wait for the end)."""
+    free: bool = False
+    """A custom call in the upstream's own words: its input is text, not JSON."""
+
+    def complete(self) -> bool:
+        return self.free or _is_object(self.said)
 
 
 @dataclass(slots=True)
@@ -52,14 +57,16 @@ class Calls:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def start(self, key: Hashable, identity: str | None, name: str) -> Iterator[Event]:
+    def start(
+        self, key: Hashable, identity: str | None, name: str, kind: CallKind = "function"
+    ) -> Iterator[Event]:
         """A call begins; `key` is whatever the upstream tells its pieces apart by."""
-        call = _Open(self._unique(identity), name)
+        call = _Open(self._unique(identity), name, free=kind == "custom")
         self._calls[key] = call
         if not self.parallel and len(self._calls) > 1:
             self._left_out += 1
             return
-        if self._current is not None and not _complete(self._current.said):
+        if self._current is not None and not self._current.complete():
             # Its rest may still come between the pieces of this one: hold this one back.
             self._waiting.append(call)
             return
@@ -85,7 +92,9 @@ class Calls:
         if self._waiting and call is self._current and piece.rstrip()[-1:] == "}":
             yield from self._advance_if_complete()
 
-    def whole(self, key: Hashable, identity: str | None, name: str, arguments: str) -> Iterator[Event]:
+    def whole(
+        self, key: Hashable, identity: str | None, name: str, arguments: str
+    ) -> Iterator[Event]:
         """A call that comes in one piece."""
         yield from self.start(key, identity, name)
         yield from self.delta(key, arguments)
@@ -100,7 +109,7 @@ class Calls:
             yield Noted((Note("parallel_calls_dropped", "parallel_tool_calls", text),))
 
     def _advance_if_complete(self) -> Iterator[Event]:
-        while self._waiting and self._current is not None and _complete(self._current.said):
+        while self._waiting and self._current is not None and self._current.complete():
             yield from self._advance()
 
     def _advance(self) -> Iterator[Event]:
@@ -117,7 +126,8 @@ class Calls:
         custom = call.name in self.custom
         call.live = not custom
         name = self.names.get(call.name, call.name)
-        yield ToolCallStart(call.index, call.id, name, "custom" if custom else "function")
+        kind: CallKind = "custom" if custom or call.free else "function"
+        yield ToolCallStart(call.index, call.id, name, kind)
 
     def _end_current(self) -> Iterator[Event]:
         call, self._current = self._current, None
@@ -126,9 +136,9 @@ class Calls:
         joined = "".join(call.said)
         if call.name in self.custom:
             yield from _custom_input(call.index, joined)
-        elif not joined.strip():
+        elif not joined.strip() and not call.free:
             yield ToolCallDelta(call.index, "{}")
-        elif not _complete(call.said):
+        elif not call.complete():
             text = f"the arguments of call {call.index} ({call.name}) are not a JSON object"
             yield Noted((Note("arguments_invalid", "tool_calls", text),))
         call.live = False
@@ -146,7 +156,7 @@ def made_id(request_id: str, position: int) -> str:
     return "call_" + base64.b32encode(digest)[:24].decode().lower()
 
 
-def _complete(said: list[str]) -> bool:
+def _is_object(said: list[str]) -> bool:
     try:
         return isinstance(orjson.loads("".join(said)), dict)
     except orjson.JSONDecodeError:

@@ -1,0 +1,342 @@
+"""OpenAI's answers, whole or in chunks, as events: for every server that speaks chat completions.
+
+Read for what servers mean, not only for what the specification says: each `if` below is a server
+that was seen to do it. What no server may do is end a stream without its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from adapters.calls import Calls
+from adapters.errors import Truncated, UpstreamError, from_words, words_of
+from adapters.exchange import Heard
+from adapters.http import load
+from adapters.protocol import (
+    Aside,
+    CallKind,
+    Event,
+    Finish,
+    FinishReason,
+    Json,
+    Note,
+    Noted,
+    ReasoningDelta,
+    Receipt,
+    RefusalDelta,
+    TextDelta,
+    Usage,
+)
+
+_DONE = b"[DONE]"
+FINISH: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "function_call": "tool_calls",
+    "eos": "stop",  # Together
+    "eos_token": "stop",  # text-generation-inference
+    "model_length": "length",  # Mistral
+}
+# Reasons that say the answer failed: DeepSeek ran out of machines; OpenRouter's provider broke.
+FAILED: Mapping[str, int] = {"insufficient_system_resource": 503, "error": 502}
+_STATUS: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "BadRequestError": 400,
+    "context_length_exceeded": 400,
+    "exceed_context_size_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "timeout": 504,
+    "overloaded_error": 529,
+}
+_ASIDES = ("annotations", "audio", "images")
+_DETAILS: Mapping[str, tuple[str, ...]] = {
+    "prompt_tokens_details": ("audio_tokens", "image_tokens", "text_tokens"),
+    "completion_tokens_details": (
+        "accepted_prediction_tokens",
+        "rejected_prediction_tokens",
+        "audio_tokens",
+        "text_tokens",
+    ),
+}
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One streamed call, and what came of it before its name did."""
+
+    key: int
+    identity: str = ""
+    early: str = ""
+    started: bool = False
+
+
+@dataclass(slots=True)
+class State(Heard):
+    upstream: str = "upstream"
+    secrets: tuple[str, ...] = ()
+    calls: Calls = field(default_factory=lambda: Calls("req_local"))
+    slots: dict[Hashable, _Slot] = field(default_factory=dict)
+    """Where an upstream says its calls stand → the call; a new call may take over a place."""
+    last: Hashable = 0
+    count: int = 0
+    logprobs: list[Json] = field(default_factory=list)
+    """Of tokens that made no text yet: half a character, a token of a call."""
+    native: str = ""
+    reason: FinishReason = "stop"
+    usage: Json | None = None
+    further: bool = False
+    """It sent more choices than the one that was asked for."""
+
+
+def decode(frame: bytes, state: State) -> Iterable[Event]:
+    return close(state) if frame.startswith(_DONE) else decode_chunk(load(frame), state)
+
+
+def decode_chunk(chunk: Any, state: State) -> Iterator[Event]:
+    """Read one chunk of a stream."""
+    if type(chunk) is not dict:
+        raise _unreadable(state, f"sent {type(chunk).__name__} where a chunk belongs")
+    if not state.model:
+        _identify(chunk, state)
+    choices = chunk.get("choices")
+    if not choices:
+        _require_no_error(chunk, state)
+    for choice in choices or ():
+        if choice.get("index"):
+            state.further = True
+            continue
+        # A few servers repeat the whole message in the last chunk instead of a delta.
+        delta = choice.get("delta") or choice.get("message")
+        if delta:
+            yield from _say(delta, choice.get("logprobs"), state)
+            for piece in delta.get("tool_calls") or ():
+                yield from _piece(piece, state)
+            if delta.get("function_call"):
+                yield from _piece({"index": 0, "function": delta["function_call"]}, state)
+        if choice.get("finish_reason"):
+            yield from _end(choice["finish_reason"], choice, chunk, state)
+    # With the reason, after it, or on every chunk: the last one is the whole.
+    if chunk.get("usage"):
+        state.usage = chunk["usage"]
+        if state.ending:
+            yield from close(state)
+
+
+def close(state: State) -> Iterator[Event]:
+    if not state.ending:
+        raise Truncated(
+            f"Upstream '{state.upstream}' ended its stream without a finish_reason: it is cut."
+        )
+    usage, notes = usage_of(state.usage)
+    if notes:
+        yield Noted(notes)
+    yield Finish(state.reason, usage, state.native)
+
+
+def decode_answer(body: Any, state: State) -> Iterator[Event]:
+    """Read one plain completion."""
+    if not isinstance(body, dict):
+        raise _unreadable(state, f"sent {type(body).__name__} where a completion belongs")
+    _identify(body, state)
+    choices = body.get("choices") or []
+    message = choices[0].get("message") if choices else None
+    if not isinstance(message, dict):
+        _require_no_error(body, state)
+        raise _unreadable(state, "sent a completion without a message in 'choices'")
+    state.further = len(choices) > 1
+    yield from _say(message, choices[0].get("logprobs"), state)
+    for position, call in enumerate(message.get("tool_calls") or ()):
+        kind, said = _told(call)
+        yield from state.calls.start(position, call.get("id"), said.get("name") or "", kind)
+        yield from state.calls.delta(position, _argument_text(said))
+    if message.get("function_call"):
+        said = message["function_call"]
+        yield from state.calls.whole("legacy", None, said["name"], _argument_text(said))
+    state.usage = body.get("usage")
+    # A whole answer is complete without a reason; only a stream needs it as proof.
+    yield from _end(choices[0].get("finish_reason") or "stop", choices[0], body, state)
+    yield from close(state)
+
+
+def _identify(said: Json, state: State) -> None:
+    state.model = said.get("model") or ""
+    state.fingerprint = said.get("system_fingerprint")
+    state.tier = said.get("service_tier")
+
+
+def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
+    """Everything of a delta or message but its calls."""
+    text = said.get("content")
+    if text and type(text) is str and not logprobs and len(said) == 1:
+        yield TextDelta(text)
+        return
+    # Servers that send both fields send the same thought twice.
+    thought = said.get("reasoning_content") or said.get("reasoning")
+    if thought and isinstance(thought, str):
+        yield ReasoningDelta(thought)
+    if logprobs:
+        state.logprobs += logprobs.get("content") or ()
+    if isinstance(text, list):
+        yield from _parts(text)
+    elif text:
+        yield TextDelta(text, tuple(state.logprobs))
+        state.logprobs = []
+    if said.get("refusal"):
+        yield RefusalDelta(said["refusal"])
+    for name in _ASIDES:
+        if said.get(name):
+            yield Aside(name, said[name])
+
+
+def _parts(parts: list[Json]) -> Iterator[Event]:
+    """Mistral's content in parts: thoughts, which are lists of text again, and text."""
+    for part in parts:
+        thought = part.get("thinking")
+        if isinstance(thought, list):
+            thought = "".join(inner.get("text") or "" for inner in thought)
+        if thought:
+            yield ReasoningDelta(thought)
+        elif part.get("text"):
+            yield TextDelta(part["text"])
+        elif part.get("refusal"):
+            yield RefusalDelta(part["refusal"])
+
+
+def _piece(piece: Json, state: State) -> Iterator[Event]:
+    """A piece of a streamed call."""
+    kind, said = _told(piece)
+    slot, arguments = _slot(piece, said, state), _argument_text(said)
+    if not slot.started:
+        slot.identity = slot.identity or piece.get("id") or ""
+        slot.early += arguments
+        if not said.get("name"):
+            return
+        slot.started = True
+        arguments = slot.early
+        yield from state.calls.start(slot.key, slot.identity, said["name"], kind)
+    yield from state.calls.delta(slot.key, arguments)
+
+
+def _told(call: Json) -> tuple[CallKind, Json]:
+    custom = call.get("custom")
+    return ("custom", custom) if custom else ("function", call.get("function") or {})
+
+
+def _argument_text(said: Json) -> str:
+    """Some servers send an object where the text of one belongs, or null."""
+    arguments = said.get("arguments") or said.get("input") or ""
+    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+
+
+def _slot(piece: Json, said: Json, state: State) -> _Slot:
+    """Find the call a piece belongs to: by index, else by id, else the last one."""
+    place, identity, name = piece.get("index"), piece.get("id"), said.get("name")
+    if place is None:
+        place = identity or (f"unnamed {state.count}" if name else state.last)
+    slot = state.slots.get(place)
+    # Gemini's and older Ollama's compatible endpoints give every call index 0 and its own id.
+    if slot is None or (name and identity and slot.identity and identity != slot.identity):
+        slot = state.slots[place] = _Slot(state.count, identity or "")
+        state.count += 1
+    state.last = place
+    return slot
+
+
+def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event]:
+    """The reason was given: complete the calls and keep the end until the usage is known."""
+    if native in FAILED:
+        error = choice.get("error") or whole.get("error") or f"the answer ended with '{native}'"
+        raise _failure(error, state, FAILED[native])
+    if state.ending:
+        return
+    yield from state.calls.close()
+    notes = []
+    reason = FINISH.get(native)
+    if reason is None:
+        notes.append(Note("finish_unknown", "finish_reason", f"'{native}' was taken for 'stop'"))
+    if reason == "tool_calls" and not state.calls:
+        notes.append(Note("finish_without_calls", "finish_reason", f"'{native}' without a call"))
+        reason = None
+    if any(not slot.started for slot in state.slots.values()):
+        notes.append(Note("call_without_name", "tool_calls", "a call without a name was left out"))
+    if state.further:
+        notes.append(Note("choices_dropped", "choices", "only the first choice is passed on"))
+    if state.logprobs:
+        notes.append(Note("logprobs_dropped", "logprobs", "of tokens that are not text"))
+    if notes:
+        yield Noted(tuple(notes))
+    # Servers that end every answer with "stop" mean the calls too; a cut or filtered one stays so.
+    made_calls = reason in (None, "stop") and state.calls
+    state.reason = "tool_calls" if made_calls else reason or "stop"
+    state.native = native
+    state.ending = True
+
+
+def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
+    """Read OpenAI's usage object, and the names DeepSeek and Moonshot have for cached tokens."""
+    if not isinstance(said, dict):
+        return None, ()
+    asked = said.get("prompt_tokens_details") or {}
+    answered = said.get("completion_tokens_details") or {}
+    prompt, completion = said.get("prompt_tokens"), said.get("completion_tokens")
+    cached = asked.get("cached_tokens")
+    if cached is None:
+        cached = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
+    usage = Usage(
+        prompt=prompt or 0,
+        completion=completion or 0,
+        cached=cached,
+        cache_write=asked.get("cache_write_tokens"),
+        reasoning=answered.get("reasoning_tokens"),
+        extra=_details(said),
+    )
+    if prompt is None or completion is None:
+        text = "a figure the upstream did not give is 0"
+        return usage, (Note("usage_estimated", "usage", text),)
+    return usage, ()
+
+
+def _details(said: Json) -> Json:
+    """The members of OpenAI's usage object that have no field of their own."""
+    found = {}
+    for name, members in _DETAILS.items():
+        given = said.get(name) or {}
+        figures = {member: given[member] for member in members if given.get(member) is not None}
+        if figures:
+            found[name] = figures
+    return found
+
+
+def _require_no_error(said: Json, state: State) -> None:
+    # vLLM's older form is the error object itself.
+    error = said if said.get("object") == "error" else said.get("error")
+    if error:
+        raise _failure(error, state, 500)
+
+
+def _failure(error: Any, state: State, status: int) -> UpstreamError:
+    """An error that came as an answer: its status is in its words, if anywhere."""
+    if isinstance(error, dict):
+        for said in map(str, (error.get("code"), error.get("status"), error.get("type"))):
+            number = int(said) if said.isdecimal() else _STATUS.get(said, 0)
+            if 400 <= number < 600:
+                status = number
+                break
+    return from_words(status, words_of(orjson.dumps(error)), state.upstream, state.secrets)
+
+
+def _unreadable(state: State, what: str) -> UpstreamError:
+    return UpstreamError(f"Upstream '{state.upstream}' {what}.", code="upstream_unreadable")
