@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +17,7 @@ import orjson
 from adapters.errors import GatewayError, Truncated
 from adapters.framing import Framer, Sse
 from adapters.headers import for_client, request_id
-from adapters.http import Link, Reply, Timeouts, load
+from adapters.http import MAX_ANSWER, Link, Reply, Timeouts, load, too_large
 from adapters.protocol import (
     Call,
     Event,
@@ -75,58 +75,23 @@ async def converse(link: Link, exchange: Exchange[S], call: Call) -> Events:
     body = orjson.dumps(exchange.body)
     reply = await link.post(exchange.path, body, clock.until_headers(exchange.streamed))
     try:
-        gate = _Gate(link.name, exchange, reply)
-        if not exchange.streamed:
-            answer = load(await reply.whole(clock.until_whole()))
-            yield gate.through(exchange.decode_answer(answer, exchange.state))
-            return
-        async for events in _read(reply, exchange, gate, clock):
-            yield events
+        listener = Listener(link.name, exchange, reply.headers)
+        while not listener.over:
+            data = await _next_piece(reply, clock, listener)
+            if events := listener.feed(data):
+                yield events
+                clock.heard(events)
+            if listener.failure is not None:
+                raise listener.failure
         await reply.settle()
     finally:
         reply.close()
 
 
-async def _read(reply: Reply, exchange: Exchange[S], gate: _Gate[S], clock: _Clock) -> Events:
-    framer, state = exchange.framing(), exchange.state
-    first = True
-    while True:
-        data = await _next_piece(reply, clock, state)
-        if first and data.strip():
-            first = False
-            if exchange.framing is Sse and data.lstrip()[:1] == b"{":
-                yield await _unstreamed(data, reply, exchange, gate, clock)
-                return
-        events: list[Event] = []
-        failure: GatewayError | None = None
-        try:
-            _decode_into(events, framer, data, exchange)
-        except GatewayError as error:
-            failure = error if data else _cut_short(link_name=gate.name, error=error)
-        if failure is not None and not gate.opened and not any(map(_opens, events)):
-            raise failure
-        clock.heard(events)
-        if batch := gate.through(events):
-            yield batch
-        if failure is not None:
-            raise failure
-        if events and type(events[-1]) is Finish:
-            return
-
-
-def _decode_into(events: list[Event], framer: Framer, data: bytes, exchange: Exchange[S]) -> None:
-    """Decode one read; what stands behind the end is not read."""
-    decode, state = exchange.decode, exchange.state
-    for frame in framer.feed(data) if data else framer.close():
-        events.extend(decode(frame, state))
-        if events and type(events[-1]) is Finish:
-            return
-    if not data:
-        events.extend(exchange.close(state))
-
-
-async def _next_piece(reply: Reply, clock: _Clock, state: Heard) -> bytes:
-    if not state.ending:
+async def _next_piece(reply: Reply, clock: _Clock, listener: Listener[S]) -> bytes:
+    if listener.collecting:
+        return await reply.read(clock.until_whole())
+    if not listener.ending:
         return await reply.read(clock.due())
     try:
         return await reply.read(clock.due_after_reason())
@@ -134,40 +99,94 @@ async def _next_piece(reply: Reply, clock: _Clock, state: Heard) -> bytes:
         return b""  # it said why it stopped: complete without its usage and terminator
 
 
-async def _unstreamed(
-    data: bytes, reply: Reply, exchange: Exchange[S], gate: _Gate[S], clock: _Clock
-) -> tuple[Event, ...]:
-    """The upstream ignored `stream: true` and sends one JSON answer."""
-    rest = await reply.whole(clock.until_whole())
-    return gate.through(exchange.decode_answer(load(data + rest), exchange.state))
+class Listener(Generic[S]):
+    """The bytes of one answer → its events, whatever the network cut them into. Pure."""
 
-
-def _cut_short(link_name: str, error: GatewayError) -> GatewayError:
-    """What stands unfinished at the end of input is a cut, not nonsense."""
-    if error.code == "upstream_not_json":
-        cut = Truncated(f"Upstream '{link_name}' broke off in the middle of an event.")
-        cut.__cause__ = error
-        return cut
-    return error
-
-
-def _opens(event: Event) -> bool:
-    return type(event) is not Noted
-
-
-class _Gate(Generic[S]):
-    """Holds back until there is something real to say."""
-
-    def __init__(self, name: str, exchange: Exchange[S], reply: Reply) -> None:
-        self.name = name
-        self.opened = False
+    def __init__(self, upstream: str, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
+        self.over = False
+        """`Finish` was said; what stands behind it is not read."""
+        self.failure: GatewayError | None = None
+        """What broke the answer, behind the events already read from the same piece."""
+        self.collecting = not exchange.streamed
+        """The answer is one JSON text, read at the end of input."""
+        self._upstream = upstream
         self._exchange = exchange
-        self._headers = reply.headers
+        self._headers = headers
+        self._framer = exchange.framing()
+        self._begun = False
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._opened = False
         self._notes = exchange.receipt
 
-    def through(self, events: Iterable[Event]) -> tuple[Event, ...]:
-        if self.opened:
-            return tuple(events)
+    @property
+    def ending(self) -> bool:
+        return self._exchange.state.ending
+
+    def feed(self, data: bytes) -> tuple[Event, ...]:
+        """Return what this piece says; b"" is the end of input."""
+        if not self._begun:
+            self._begin(data)
+        events: list[Event] = []
+        try:
+            if self.collecting:
+                self._collect(data, events)
+            elif data:
+                self._decode(self._framer.feed(data), events)
+            else:
+                self._end(events)
+        except GatewayError as error:
+            self.failure = error
+        return tuple(events) if self._opened else self._through(events)
+
+    def _begin(self, data: bytes) -> None:
+        """See whether the upstream ignored `stream: true` and sends one JSON answer."""
+        start = data.lstrip()[:1]
+        self._begun = bool(start)
+        if start == b"{" and isinstance(self._framer, Sse):
+            self.collecting = True
+
+    def _collect(self, data: bytes, events: list[Event]) -> None:
+        if data:
+            self._pieces.append(data)
+            self._size += len(data)
+            if self._size > MAX_ANSWER:
+                raise too_large(self._upstream)
+            return
+        answer = load(b"".join(self._pieces))
+        said = list(self._exchange.decode_answer(answer, self._exchange.state))
+        self._take(said, events)
+        self._require_finish()
+
+    def _decode(self, frames: list[bytes], events: list[Event]) -> None:
+        decode, state = self._exchange.decode, self._exchange.state
+        for frame in frames:
+            self._take(decode(frame, state), events)
+            if self.over:
+                return
+
+    def _end(self, events: list[Event]) -> None:
+        try:
+            self._decode(self._framer.close(), events)
+        except GatewayError as error:
+            if error.code != "upstream_not_json":
+                raise
+            # Half an event at the end of input is a cut, and a cut is for `close` to judge.
+        if not self.over:
+            self._take(self._exchange.close(self._exchange.state), events)
+            self._require_finish()
+
+    def _take(self, said: Iterable[Event], events: list[Event]) -> None:
+        events.extend(said)
+        if events and type(events[-1]) is Finish:
+            self.over = True
+
+    def _require_finish(self) -> None:
+        if not self.over:
+            raise Truncated(f"Upstream '{self._upstream}' ended its answer without a reason.")
+
+    def _through(self, events: list[Event]) -> tuple[Event, ...]:
+        """The gate: hold back until there is something real to say."""
         kept = []
         for event in events:
             if type(event) is Noted:
@@ -176,13 +195,13 @@ class _Gate(Generic[S]):
                 kept.append(event)
         if not kept:
             return ()
-        self.opened = True
-        return (Opened(self._notes, self._upstream()), *kept)
+        self._opened = True
+        return (Opened(self._notes, self._answerer()), *kept)
 
-    def _upstream(self) -> Upstream:
+    def _answerer(self) -> Upstream:
         state = self._exchange.state
         return Upstream(
-            name=self.name,
+            name=self._upstream,
             model=state.model,
             request_id=request_id(self._headers),
             headers=for_client(self._headers),
@@ -211,10 +230,8 @@ class _Clock:
     def until_whole(self) -> float:
         return self._whole
 
-    def heard(self, events: list[Event]) -> None:
-        """Note when content came, and whether a thought or a call is open now."""
-        if not events:
-            return
+    def heard(self, events: tuple[Event, ...]) -> None:
+        """Note that content came and was passed on, and whether a thought or a call is open."""
         self._content_at = self._now()
         in_block = type(events[-1]) in _BLOCK
         self._idle = self._timeouts.idle_open if in_block else self._timeouts.idle

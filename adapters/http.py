@@ -6,8 +6,10 @@ Knows HTTP and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -23,6 +25,7 @@ MAX_ANSWER = 32 << 20
 MAX_ERROR_BODY = 64 << 10
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 _BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
+_CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,22 @@ class Timeouts:
     total: float = 600
 
 
+class _Attempt:
+    """Whether a request opened a connection of its own or got one the pool had kept."""
+
+    fresh = False
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+
+
+def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    if attempt := _attempt.get(None):
+        attempt.fresh = True
+    family, kind, protocol, *_ = address
+    return socket.socket(family, kind, protocol)
+
+
 class Transport:
     """One pool of connections for the whole process."""
 
@@ -52,7 +71,9 @@ class Transport:
     def session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=30, socket_factory=_new_socket
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=_NO_TIMEOUT,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
@@ -105,11 +126,15 @@ class Link:
         return reply
 
     async def _connect(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+        attempt = _Attempt()
+        _attempt.set(attempt)
         try:
             return await self._request(method, path, body)
-        except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
+        except _CLOSED as error:
+            if attempt.fresh or isinstance(error, aiohttp.ClientConnectorError):
+                raise
             # A pooled connection the upstream closed while it was idle; nothing was answered, so
-            # asking once more on a new one is safe.
+            # asking once more is safe.
             return await self._request(method, path, body)
 
     async def _request(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
@@ -181,7 +206,7 @@ class Reply:
                 pieces.append(piece)
                 size += len(piece)
                 if size > MAX_ANSWER:
-                    raise _too_large(self._upstream)
+                    raise too_large(self._upstream)
         finally:
             self.close()
         return b"".join(pieces)
@@ -199,9 +224,10 @@ class Reply:
 
     async def settle(self) -> None:
         """After the last event: keep the connection if the upstream ends its body at once."""
-        if not self._response.content.at_eof():
-            with suppress(GatewayError):
-                await self.read(self._loop.time() + 0.05)
+        due = self._loop.time() + 0.05
+        with suppress(GatewayError):
+            while not self._response.content.at_eof():
+                await self.read(due)
         self.close()
 
     def close(self) -> None:
@@ -253,6 +279,7 @@ _CONNECT_FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ClientConnectorError, "was refused"),
     (aiohttp.ServerDisconnectedError, "was closed by it before it answered"),
     (aiohttp.ClientResponseError, "brought an answer that is not HTTP"),
+    (aiohttp.ClientOSError, "was closed by it before it answered"),
     (ConnectionError, "was closed by it before it answered"),
 )
 
@@ -265,7 +292,7 @@ def _timed_out(upstream: str, what: str) -> Unavailable:
     )
 
 
-def _too_large(upstream: str) -> UpstreamError:
+def too_large(upstream: str) -> UpstreamError:
     return UpstreamError(
         f"The answer of upstream '{upstream}' is larger than {MAX_ANSWER} bytes.",
         code="upstream_too_large",
@@ -273,7 +300,7 @@ def _too_large(upstream: str) -> UpstreamError:
 
 
 def _broke_off(upstream: str, error: Exception) -> UpstreamError:
-    if isinstance(error, aiohttp.ClientPayloadError) and "encoding" in str(error).lower():
+    if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error).lower():
         return UpstreamError(
             f"Upstream '{upstream}' sent a compressed answer that cannot be read.",
             code="upstream_bad_encoding",
