@@ -133,7 +133,9 @@ _HISTORY = re.compile(
     r"|reasoning_content.{0,60}passed back|Expected .?thinking",
     re.IGNORECASE,
 )
-_SECRET = re.compile(r"\b(sk|key|pk|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}")
+_SECRET = re.compile(
+    r"\b(?:[sp]k[-_]|Bearer )[A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}", re.IGNORECASE
+)
 _QUOTA = ("insufficient_quota", "exceeded your current quota", "billing")
 
 
@@ -186,14 +188,16 @@ def words_of(body: bytes) -> str:
     for _ in range(3):
         if not isinstance(data, dict):
             break
-        data = data.get("error") or data.get("message") or data.get("detail") or ""
-    return data if isinstance(data, str) else orjson.dumps(data).decode()
+        data = data.get("error") or data.get("message") or data.get("detail") or data
+    if not data or isinstance(data, str):
+        return data or ""
+    return orjson.dumps(data).decode()
 
 
 def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Cut to a readable length, on one line, without anything that looks like a key."""
-    text = text[: _SHOWN * 4]
-    for secret in secrets:
+    for secret in filter(None, secrets):
         text = text.replace(secret, "[secret]")
+    text = text[: _SHOWN * 4]
     text = " ".join(_SECRET.sub("[secret]", text).split())
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -7,6 +7,7 @@ from typing import Protocol
 from adapters.errors import UpstreamError
 
 MAX_FRAME = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Framer(Protocol):
@@ -28,9 +29,10 @@ class _Splitter:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
+        if not data:
+            return []
         separator = self._separator
-        # A separator may straddle two pieces.
-        if separator not in data and not (self._held and data[:1] == separator[-1:]):
+        if separator not in data and not self._straddles(data):
             self._hold(data)
             return []
         if self._held:
@@ -44,6 +46,10 @@ class _Splitter:
             if len(frame) > MAX_FRAME:
                 raise _too_long()
         return whole
+
+    def _straddles(self, data: bytes) -> bool:
+        separator, held = self._separator, self._held
+        return bool(held) and held[-1][-1:] + data[:1] == separator
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)
@@ -69,15 +75,16 @@ class Sse:
     def __init__(self) -> None:
         self._blocks = _Splitter(b"\n\n")
         self._half_newline = False
-        self._start = True
+        self._started = False
 
     def feed(self, data: bytes) -> list[bytes]:
         if self._half_newline or b"\r" in data:
             data = self._one_newline(data)
-        if self._start and data:
-            data = data.removeprefix(b"\xef\xbb\xbf")
-            self._start = False
-        return [payload for block in self._blocks.feed(data) if (payload := _payload(block))]
+        blocks = self._blocks.feed(data)
+        if blocks and not self._started:
+            self._started = True
+            blocks[0] = blocks[0].removeprefix(_BYTE_ORDER_MARK)
+        return [payload for block in blocks if (payload := _payload(block))]
 
     def _one_newline(self, data: bytes) -> bytes:
         """CRLF and CR become LF; a CR at the very end waits for what follows."""
