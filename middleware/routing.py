@@ -1,0 +1,164 @@
+"""Config → the adapter behind every model name: built once at start, looked up on each request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import NamedTuple
+
+from adapters.errors import UnknownModel
+from adapters.http import Link, Timeouts, Transport
+from adapters.protocol import Adapter
+from adapters.settings import Settings
+from middleware import __version__
+from middleware.config import Config, ModelConfig, UpstreamConfig, suggest
+from middleware.route import Absent, Route, Strict, changes, nesting
+
+_NAMES_SHOWN = 50
+_NAME_SHOWN = 100
+# Shorter ones are stand-ins, and blotting them out would blot out words.
+_SHORTEST_SECRET = 6
+
+
+class ModelEntry(NamedTuple):
+    """A line of the model list."""
+
+    id: str
+    owned_by: str
+    available: bool
+    reason: str
+    """Why it is not available."""
+    upstream: str
+    nesting: tuple[str, ...]
+    """The adapters a request walks through, outermost first."""
+
+
+class _Wildcard(NamedTuple):
+    before: str
+    after: str
+    id: str
+
+    def carried(self, name: str) -> str:
+        """What stands in place of the `*`; empty if the name does not fit."""
+        if name.startswith(self.before) and name.endswith(self.after):
+            return name[len(self.before) : len(name) - len(self.after)]
+        return ""
+
+
+class Routes:
+    """Every model of a config, by name."""
+
+    def __init__(self, routes: Mapping[str, Route | Absent], entries: Iterable[ModelEntry]) -> None:
+        self._routes = routes
+        self._entries = tuple(entries)
+        parts = [(*name.partition("*"), name) for name in routes if "*" in name]
+        found = [_Wildcard(before, after, name) for before, _, after, name in parts]
+        self._wildcards = sorted(found, key=lambda w: (-len(w.before), -len(w.after)))
+
+    def find(self, name: str) -> Adapter:
+        """Return what answers for a model: an exact name wins, then the longest before a `*`."""
+        if (exact := self._routes.get(name)) is not None and "*" not in name:
+            return exact
+        for wildcard in self._wildcards:
+            if carried := wildcard.carried(name):
+                return _bound(self._routes[wildcard.id], name, carried)
+        raise self._unknown(name)
+
+    def listing(self) -> tuple[ModelEntry, ...]:
+        return self._entries
+
+    def _unknown(self, name: str) -> UnknownModel:
+        name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
+        names = [entry.id for entry in self._entries]
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+        return UnknownModel(
+            f"The model '{name}' does not exist here.{suggest(name, names)} There are: {shown}.",
+            param="model",
+        )
+
+
+def _bound(route: Route | Absent, name: str, carried: str) -> Route | Absent:
+    if isinstance(route, Absent):
+        return Absent(name, route.reason)
+    return replace(route, name=route.name.replace("*", carried))
+
+
+def build(config: Config, transport: Transport) -> Routes:
+    """Make every adapter a config asks for; what cannot be made says why when it is asked."""
+    links = {name: _link(upstream, transport) for name, upstream in config.upstreams.items()}
+    routes: dict[str, Route | Absent] = {}
+    entries = []
+    for model in config.models.values():
+        upstream = config.upstreams.get(model.upstream)
+        route = _route(model, upstream, links.get(model.upstream), config.server.strict)
+        routes[model.id] = route
+        entries.append(_entry(model, route))
+    return Routes(routes, entries)
+
+
+def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
+    reason = route.reason if isinstance(route, Absent) else ""
+    owner = model.upstream or "usetool"
+    return ModelEntry(model.id, owner, not reason, reason, model.upstream, nesting(route))
+
+
+def _route(
+    model: ModelConfig, upstream: UpstreamConfig | None, link: Link | None, strict: bool
+) -> Route | Absent:
+    if model.coming or upstream is None or link is None:
+        return Absent(model.id, f"this version cannot do {' and '.join(model.coming)} yet")
+    if missing := upstream.missing():
+        return Absent(model.id, f"the environment variable {' and '.join(missing)} is not set")
+    settings = Settings(
+        link=link,
+        api_version=upstream.api_version,
+        abilities=model.abilities,
+        options={**upstream.options, **model.options},
+    )
+    leaf = _leaf(upstream.kind, settings, model.id)
+    if isinstance(leaf, Absent):
+        return leaf
+    return Route(Strict(leaf) if strict else leaf, model.name, changes(model))
+
+
+def _leaf(kind: str, settings: Settings, model: str) -> Adapter | Absent:
+    """Only the kinds that are configured are imported: some bring heavy packages."""
+    try:
+        module = import_module(f"adapters.{kind}")
+    except ModuleNotFoundError as error:
+        ours = error.name == f"adapters.{kind}"
+        why = "this version does not have" if ours else f"the package '{error.name}' is missing for"
+        return Absent(model, f"{why} upstreams of kind '{kind}'")
+    if not hasattr(module, "connect"):
+        return Absent(model, f"the module adapters.{kind} has no function connect(settings)")
+    leaf: Adapter = module.connect(settings)
+    return leaf
+
+
+def _link(upstream: UpstreamConfig, transport: Transport) -> Link:
+    secrets = (secret.value for secret in upstream.secrets())
+    return Link(
+        name=upstream.id,
+        base_url=upstream.base_url,
+        transport=transport,
+        headers=_headers(upstream),
+        timeouts=Timeouts(**upstream.timeouts),
+        proxy=upstream.proxy.value if upstream.proxy else None,
+        secrets=tuple(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET),
+    )
+
+
+def _headers(upstream: UpstreamConfig) -> dict[str, str]:
+    headers = {
+        "content-type": "application/json",
+        # An answer that arrives compressed could be a bomb.
+        "accept-encoding": "identity",
+        "user-agent": f"usetool/{__version__}",
+    }
+    if upstream.api_key and upstream.auth == "x-api-key":
+        headers["x-api-key"] = upstream.api_key.value
+    elif upstream.api_key:
+        headers["authorization"] = f"Bearer {upstream.api_key.value}"
+    configured = {name.lower(): secret.value for name, secret in upstream.headers.items()}
+    return {**headers, **configured}
