@@ -93,10 +93,10 @@ class Link:
     name: str
     base_url: str
     transport: Transport
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeouts: Timeouts = Timeouts()
-    proxy: str | None = None
-    secrets: tuple[str, ...] = ()
+    proxy: str | None = field(default=None, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     """Never repeated in an error text."""
 
     def url(self, path: str) -> str:
