@@ -18,6 +18,8 @@ from adapters.protocol import Call, ChatRequest, Events, Json, Planned, Receipt
 from adapters.settings import Settings
 from adapters.toolbox import Tool, Toolbox, alias, toolbox
 
+__all__ = ("Compatible", "State", "close", "connect", "decode", "decode_answer", "encode")
+
 PATH = "/chat/completions"
 # What is the gateway's own to decide, above all where another gateway stands as the upstream.
 DENIED = frozenset(
@@ -66,6 +68,8 @@ class Dialect:
     """Wants its own thoughts back in assistant messages (OpenRouter, vLLM)."""
     limit_field: str = ""
     """The one name it has for the longest answer; empty: both are known, sent as given."""
+    longest: int | None = None
+    """Sent where the client set no limit."""
 
 
 def dialect(settings: Settings) -> Dialect:
@@ -79,6 +83,7 @@ def dialect(settings: Settings) -> Dialect:
         extra_fields=not own,
         # Its reasoning models refuse the older name, and no model of it refuses the newer.
         limit_field="max_completion_tokens" if own else "",
+        longest=settings.options.get("max_tokens"),
     )
     names = Dialect.__dataclass_fields__.keys() & settings.abilities.keys()
     return replace(guess, **{name: settings.abilities[name] for name in names})
@@ -99,6 +104,7 @@ def encode(request: ChatRequest, spoken: Dialect) -> tuple[Json, Receipt]:
 
 def write(request: ChatRequest, spoken: Dialect) -> Written:
     fields = Fields({**request.extra, **request.params})
+    one_choice(fields)
     tools, box = _tools(request, spoken)
     fields.add(box.receipt)
     for name in request.extra:
@@ -106,15 +112,13 @@ def write(request: ChatRequest, spoken: Dialect) -> Written:
             fields.lose(name, "the gateway decides this itself")
         elif not spoken.extra_fields:
             fields.lose(name, "OpenAI has no such field")
-    if (fields.take("n") or 1) > 1:
-        raise unsupported("n", "Only one choice is given. Leave 'n' out, or ask several times.")
     if not tools:
         fields.lose("parallel_tool_calls", "there are no tools")
     body: Json = {
         "model": request.model,
         "messages": _messages(request.messages, spoken, fields),
         **tools,
-        **_limit(fields, spoken),
+        **limit(fields, spoken.limit_field, spoken.longest),
         **_streaming(fields, request.call.streamed, spoken),
     }
     for name in (*request.params, *request.extra):
@@ -124,15 +128,19 @@ def write(request: ChatRequest, spoken: Dialect) -> Written:
     return Written(body, fields.receipt("this upstream"), box)
 
 
-def _limit(fields: Fields, spoken: Dialect) -> Json:
-    newer = fields.take("max_completion_tokens")
-    if newer is not None:
+def one_choice(fields: Fields) -> None:
+    if (fields.take("n") or 1) > 1:
+        raise unsupported("n", "Only one choice is given. Leave 'n' out, or ask several times.")
+
+
+def limit(fields: Fields, name: str, longest: int | None) -> Json:
+    """The longest answer, under the one name the server has, or the name the client chose."""
+    given, tokens = "max_completion_tokens", fields.take("max_completion_tokens")
+    if tokens is not None:
         fields.lose("max_tokens", "max_completion_tokens is the one that counts")
-    older = fields.take("max_tokens")
-    if newer is None and older is None:
-        return {}
-    given = "max_tokens" if newer is None else "max_completion_tokens"
-    return {spoken.limit_field or given: older if newer is None else newer}
+    else:
+        given, tokens = "max_tokens", fields.take("max_tokens") or longest
+    return {} if tokens is None else {name or given: tokens}
 
 
 def _streaming(fields: Fields, streamed: bool, spoken: Dialect) -> Json:
@@ -154,11 +162,16 @@ def _tools(request: ChatRequest, spoken: Dialect) -> tuple[Json, Toolbox]:
     box = toolbox(request)
     given = {alias(_said(tool)["name"]): _said(tool) for tool in request.tools}
     members: Json = {"tools": [_function(tool, given[tool.name]) for tool in box.tools]}
-    if box.mode == "named":
-        members["tool_choice"] = {"type": "function", "function": {"name": box.named}}
-    elif request.tool_choice is not None:
-        members["tool_choice"] = box.mode
+    if request.tool_choice is not None:
+        members["tool_choice"] = chosen(box)
     return members, box
+
+
+def chosen(box: Toolbox) -> str | Json:
+    """A tool_choice among functions."""
+    if box.mode == "named":
+        return {"type": "function", "function": {"name": box.named}}
+    return box.mode
 
 
 def _is_understood(request: ChatRequest, spoken: Dialect) -> bool:
@@ -237,17 +250,21 @@ def _assistant(message: Json, where: str, spoken: Dialect, fields: Fields) -> Js
                 )
     calls = told.pop("tool_calls", None)
     if calls:
-        told["tool_calls"] = [_call(call, spoken) for call in calls]
+        write_call = _renamed if spoken.custom_tools else as_function
+        told["tool_calls"] = [write_call(call) for call in calls]
     if "content" not in told:
         told["content"] = None if calls or told.get("refusal") or told.get("audio") else ""
     return told
 
 
-def _call(call: Json, spoken: Dialect) -> Json:
-    if call.get("type") != "custom" or spoken.custom_tools:
-        return _renamed(call)
-    said = call["custom"]
-    arguments = orjson.dumps({"input": said["input"]}).decode()
+def as_function(call: Json) -> Json:
+    """A call of the history as a function call, under the name the upstream knows."""
+    if call.get("type") == "custom":
+        said = call["custom"]
+        arguments = orjson.dumps({"input": said["input"]}).decode()
+    else:
+        said = call["function"]
+        arguments = said["arguments"]
     function = {"name": alias(said["name"]), "arguments": arguments}
     return {"id": call["id"], "type": "function", "function": function}
 

@@ -26,11 +26,10 @@ from adapters.protocol import (
     Note,
     Noted,
     ReasoningDelta,
-    Receipt,
     RefusalDelta,
     TextDelta,
-    Usage,
 )
+from adapters.usage import usage_of
 
 _DONE = b"[DONE]"
 FINISH: Mapping[str, FinishReason] = {
@@ -62,15 +61,6 @@ _STATUS: Mapping[str, int] = {
     "overloaded_error": 529,
 }
 _ASIDES = ("annotations", "audio", "images")
-_DETAILS: Mapping[str, tuple[str, ...]] = {
-    "prompt_tokens_details": ("audio_tokens", "image_tokens", "text_tokens"),
-    "completion_tokens_details": (
-        "accepted_prediction_tokens",
-        "rejected_prediction_tokens",
-        "audio_tokens",
-        "text_tokens",
-    ),
-}
 
 
 @dataclass(slots=True)
@@ -102,7 +92,7 @@ class State(Heard):
 
 
 def decode(frame: bytes, state: State) -> Iterable[Event]:
-    return close(state) if frame.startswith(_DONE) else decode_chunk(load(frame), state)
+    return _done(state) if frame.startswith(_DONE) else decode_chunk(load(frame), state)
 
 
 def decode_chunk(chunk: Any, state: State) -> Iterator[Event]:
@@ -133,6 +123,14 @@ def decode_chunk(chunk: Any, state: State) -> Iterator[Event]:
         state.usage = chunk["usage"]
         if state.ending:
             yield from close(state)
+
+
+def _done(state: State) -> Iterator[Event]:
+    # OpenRouter has sent whole answers whose reason was null to the end; their usage, which only
+    # a finished answer has, is the proof. `[DONE]` alone is not: proxies write it after a cut.
+    if not state.ending and state.usage:
+        yield from _end("", {}, {}, state)
+    yield from close(state)
 
 
 def close(state: State) -> Iterator[Event]:
@@ -167,7 +165,7 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
         yield from state.calls.whole("legacy", None, said["name"], _argument_text(said))
     state.usage = body.get("usage")
     # A whole answer is complete without a reason; only a stream needs it as proof.
-    yield from _end(choices[0].get("finish_reason") or "stop", choices[0], body, state)
+    yield from _end(choices[0].get("finish_reason") or "", choices[0], body, state)
     yield from close(state)
 
 
@@ -266,7 +264,8 @@ def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event
     notes = []
     reason = FINISH.get(native)
     if reason is None:
-        notes.append(Note("finish_unknown", "finish_reason", f"'{native}' was taken for 'stop'"))
+        text = f"'{native}' was taken for 'stop'" if native else "none was given; taken for 'stop'"
+        notes.append(Note("finish_unknown", "finish_reason", text))
     if reason == "tool_calls" and not state.calls:
         notes.append(Note("finish_without_calls", "finish_reason", f"'{native}' without a call"))
         reason = None
@@ -283,41 +282,6 @@ def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event
     state.reason = "tool_calls" if made_calls else reason or "stop"
     state.native = native
     state.ending = True
-
-
-def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
-    """Read OpenAI's usage object, and the names DeepSeek and Moonshot have for cached tokens."""
-    if not isinstance(said, dict):
-        return None, ()
-    asked = said.get("prompt_tokens_details") or {}
-    answered = said.get("completion_tokens_details") or {}
-    prompt, completion = said.get("prompt_tokens"), said.get("completion_tokens")
-    cached = asked.get("cached_tokens")
-    if cached is None:
-        cached = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
-    usage = Usage(
-        prompt=prompt or 0,
-        completion=completion or 0,
-        cached=cached,
-        cache_write=asked.get("cache_write_tokens"),
-        reasoning=answered.get("reasoning_tokens"),
-        extra=_details(said),
-    )
-    if prompt is None or completion is None:
-        text = "a figure the upstream did not give is 0"
-        return usage, (Note("usage_estimated", "usage", text),)
-    return usage, ()
-
-
-def _details(said: Json) -> Json:
-    """The members of OpenAI's usage object that have no field of their own."""
-    found = {}
-    for name, members in _DETAILS.items():
-        given = said.get(name) or {}
-        figures = {member: given[member] for member in members if given.get(member) is not None}
-        if figures:
-            found[name] = figures
-    return found
 
 
 def _require_no_error(said: Json, state: State) -> None:

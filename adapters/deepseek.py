@@ -1,0 +1,332 @@
+"""DeepSeek: chat completions with rules of its own for thinking, and few of OpenAI's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import orjson
+
+from adapters.compatible import PATH, Written, as_function, chosen, exchange, limit, one_choice
+from adapters.completions import State, close, decode, decode_answer
+from adapters.errors import BadRequest
+from adapters.exchange import converse
+from adapters.fields import Fields, unsupported
+from adapters.history import text_of
+from adapters.http import Link
+from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
+from adapters.settings import Settings
+from adapters.toolbox import Tool, Toolbox, alias, toolbox
+
+__all__ = ("DeepSeek", "State", "close", "connect", "decode", "decode_answer", "encode")
+
+_MOST_TOOLS, _MOST_STOPS = 128, 16
+# Only these go up as they are: an unknown field may be a 422.
+_CARRIED = (
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "logprobs",
+    "top_logprobs",
+)
+_SAMPLING = ("temperature", "presence_penalty", "frequency_penalty")
+EFFORT: Mapping[str, str] = {
+    "minimal": "low",
+    "low": "low",
+    "medium": "high",
+    "high": "high",
+    "xhigh": "high",
+    "max": "max",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What the config says of one model."""
+
+    may_think: bool = True
+    vision: bool | None = None
+    """Unset: the flash models read images."""
+    beta: bool = False
+    """The beta address has strict tools and prefilled answers."""
+    filler: str = ""
+    """Stands for thoughts nobody kept; a space for accounts that refuse the empty string."""
+    longest: int | None = None
+
+    def reads_images(self, model: str) -> bool:
+        return "flash" in model if self.vision is None else self.vision
+
+
+class Thinking(NamedTuple):
+    on: bool
+    members: Json
+
+
+def encode(request: ChatRequest, habits: Habits) -> tuple[Json, Receipt]:
+    written = write(request, habits)
+    return written.body, written.receipt
+
+
+def write(request: ChatRequest, habits: Habits) -> Written:
+    fields, box = Fields({**request.extra, **request.params}), toolbox(request)
+    fields.add(box.receipt)
+    _refuse(fields)
+    thinking = _thinking(request.model, box, habits, fields)
+    writer = _Writer(
+        habits.reads_images(request.model), habits.filler if thinking.on else None, fields
+    )
+    messages = [writer.message(*numbered) for numbered in enumerate(request.messages)]
+    _prefill(messages, habits)
+    body: Json = {
+        "model": request.model,
+        "messages": messages,
+        **thinking.members,
+        **_tools(request, box, thinking.on, habits, fields),
+        **_response_format(messages, fields),
+        **_scalars(fields, thinking.on, habits),
+    }
+    if request.call.streamed:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return Written(body, fields.receipt("DeepSeek"), box)
+
+
+def _refuse(fields: Fields) -> None:
+    """What would change the meaning of the request if it were left out."""
+    one_choice(fields)
+    if "audio" in (fields.take("modalities") or ()):
+        raise unsupported("modalities", "DeepSeek answers in text only. Leave 'modalities' out.")
+    fields.refuse("audio", "DeepSeek answers in text only. Leave 'audio' out.")
+    fields.refuse(
+        "web_search_options", "DeepSeek does not search the web. Give the model a search tool."
+    )
+
+
+def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> Thinking:
+    """Whether it will think: by default yes, except the old plain model."""
+    asked, effort = fields.take("thinking"), fields.take("reasoning_effort")
+    wanted, by_default = _wanted(asked, effort), model != "deepseek-chat"
+    on = by_default if wanted is None else wanted
+    if on and not habits.may_think:
+        if wanted:
+            fields.note("thinking_dropped", "thinking", "the config says this model does not think")
+        on = False
+    elif on and box.mode in ("required", "named"):
+        # "Thinking mode does not support this tool_choice"; the call is what the client insists on.
+        fields.note("thinking_disabled", "tool_choice", "it cannot think before a forced call")
+        on = False
+    members: Json = {}
+    if wanted is not None or on != by_default:
+        members["thinking"] = {"type": "enabled" if on else "disabled"}
+    level = EFFORT.get(effort) if on else None
+    if level:
+        members["reasoning_effort"] = level
+        if level != effort:
+            fields.note("effort_approximated", "reasoning_effort", f"'{effort}' is '{level}' here")
+    elif effort and (on or effort != "none"):
+        fields.note("effort_dropped", "reasoning_effort", f"thinking is {'on' if on else 'off'}")
+    return Thinking(on, members)
+
+
+def _wanted(asked: Any, effort: str | None) -> bool | None:
+    """A vendor's own `thinking`, as an object or a flag, outranks the effort."""
+    if isinstance(asked, dict):
+        return asked.get("type") != "disabled"
+    if isinstance(asked, bool):
+        return asked
+    return None if effort is None else effort != "none"
+
+
+def _tools(
+    request: ChatRequest, box: Toolbox, thinks: bool, habits: Habits, fields: Fields
+) -> Json:
+    parallel = fields.take("parallel_tool_calls")
+    if not box.tools:
+        return {}
+    if len(box.tools) > _MOST_TOOLS:
+        text = f"DeepSeek takes at most {_MOST_TOOLS} tools, not {len(box.tools)}. Send fewer."
+        raise BadRequest(text, param="tools")
+    if parallel is False:
+        text = "DeepSeek may still make several calls; only the first is passed on"
+        fields.note("parallel_not_enforced", "parallel_tool_calls", text)
+    strict = habits.beta
+    if not strict and any(tool.strict for tool in box.tools):
+        fields.note("strict_dropped", "tools", "only DeepSeek's beta address has strict tools")
+    members: Json = {"tools": [_function(tool, strict and tool.strict) for tool in box.tools]}
+    # While it thinks, some of its endpoints refuse the parameter as such.
+    if box.mode != "auto" or (request.tool_choice is not None and not thinks):
+        members["tool_choice"] = chosen(box)
+    return members
+
+
+def _function(tool: Tool, strict: bool) -> Json:
+    said: Json = {"name": tool.name, "parameters": tool.parameters}
+    if tool.description:
+        said["description"] = tool.description
+    if strict:
+        said["strict"] = True
+    return {"type": "function", "function": said}
+
+
+def _response_format(messages: list[Json], fields: Fields) -> Json:
+    """JSON mode needs the word in the prompt; a schema can only be asked for."""
+    wanted = fields.take("response_format") or {}
+    if wanted.get("type") == "json_schema":
+        schema = wanted["json_schema"].get("schema") or {}
+        text = "Answer with one JSON object that fits this JSON Schema, and nothing else:\n"
+        _instruct(messages, text + orjson.dumps(schema).decode())
+        text = "the schema is asked for in the prompt, not enforced"
+        fields.note("json_schema_as_prompt", "response_format", text)
+    elif wanted.get("type") != "json_object":
+        return {}
+    elif not any("json" in text_of(message.get("content")).lower() for message in messages):
+        _instruct(messages, "Answer with one JSON object, and nothing else.")
+        text = "DeepSeek's JSON mode needs the word in the prompt: it was put there"
+        fields.note("json_word_added", "response_format", text)
+    return {"response_format": {"type": "json_object"}}
+
+
+def _instruct(messages: list[Json], text: str) -> None:
+    """Behind the leading system messages, where it stays the same from turn to turn."""
+    roles = [message["role"] for message in messages]
+    place = next((k for k, role in enumerate(roles) if role != "system"), len(roles))
+    messages.insert(place, {"role": "system", "content": text})
+
+
+def _scalars(fields: Fields, thinks: bool, habits: Habits) -> Json:
+    found = {name: fields.take(name) for name in _CARRIED}
+    if thinks:
+        for name in _SAMPLING:
+            if found[name] is not None:
+                fields.note("sampling_ignored", name, "it has no effect while DeepSeek thinks")
+    found |= limit(fields, "max_tokens", habits.longest)
+    found["stop"] = fields.take("stop")
+    if isinstance(found["stop"], list) and len(found["stop"]) > _MOST_STOPS:
+        text = f"DeepSeek takes at most {_MOST_STOPS} stop sequences. Send fewer."
+        raise BadRequest(text, param="stop")
+    found["user_id"] = _user(fields)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _user(fields: Fields) -> str | None:
+    """The end user, for DeepSeek's own isolation, in the characters it takes."""
+    for name in ("user_id", "user", "safety_identifier"):
+        given = fields.take(name)
+        if given:
+            known = alias(str(given))
+            if known != given:
+                fields.note("user_aliased", name, "sent in DeepSeek's characters")
+            return known
+    return None
+
+
+class _Writer(NamedTuple):
+    """Writes one request's messages; what DeepSeek has no word for is refused or noted."""
+
+    vision: bool
+    filler: str | None
+    """For assistant messages without thoughts; None where it does not think."""
+    fields: Fields
+
+    def message(self, position: int, message: Json) -> Json:
+        where, role = f"messages[{position}]", message["role"]
+        if role == "assistant":
+            told = self._assistant(message, where)
+        else:
+            if role == "developer":
+                role = "system"
+            told = {
+                "role": role,
+                "content": self._content(message, where, self.vision and role == "user"),
+            }
+            if role == "tool":
+                told["tool_call_id"] = message["tool_call_id"]
+        if message.get("name") and role != "tool":
+            told["name"] = message["name"]
+        return told
+
+    def _assistant(self, message: Json, where: str) -> Json:
+        content = self._content(message, where, False)
+        if message.get("refusal"):
+            self.fields.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
+            content = content or message["refusal"]
+        told: Json = {"role": "assistant", "content": content}
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        if isinstance(thought, str):
+            told["reasoning_content"] = thought
+        elif self.filler is not None:
+            # Without the key every later turn of a tool loop is a 400; what it says is not checked.
+            told["reasoning_content"] = self.filler
+        for name in ("thinking_blocks", "reasoning_details", "audio", "annotations"):
+            if message.get(name):
+                self.fields.note("part_dropped", f"{where}.{name}", "DeepSeek has nothing like it")
+        if message.get("tool_calls"):
+            told["tool_calls"] = [as_function(call) for call in message["tool_calls"]]
+        return told
+
+    def _content(self, message: Json, where: str, images: bool) -> str | list[Json]:
+        content = message.get("content")
+        if content is None or isinstance(content, str):
+            return content or ""
+        for position, part in enumerate(content):
+            kind = part["type"]
+            if kind not in ("text", "refusal") and not (images and kind == "image_url"):
+                raise _unreadable_part(kind, f"{where}.content[{position}]", message["role"])
+        if any(part["type"] == "image_url" for part in content):
+            return [{"type": part["type"], part["type"]: part[part["type"]]} for part in content]
+        if len(content) > 1:
+            self.fields.note("parts_joined", f"{where}.content", "text parts became lines of one")
+        return text_of(content)
+
+
+def _unreadable_part(kind: str, where: str, role: str) -> BadRequest:
+    if kind == "image_url" and role == "user":
+        text = (
+            "This DeepSeek model reads no images. Describe the image in words, ask a model that "
+            "reads images, or set 'vision = true' for this one in the config."
+        )
+    else:
+        text = f"DeepSeek reads no '{kind}' in a {role} message. Send its content as text."
+    return unsupported(where, text)
+
+
+def _prefill(messages: list[Json], habits: Habits) -> None:
+    """A last assistant message is to be continued: only the beta address can."""
+    if messages[-1]["role"] != "assistant":
+        return
+    if not habits.beta:
+        raise BadRequest(
+            "DeepSeek continues a last assistant message only at its beta address. End with a user "
+            "or tool message, or set base_url to https://api.deepseek.com/beta.",
+            code="prefill_not_supported",
+            param=f"messages[{len(messages) - 1}]",
+        )
+    messages[-1]["prefix"] = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeepSeek:
+    link: Link
+    habits: Habits = Habits()
+
+    def stream(self, request: ChatRequest) -> Events:
+        written = write(request, self.habits)
+        return converse(self.link, exchange(self.link, written, request.call), request.call)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        body, receipt = encode(request, self.habits)
+        return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
+
+
+def connect(settings: Settings) -> DeepSeek:
+    path = urlsplit(settings.link.base_url).path.rstrip("/")
+    habits = Habits(
+        may_think=settings.abilities.get("thinking") not in (False, "off"),
+        vision=settings.abilities.get("vision"),
+        beta=path.endswith("/beta"),
+        filler=settings.options.get("reasoning_filler", ""),
+        longest=settings.options.get("max_tokens"),
+    )
+    return DeepSeek(settings.link, habits)

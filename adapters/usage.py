@@ -1,0 +1,53 @@
+"""OpenAI's usage object → ours, with the names other servers have for its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.protocol import Json, Note, Receipt, Usage
+
+_DETAILS: Mapping[str, tuple[str, ...]] = {
+    "prompt_tokens_details": ("audio_tokens", "image_tokens", "text_tokens"),
+    "completion_tokens_details": (
+        "accepted_prediction_tokens",
+        "rejected_prediction_tokens",
+        "audio_tokens",
+        "text_tokens",
+    ),
+}
+
+
+def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
+    """Read OpenAI's usage object, and the names DeepSeek and Moonshot have for cached tokens."""
+    if not isinstance(said, dict):
+        return None, ()
+    asked = said.get("prompt_tokens_details") or {}
+    answered = said.get("completion_tokens_details") or {}
+    prompt, completion = said.get("prompt_tokens"), said.get("completion_tokens")
+    cached = asked.get("cached_tokens")
+    if cached is None:
+        cached = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
+    usage = Usage(
+        prompt=prompt or 0,
+        completion=completion or 0,
+        cached=cached,
+        cache_write=asked.get("cache_write_tokens"),
+        reasoning=answered.get("reasoning_tokens"),
+        extra=_details(said),
+    )
+    if prompt is None or completion is None:
+        text = "a figure the upstream did not give is 0"
+        return usage, (Note("usage_estimated", "usage", text),)
+    return usage, ()
+
+
+def _details(said: Json) -> Json:
+    """The members of OpenAI's usage object that have no field of their own."""
+    found = {}
+    for name, members in _DETAILS.items():
+        given = said.get(name) or {}
+        figures = {member: given[member] for member in members if given.get(member) is not None}
+        if figures:
+            found[name] = figures
+    return found
