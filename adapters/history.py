@@ -17,6 +17,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import Json, Note, Receipt
 
 NO_RESULT = '{"error":"no result"}'
+_PLAIN_ROLES = ("user", "system", "developer")
 _STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+', re.DOTALL)
 
 
@@ -97,7 +98,9 @@ def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, 
     settled = _Settled(repair)
     for position, message in enumerate(messages):
         role = message["role"]
-        if role == "tool":
+        if not settled.pending and role in _PLAIN_ROLES:
+            settled.messages.append(message)
+        elif role == "tool":
             _take_result(settled, message, position)
         elif settled.pending and _missing(settled) and role != "assistant":
             settled.late.append(message)

@@ -22,7 +22,9 @@ def raw(headers: Mapping[str, str]) -> RawHeaders:
     return [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+async def send_json(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]
+) -> None:
     length = (b"content-length", b"%d" % len(body))
     await send(
         {"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]}

@@ -64,7 +64,9 @@ def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Ask
         tool_choice=_choice(data, notes),
         params={k: v for k, v in data.items() if k in FIELDS and k not in _OWN and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=Call(call.id, call.client, call.deadline, streamed) if call else Call(streamed=streamed),
+        call=Call(call.id, call.client, call.deadline, streamed)
+        if call
+        else Call(streamed=streamed),
     )
     options = data.get("stream_options") or {}
     return Asked(request, tuple(notes), streamed and options.get("include_usage") is True, old)

@@ -7,10 +7,10 @@ because a string where a number belongs is a mistake OpenAI refuses too. Tags of
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, with_config
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 TAG = "@"
 _open = with_config(ConfigDict(extra="allow", strict=True))

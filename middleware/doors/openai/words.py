@@ -46,6 +46,8 @@ def warnings_object(receipt: Receipt) -> Json:
 
 def warnings_header(receipt: Receipt) -> str:
     """`code:field` of each note; texts are in the log and in `explain`."""
-    shown = dict.fromkeys(f"{note.code}:{note.field}" if note.field else note.code for note in receipt)
+    shown = dict.fromkeys(
+        f"{note.code}:{note.field}" if note.field else note.code for note in receipt
+    )
     header = ", ".join(shown).encode("ascii", "backslashreplace").decode()
     return header if len(header) <= 2000 else header[:2000].rsplit(", ", 1)[0] + ", more"
