@@ -130,7 +130,7 @@ class Answer:
             self._watcher.cancel()
 
     async def fail(self, error: GatewayError) -> None:
-        """Say what went wrong: with its status, or in a stream that has begun, as its last frame."""
+        """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
         self.visit.error = error
         self._unwatch()
         stream = self._stream

@@ -89,6 +89,7 @@ class Gateway:
 
     chat: Chat
     app: FastAPI
+    routes: Routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == CHAT and scope["method"] == "POST":
@@ -120,7 +121,7 @@ def create(config: Config) -> Gateway:
     _add_signposts(app)
     app.add_exception_handler(GatewayError, _on_gateway_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    return Gateway(chat, app)
+    return Gateway(chat, app, routes)
 
 
 def _add_model_list(app: FastAPI, keys: Keys, routes: Routes) -> None:
@@ -170,7 +171,8 @@ _SIGNPOSTS = (
     (
         "/v1/messages",
         "This gateway speaks OpenAI chat completions, not the Anthropic Messages API. Choose the "
-        f"client's 'OpenAI compatible' provider with this server's /v1 as its base URL; it posts to {CHAT}.",
+        "client's 'OpenAI compatible' provider with this server's /v1 as its base URL; it posts "
+        f"to {CHAT}.",
     ),
     (
         "/v1/completions",

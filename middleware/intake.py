@@ -12,6 +12,10 @@ from adapters.errors import BadRequest, TooLarge, Unauthorized
 
 RECEIVE_SECONDS = 30.0
 _MAX_HEADERS = 100
+_HOW_TO_SEND_A_KEY = (
+    "Send one of the gateway's own keys (`[server] keys` in its config) as "
+    "'Authorization: Bearer KEY'."
+)
 
 
 class Keys:
@@ -27,13 +31,8 @@ class Keys:
             raise Unauthorized("The request carries two different API keys. Send one.")
         client = digest(sent[0]) if sent else ""
         if self._digests and client not in self._digests:
-            raise Unauthorized(
-                "Incorrect API key provided. Send one of the gateway's own keys (`[server] keys` in "
-                "its config) as 'Authorization: Bearer KEY'."
-                if sent
-                else "You didn't provide an API key. Send 'Authorization: Bearer KEY' with one of the "
-                "gateway's own keys (`[server] keys` in its config)."
-            )
+            what = "Incorrect API key provided." if sent else "You didn't provide an API key."
+            raise Unauthorized(f"{what} {_HOW_TO_SEND_A_KEY}")
         return client
 
 

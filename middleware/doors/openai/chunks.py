@@ -58,7 +58,7 @@ class Chunks:
 
     def render(self, events: Iterable[Event]) -> bytes:
         head, tail, write = self._head, self._tail, self._write
-        frames = []
+        frames: list[bytes] = []
         for event in events:
             kind = type(event)
             # The two events that make up almost all of a stream.

@@ -165,7 +165,8 @@ def _check_tools(data: Json) -> None:
         where = f"tools[{position}].{kind}.name"
         if name.isascii() and not _ASCII_NAME.fullmatch(name):
             raise BadRequest(
-                f"Invalid '{where}': it may contain only letters, digits, '_' and '-', not {name!r}.",
+                f"Invalid '{where}': it may contain only letters, digits, '_' and '-', "
+                f"not {name!r}.",
                 param=where,
             )
         if name in names:
@@ -183,8 +184,8 @@ def _check_choice(data: Json) -> None:
         return
     if not tools:
         raise BadRequest(
-            "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, or "
-            "leave 'tool_choice' out.",
+            "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, "
+            "or leave 'tool_choice' out.",
             param="tool_choice",
         )
     known = {tool[tool["type"]]["name"] for tool in tools}
