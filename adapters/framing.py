@@ -80,7 +80,9 @@ class Sse:
     def feed(self, data: bytes) -> list[bytes]:
         if self._half_newline or b"\r" in data:
             data = self._one_newline(data)
-        blocks = self._blocks.feed(data)
+        return self._payloads(self._blocks.feed(data))
+
+    def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if blocks and not self._started:
             self._started = True
             blocks[0] = blocks[0].removeprefix(_BYTE_ORDER_MARK)
@@ -96,8 +98,7 @@ class Sse:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def close(self) -> list[bytes]:
-        payload = _payload(self._blocks.close())
-        return [payload] if payload else []
+        return self._payloads([self._blocks.close()])
 
 
 def _payload(block: bytes) -> bytes:
