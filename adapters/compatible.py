@@ -186,22 +186,23 @@ def _is_understood(request: ChatRequest, spoken: Dialect) -> bool:
 
 def _as_given(request: ChatRequest) -> tuple[Json, Toolbox]:
     members: Json = {"tools": [_renamed(tool) for tool in request.tools]}
-    choice = request.tool_choice
-    if isinstance(choice, dict) and choice["type"] == "allowed_tools":
-        allowed = choice["allowed_tools"]
-        choice = {
-            **choice,
-            "allowed_tools": {**allowed, "tools": [_renamed(tool) for tool in allowed["tools"]]},
-        }
-    elif isinstance(choice, dict):
-        choice = _renamed(choice)
-    if choice is not None:
-        members["tool_choice"] = choice
+    if request.tool_choice is not None:
+        members["tool_choice"] = _choice(request.tool_choice)
     names = [_said(tool)["name"] for tool in request.tools]
     return members, Toolbox(
         parallel=request.params.get("parallel_tool_calls") is not False,
         originals={alias(name): name for name in names if alias(name) != name},
     )
+
+
+def _choice(choice: str | Json) -> str | Json:
+    if isinstance(choice, str):
+        return choice
+    if choice["type"] != "allowed_tools":
+        return _renamed(choice)
+    allowed = choice["allowed_tools"]
+    tools = [_renamed(tool) for tool in allowed["tools"]]
+    return {**choice, "allowed_tools": {**allowed, "tools": tools}}
 
 
 def _said(tool: Json) -> Json:
@@ -245,15 +246,14 @@ def _assistant(message: Json, where: str, spoken: Dialect, fields: Fields) -> Js
     if not spoken.reasoning_echo:
         for name in _THOUGHTS:
             if told.pop(name, None):
-                fields.note(
-                    "reasoning_dropped", f"{where}.{name}", "it does not take thoughts back"
-                )
+                fields.note("reasoning_dropped", f"{where}.{name}", "it takes no thoughts back")
     calls = told.pop("tool_calls", None)
     if calls:
         write_call = _renamed if spoken.custom_tools else as_function
         told["tool_calls"] = [write_call(call) for call in calls]
-    if "content" not in told:
-        told["content"] = None if calls or told.get("refusal") or told.get("audio") else ""
+    # Null is for messages that say something else; and never left out, for strict servers.
+    says_else = calls or "refusal" in told or "audio" in told
+    told.setdefault("content", None if says_else else "")
     return told
 
 

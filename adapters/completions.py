@@ -26,6 +26,7 @@ from adapters.protocol import (
     Note,
     Noted,
     ReasoningDelta,
+    Receipt,
     RefusalDelta,
     TextDelta,
 )
@@ -95,34 +96,54 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
     return _done(state) if frame.startswith(_DONE) else decode_chunk(load(frame), state)
 
 
-def decode_chunk(chunk: Any, state: State) -> Iterator[Event]:
+def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
     """Read one chunk of a stream."""
     if type(chunk) is not dict:
         raise _unreadable(state, f"sent {type(chunk).__name__} where a chunk belongs")
     if not state.model:
         _identify(chunk, state)
     choices = chunk.get("choices")
+    # Nearly every chunk is one short delta: no generator is made for those.
+    if choices and len(choices) == 1 and not chunk.get("usage"):
+        return _choice(choices[0], chunk, state)
+    return _choices(choices, chunk, state)
+
+
+def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[Event]:
     if not choices:
         _require_no_error(chunk, state)
     for choice in choices or ():
-        if choice.get("index"):
-            state.further = True
-            continue
-        # A few servers repeat the whole message in the last chunk instead of a delta.
-        delta = choice.get("delta") or choice.get("message")
-        if delta:
-            yield from _say(delta, choice.get("logprobs"), state)
-            for piece in delta.get("tool_calls") or ():
-                yield from _piece(piece, state)
-            if delta.get("function_call"):
-                yield from _piece({"index": 0, "function": delta["function_call"]}, state)
-        if choice.get("finish_reason"):
-            yield from _end(choice["finish_reason"], choice, chunk, state)
+        yield from _choice(choice, chunk, state)
     # With the reason, after it, or on every chunk: the last one is the whole.
     if chunk.get("usage"):
         state.usage = chunk["usage"]
         if state.ending:
             yield from close(state)
+
+
+def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
+    if choice.get("index"):
+        state.further = True
+        return ()
+    # A few servers repeat the whole message in the last chunk instead of a delta.
+    delta = choice.get("delta") or choice.get("message") or {}
+    if len(delta) == 1 and not choice.get("logprobs") and not choice.get("finish_reason"):
+        text, pieces = delta.get("content"), delta.get("tool_calls")
+        if text and type(text) is str:
+            return (TextDelta(text),)
+        if pieces and len(pieces) == 1:
+            return _piece(pieces[0], state)
+    return _delta(delta, choice, chunk, state)
+
+
+def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
+    yield from _say(delta, choice.get("logprobs"), state)
+    for piece in delta.get("tool_calls") or ():
+        yield from _piece(piece, state)
+    if delta.get("function_call"):
+        yield from _piece({"index": 0, "function": delta["function_call"]}, state)
+    if choice.get("finish_reason"):
+        yield from _end(choice["finish_reason"], choice, chunk, state)
 
 
 def _done(state: State) -> Iterator[Event]:
@@ -178,13 +199,19 @@ def _identify(said: Json, state: State) -> None:
 def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
     """Everything of a delta or message but its calls."""
     text = said.get("content")
-    if text and type(text) is str and not logprobs and len(said) == 1:
-        yield TextDelta(text)
-        return
     # Servers that send both fields send the same thought twice.
     thought = said.get("reasoning_content") or said.get("reasoning")
-    if thought and isinstance(thought, str):
+    if isinstance(thought, str) and thought:
         yield ReasoningDelta(thought)
+    yield from _text(text, logprobs, state)
+    if said.get("refusal"):
+        yield RefusalDelta(said["refusal"])
+    for name in _ASIDES:
+        if said.get(name):
+            yield Aside(name, said[name])
+
+
+def _text(text: Any, logprobs: Any, state: State) -> Iterator[Event]:
     if logprobs:
         state.logprobs += logprobs.get("content") or ()
     if isinstance(text, list):
@@ -192,11 +219,6 @@ def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
     elif text:
         yield TextDelta(text, tuple(state.logprobs))
         state.logprobs = []
-    if said.get("refusal"):
-        yield RefusalDelta(said["refusal"])
-    for name in _ASIDES:
-        if said.get(name):
-            yield Aside(name, said[name])
 
 
 def _parts(parts: list[Json]) -> Iterator[Event]:
@@ -217,15 +239,17 @@ def _piece(piece: Json, state: State) -> Iterator[Event]:
     """A piece of a streamed call."""
     kind, said = _told(piece)
     slot, arguments = _slot(piece, said, state), _argument_text(said)
-    if not slot.started:
-        slot.identity = slot.identity or piece.get("id") or ""
-        slot.early += arguments
-        if not said.get("name"):
-            return
-        slot.started = True
-        arguments = slot.early
-        yield from state.calls.start(slot.key, slot.identity, said["name"], kind)
-    yield from state.calls.delta(slot.key, arguments)
+    if slot.started:
+        return state.calls.delta(slot.key, arguments)
+    slot.identity = slot.identity or piece.get("id") or ""
+    slot.early += arguments
+    return _start(slot, said["name"], kind, state) if said.get("name") else iter(())
+
+
+def _start(slot: _Slot, name: str, kind: CallKind, state: State) -> Iterator[Event]:
+    slot.started = True
+    yield from state.calls.start(slot.key, slot.identity, name, kind)
+    yield from state.calls.delta(slot.key, slot.early)
 
 
 def _told(call: Json) -> tuple[CallKind, Json]:
@@ -241,16 +265,21 @@ def _argument_text(said: Json) -> str:
 
 def _slot(piece: Json, said: Json, state: State) -> _Slot:
     """Find the call a piece belongs to: by index, else by id, else the last one."""
-    place, identity, name = piece.get("index"), piece.get("id"), said.get("name")
+    place, identity = piece.get("index"), piece.get("id")
     if place is None:
-        place = identity or (f"unnamed {state.count}" if name else state.last)
+        new = f"unnamed {state.count}" if said.get("name") else state.last
+        place = identity or new
     slot = state.slots.get(place)
-    # Gemini's and older Ollama's compatible endpoints give every call index 0 and its own id.
-    if slot is None or (name and identity and slot.identity and identity != slot.identity):
+    if slot is None or (said.get("name") and _is_another(slot, identity)):
         slot = state.slots[place] = _Slot(state.count, identity or "")
         state.count += 1
     state.last = place
     return slot
+
+
+def _is_another(slot: _Slot, identity: str | None) -> bool:
+    # Gemini's and older Ollama's compatible endpoints give every call index 0 and an id of its own.
+    return bool(identity and slot.identity and identity != slot.identity)
 
 
 def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event]:
@@ -261,27 +290,29 @@ def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event
     if state.ending:
         return
     yield from state.calls.close()
-    notes = []
-    reason = FINISH.get(native)
-    if reason is None:
-        text = f"'{native}' was taken for 'stop'" if native else "none was given; taken for 'stop'"
-        notes.append(Note("finish_unknown", "finish_reason", text))
-    if reason == "tool_calls" and not state.calls:
-        notes.append(Note("finish_without_calls", "finish_reason", f"'{native}' without a call"))
-        reason = None
-    if any(not slot.started for slot in state.slots.values()):
-        notes.append(Note("call_without_name", "tool_calls", "a call without a name was left out"))
-    if state.further:
-        notes.append(Note("choices_dropped", "choices", "only the first choice is passed on"))
-    if state.logprobs:
-        notes.append(Note("logprobs_dropped", "logprobs", "of tokens that are not text"))
+    reason, notes = _read_reason(native, state)
     if notes:
-        yield Noted(tuple(notes))
-    # Servers that end every answer with "stop" mean the calls too; a cut or filtered one stays so.
-    made_calls = reason in (None, "stop") and state.calls
-    state.reason = "tool_calls" if made_calls else reason or "stop"
-    state.native = native
-    state.ending = True
+        yield Noted(notes)
+    state.reason, state.native, state.ending = reason, native, True
+
+
+def _read_reason(native: str, state: State) -> tuple[FinishReason, Receipt]:
+    reason, made_calls = FINISH.get(native), bool(state.calls)
+    unknown = f"'{native}' was taken for 'stop'" if native else "none was given; taken for 'stop'"
+    without = reason == "tool_calls" and not made_calls
+    nameless = any(not slot.started for slot in state.slots.values())
+    possible = (
+        (reason is None, Note("finish_unknown", "finish_reason", unknown)),
+        (without, Note("finish_without_calls", "finish_reason", f"'{native}' without a call")),
+        (nameless, Note("call_without_name", "tool_calls", "a call without a name was left out")),
+        (state.further, Note("choices_dropped", "choices", "only the first choice is passed on")),
+        (bool(state.logprobs), Note("logprobs_dropped", "logprobs", "of tokens that are not text")),
+    )
+    notes = tuple(note for applies, note in possible if applies)
+    if reason in ("length", "content_filter"):
+        return reason, notes
+    # Servers that end every answer with "stop" mean the calls too.
+    return "tool_calls" if made_calls else "stop", notes
 
 
 def _require_no_error(said: Json, state: State) -> None:

@@ -31,8 +31,10 @@ _CARRIED = (
     "frequency_penalty",
     "logprobs",
     "top_logprobs",
+    "stop",
 )
 _SAMPLING = ("temperature", "presence_penalty", "frequency_penalty")
+_LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
 EFFORT: Mapping[str, str] = {
     "minimal": "low",
     "low": "low",
@@ -117,17 +119,23 @@ def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> Think
         # "Thinking mode does not support this tool_choice"; the call is what the client insists on.
         fields.note("thinking_disabled", "tool_choice", "it cannot think before a forced call")
         on = False
-    members: Json = {}
+    members: Json = _effort(effort, on, fields)
     if wanted is not None or on != by_default:
         members["thinking"] = {"type": "enabled" if on else "disabled"}
-    level = EFFORT.get(effort) if on else None
-    if level:
-        members["reasoning_effort"] = level
-        if level != effort:
-            fields.note("effort_approximated", "reasoning_effort", f"'{effort}' is '{level}' here")
-    elif effort and (on or effort != "none"):
-        fields.note("effort_dropped", "reasoning_effort", f"thinking is {'on' if on else 'off'}")
     return Thinking(on, members)
+
+
+def _effort(effort: str | None, thinks: bool, fields: Fields) -> Json:
+    if effort is None or (effort == "none" and not thinks):
+        return {}
+    level = EFFORT.get(effort) if thinks else None
+    if level is None:
+        state = "on" if thinks else "off"
+        fields.note("effort_dropped", "reasoning_effort", f"thinking is {state} for this call")
+        return {}
+    if level != effort:
+        fields.note("effort_approximated", "reasoning_effort", f"'{effort}' is '{level}' here")
+    return {"reasoning_effort": level}
 
 
 def _wanted(asked: Any, effort: str | None) -> bool | None:
@@ -151,21 +159,20 @@ def _tools(
     if parallel is False:
         text = "DeepSeek may still make several calls; only the first is passed on"
         fields.note("parallel_not_enforced", "parallel_tool_calls", text)
-    strict = habits.beta
-    if not strict and any(tool.strict for tool in box.tools):
+    members: Json = {"tools": [_function(tool, habits.beta) for tool in box.tools]}
+    if not habits.beta and any(tool.strict for tool in box.tools):
         fields.note("strict_dropped", "tools", "only DeepSeek's beta address has strict tools")
-    members: Json = {"tools": [_function(tool, strict and tool.strict) for tool in box.tools]}
     # While it thinks, some of its endpoints refuse the parameter as such.
     if box.mode != "auto" or (request.tool_choice is not None and not thinks):
         members["tool_choice"] = chosen(box)
     return members
 
 
-def _function(tool: Tool, strict: bool) -> Json:
+def _function(tool: Tool, beta: bool) -> Json:
     said: Json = {"name": tool.name, "parameters": tool.parameters}
     if tool.description:
         said["description"] = tool.description
-    if strict:
+    if beta and tool.strict:
         said["strict"] = True
     return {"type": "function", "function": said}
 
@@ -197,17 +204,17 @@ def _instruct(messages: list[Json], text: str) -> None:
 
 def _scalars(fields: Fields, thinks: bool, habits: Habits) -> Json:
     found = {name: fields.take(name) for name in _CARRIED}
-    if thinks:
-        for name in _SAMPLING:
-            if found[name] is not None:
-                fields.note("sampling_ignored", name, "it has no effect while DeepSeek thinks")
     found |= limit(fields, "max_tokens", habits.longest)
-    found["stop"] = fields.take("stop")
-    if isinstance(found["stop"], list) and len(found["stop"]) > _MOST_STOPS:
+    found["user_id"] = _user(fields)
+    stops = found["stop"]
+    if isinstance(stops, list) and len(stops) > _MOST_STOPS:
         text = f"DeepSeek takes at most {_MOST_STOPS} stop sequences. Send fewer."
         raise BadRequest(text, param="stop")
-    found["user_id"] = _user(fields)
-    return {name: value for name, value in found.items() if value is not None}
+    found = {name: value for name, value in found.items() if value is not None}
+    for name in _SAMPLING:
+        if thinks and name in found:
+            fields.note("sampling_ignored", name, "it has no effect while DeepSeek thinks")
+    return found
 
 
 def _user(fields: Fields) -> str | None:
@@ -248,18 +255,15 @@ class _Writer(NamedTuple):
         return told
 
     def _assistant(self, message: Json, where: str) -> Json:
-        content = self._content(message, where, False)
+        told: Json = {"role": "assistant", "content": self._content(message, where, False)}
         if message.get("refusal"):
             self.fields.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
-            content = content or message["refusal"]
-        told: Json = {"role": "assistant", "content": content}
-        thought = message.get("reasoning_content") or message.get("reasoning")
-        if isinstance(thought, str):
+            told["content"] = told["content"] or message["refusal"]
+        thought = message.get("reasoning_content") or message.get("reasoning") or self.filler
+        # Without the key every later turn of a tool loop is a 400; what it says is not checked.
+        if thought is not None:
             told["reasoning_content"] = thought
-        elif self.filler is not None:
-            # Without the key every later turn of a tool loop is a 400; what it says is not checked.
-            told["reasoning_content"] = self.filler
-        for name in ("thinking_blocks", "reasoning_details", "audio", "annotations"):
+        for name in _LOST:
             if message.get(name):
                 self.fields.note("part_dropped", f"{where}.{name}", "DeepSeek has nothing like it")
         if message.get("tool_calls"):
@@ -270,12 +274,15 @@ class _Writer(NamedTuple):
         content = message.get("content")
         if content is None or isinstance(content, str):
             return content or ""
-        for position, part in enumerate(content):
-            kind = part["type"]
-            if kind not in ("text", "refusal") and not (images and kind == "image_url"):
+        known = {"text", "refusal", "image_url"} if images else {"text", "refusal"}
+        kinds = [part["type"] for part in content]
+        for position, kind in enumerate(kinds):
+            if kind not in known:
                 raise _unreadable_part(kind, f"{where}.content[{position}]", message["role"])
-        if any(part["type"] == "image_url" for part in content):
-            return [{"type": part["type"], part["type"]: part[part["type"]]} for part in content]
+        if "image_url" in kinds:
+            return [
+                {"type": kind, kind: part[kind]} for kind, part in zip(kinds, content, strict=True)
+            ]
         if len(content) > 1:
             self.fields.note("parts_joined", f"{where}.content", "text parts became lines of one")
         return text_of(content)

@@ -22,16 +22,14 @@ def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
     """Read OpenAI's usage object, and the names DeepSeek and Moonshot have for cached tokens."""
     if not isinstance(said, dict):
         return None, ()
+    prompt, completion = said.get("prompt_tokens"), said.get("completion_tokens")
     asked = said.get("prompt_tokens_details") or {}
     answered = said.get("completion_tokens_details") or {}
-    prompt, completion = said.get("prompt_tokens"), said.get("completion_tokens")
-    cached = asked.get("cached_tokens")
-    if cached is None:
-        cached = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
+    elsewhere = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
     usage = Usage(
         prompt=prompt or 0,
         completion=completion or 0,
-        cached=cached,
+        cached=asked.get("cached_tokens", elsewhere),
         cache_write=asked.get("cache_write_tokens"),
         reasoning=answered.get("reasoning_tokens"),
         extra=_details(said),
