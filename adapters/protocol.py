@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 Json = dict[str, Any]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CallKind = Literal["function", "custom"]
+TURN = "upstream_turn"
+"""Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
 
 
 class Note(NamedTuple):

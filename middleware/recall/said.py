@@ -1,0 +1,102 @@
+"""What was said, in a form that survives what clients do to a history. Pure.
+
+Clients mint new ids, escape and order arguments differently, put thoughts into the text, replace
+images by a word. None of that changes what was said, so none of it may change a key.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from adapters.protocol import Json
+
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_UNCLOSED = re.compile(r"\A\s*<think>.*\Z", re.DOTALL)
+_EXACT = 1 << 53
+"""From here on JavaScript clients round whole numbers."""
+
+Call = tuple[str, bytes]
+"""Name and argument values."""
+
+
+def words(content: Any) -> str:
+    """The text of a message without the thoughts some clients put into it; images are a word."""
+    text = content if isinstance(content, str) else _joined(content)
+    if "<think>" in text:
+        text = _UNCLOSED.sub("", _THOUGHT.sub("", text))
+    return text.strip()
+
+
+def _joined(content: Any) -> str:
+    return "\n".join(_part(part) for part in content or ())
+
+
+def _part(part: Json) -> str:
+    text = part.get("text") or part.get("refusal")
+    if text is not None:
+        return str(text)
+    # The words Dify puts in the place of images and files from the second round of tools on.
+    return "[image]" if part["type"] == "image_url" else "[file]"
+
+
+def images(message: Json) -> list[bytes]:
+    """A digest of each image of a message."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return []
+    return [digest(part["image_url"]) for part in content if part["type"] == "image_url"]
+
+
+def values(arguments: str) -> bytes:
+    """What arguments mean, whatever the order of keys, the escapes and the form of numbers."""
+    try:
+        said = orjson.loads(arguments or "{}")
+    except orjson.JSONDecodeError:
+        return arguments.encode("utf-8", "surrogatepass")
+    return orjson.dumps(_numbers_alike(said), option=orjson.OPT_SORT_KEYS)
+
+
+def _numbers_alike(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        return {name: _numbers_alike(item) for name, item in value.items()}
+    if kind is list:
+        return [_numbers_alike(item) for item in value]
+    if kind is float and abs(value) < _EXACT and value.is_integer():
+        return int(value)
+    if kind is int and abs(value) >= _EXACT:
+        return float(value)
+    return value
+
+
+def calls(message: Json) -> tuple[Call, ...]:
+    """The calls of an assistant message."""
+    return tuple(_call(call) for call in message.get("tool_calls") or ())
+
+
+def _call(call: Json) -> Call:
+    if "custom" in call:
+        return call["custom"]["name"], call["custom"]["input"].encode("utf-8", "surrogatepass")
+    function = call["function"]
+    return function["name"], values(function.get("arguments") or "")
+
+
+def collapsed(said: tuple[Call, ...]) -> tuple[Call, ...]:
+    """Each call with the last values of its name: all that Dify keeps of calls of one name."""
+    last = dict(said)
+    return tuple((name, last[name]) for name, _ in said)
+
+
+def digest(*parts: Any) -> bytes:
+    """Sixteen bytes that stand for the parts."""
+    return blake2b(orjson.dumps(parts, default=_text), digest_size=16).digest()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    raise TypeError(f"{type(value).__name__} has no place in a key")
