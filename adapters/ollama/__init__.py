@@ -1,0 +1,90 @@
+"""Ollama's own API, `/api/chat`: its compatible endpoint loses tools, thoughts and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adapters.errors import Refused
+from adapters.exchange import Exchange, converse
+from adapters.framing import Ndjson
+from adapters.http import Link
+from adapters.ollama.abilities import Abilities, Asked
+from adapters.ollama.decode import State, close, decode, decode_answer
+from adapters.ollama.encode import Setup, encode, forced
+from adapters.ollama.thought import Splitter
+from adapters.ollama.window import MINIMUM, fitting, needed, overflow
+from adapters.protocol import ChatRequest, Events, Planned
+from adapters.settings import Settings
+from adapters.toolbox import toolbox
+
+__all__ = ["Ollama", "State", "close", "connect", "decode", "decode_answer", "encode"]
+
+PATH = "/api/chat"
+_ENDINGS = ("/api/chat", "/v1/chat/completions", "/api", "/v1")
+
+
+def connect(settings: Settings) -> Ollama:
+    address = settings.link.base_url.rstrip("/")
+    for ending in _ENDINGS:
+        address = address.removesuffix(ending)
+    link = replace(settings.link, base_url=address)
+    return Ollama(link, settings.options, Asked(link, settings.abilities))
+
+
+@dataclass(slots=True)
+class Ollama:
+    link: Link
+    options: Mapping[str, Any]
+    asked: Asked
+    # State between requests, because the server has it: another window makes it load the model
+    # again, so one size serves all requests and only grows.
+    windows: dict[str, int] = field(default_factory=dict)
+
+    async def stream(self, request: ChatRequest) -> Events:
+        abilities = await self.asked.of(request.model)
+        exchange, grown = self._exchange(request, abilities)
+        # Only for models the server knows: clients must not fill the table with names.
+        if abilities.context_length and grown > self.windows.get(request.model, 0):
+            self.windows[request.model] = grown
+        try:
+            async with aclosing(converse(self.link, exchange, request.call)) as events:
+                async for batch in events:
+                    yield batch
+        except Refused as error:
+            if "does not support" in error.message:
+                self.asked.forget(request.model)
+            raise
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        exchange, _ = self._exchange(request, self.asked.known(request.model))
+        return (Planned(self.link.name, self.link.url(PATH), exchange.body, exchange.receipt),)
+
+    def _exchange(self, request: ChatRequest, abilities: Abilities) -> tuple[Exchange[State], int]:
+        """Return also the window it chose to ask for, 0 where somebody said which."""
+        box = toolbox(request)
+        body, receipt = encode(request, box, Setup(abilities, self.options))
+        tokens, window, grown = needed(body), body["options"].get("num_ctx"), 0
+        if window is None:
+            least = self.options.get("min_num_ctx", MINIMUM)
+            held = self.windows.get(request.model, least)
+            window = grown = fitting(tokens, max(least, held), abilities.context_length)
+            body = {**body, "options": {**body["options"], "num_ctx": window}}
+        shaped = "tools" in body and "format" in body
+        state = State(
+            upstream=self.link.name,
+            secrets=self.link.secrets,
+            calls=box.calls(request.call.id),
+            schemas={tool.name: tool.parameters for tool in box.tools},
+            shaped=shaped,
+            must_call=forced(box),
+            thought=Splitter() if abilities.inline_think and not shaped else None,
+            window=window if type(window) is int else None,
+        )
+        receipt += overflow(tokens, window)
+        streamed = request.call.streamed
+        return Exchange(
+            PATH, body, receipt, state, streamed, Ndjson, decode, close, decode_answer
+        ), grown

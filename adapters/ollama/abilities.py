@@ -1,0 +1,117 @@
+"""What a model on an Ollama server can do: `/api/show` says it, the config outranks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.http import Link
+
+_FRESH = 300.0
+_PATIENCE = 5.0
+"""Seconds for a small question: it reads a manifest and loads nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """One model's abilities; None is not known, and then the request decides."""
+
+    tools: bool | None = None
+    thinking: bool | None = None
+    vision: bool | None = None
+    audio: bool | None = None
+    family: str = ""
+    context_length: int | None = None
+    inline_think: bool = False
+    """It writes `<think>…</think>` at the start of its text; no server says so, only the config."""
+
+
+_NAMES = frozenset(one.name for one in fields(Abilities))
+
+
+def assumed(overrides: Mapping[str, Any]) -> Abilities:
+    """Say what is known without asking."""
+    return _overridden(Abilities(), overrides)
+
+
+def shown(answer: Any, overrides: Mapping[str, Any]) -> Abilities:
+    """Read the answer of `/api/show`."""
+    answer = answer if isinstance(answer, dict) else {}
+    listed = answer.get("capabilities")
+    details = answer.get("details")
+    found = Abilities(
+        family=str(details.get("family", "")) if isinstance(details, dict) else "",
+        context_length=_context_length(answer.get("model_info")),
+    )
+    # Servers before 0.6.4 list no capabilities, which says nothing of their models.
+    if isinstance(listed, list):
+        found = replace(
+            found,
+            tools="tools" in listed,
+            thinking="thinking" in listed,
+            vision="vision" in listed,
+            audio="audio" in listed,
+        )
+    return _overridden(found, overrides)
+
+
+def _context_length(info: Any) -> int | None:
+    if not isinstance(info, dict):
+        return None
+    length = info.get(f"{info.get('general.architecture')}.context_length")
+    return length if type(length) is int and length > 0 else None
+
+
+def _overridden(found: Abilities, overrides: Mapping[str, Any]) -> Abilities:
+    said = {name: value for name, value in overrides.items() if name in _NAMES}
+    if "thinking" in said:
+        said["thinking"] = said["thinking"] not in (False, "off")
+    return replace(found, **said) if said else found
+
+
+@dataclass(slots=True)
+class Asked:
+    """What one leaf was told of its models: an answer serves all requests for five minutes."""
+
+    link: Link
+    overrides: Mapping[str, Any]
+    # Only models the server knows get in, so the names of clients cannot fill it.
+    _known: dict[str, tuple[float, Abilities]] = field(default_factory=dict)
+    _asking: dict[str, asyncio.Task[Abilities]] = field(default_factory=dict)
+
+    def known(self, model: str) -> Abilities:
+        """Say what is known so far, asking nobody."""
+        found = self._known.get(model)
+        return found[1] if found else assumed(self.overrides)
+
+    async def of(self, model: str) -> Abilities:
+        """Ask, unless a fresh answer is here; who comes meanwhile waits for the same answer."""
+        found = self._known.get(model)
+        if found and found[0] > asyncio.get_running_loop().time():
+            return found[1]
+        asking = self._asking.get(model)
+        if asking is None:
+            asking = asyncio.create_task(self._ask(model))
+            self._asking[model] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(model, None))
+        # Shielded: a client that leaves does not take the answer from the others.
+        return await asyncio.shield(asking)
+
+    def forget(self, model: str) -> None:
+        self._known.pop(model, None)
+
+    async def _ask(self, model: str) -> Abilities:
+        body = orjson.dumps({"model": model})
+        try:
+            answer = await self.link.fetch("POST", "/api/show", body, _PATIENCE)
+        except GatewayError:
+            # The chat that follows says what is wrong, in its own words.
+            return self.known(model)
+        found = shown(answer, self.overrides)
+        self._known[model] = (asyncio.get_running_loop().time() + _FRESH, found)
+        return found

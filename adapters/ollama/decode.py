@@ -1,0 +1,286 @@
+"""Lines of Ollama's `/api/chat` as events; `done: true` is the only proof of an end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from adapters.calls import Calls
+from adapters.errors import Truncated, UpstreamError, from_words, words_of
+from adapters.exchange import Heard
+from adapters.history import is_json_object
+from adapters.http import load
+from adapters.ollama.thought import Splitter
+from adapters.protocol import (
+    Event,
+    Finish,
+    FinishReason,
+    Json,
+    Note,
+    Noted,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from adapters.schema import mismatch
+
+# There is no reason for calls: they end with `stop`. `load` and `unload` answer empty requests.
+FINISH: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "load": "stop",
+    "unload": "stop",
+}
+# What an error inside a stream means: its status went out with the first line.
+_ERROR_WORDS: tuple[tuple[str, int], ...] = (
+    ("does not support", 400),
+    ("context length", 400),
+    ("invalid", 400),
+    ("unauthorized", 401),
+    ("not found", 404),
+    ("usage limit", 429),
+    ("rate limit", 429),
+    ("server busy", 503),
+    ("overloaded", 503),
+)
+_CALL_BEGINS = '{"tool":'
+_CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]+)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_NEARLY_FULL = 0.95
+
+
+@dataclass(slots=True)
+class State(Heard):
+    upstream: str = "upstream"
+    secrets: tuple[str, ...] = ()
+    calls: Calls = field(default_factory=lambda: Calls("req_local"))
+    count: int = 0
+    """Calls so far; the server's own index is 0 for every call in some versions."""
+    schemas: Mapping[str, Any] = field(default_factory=dict)
+    """Upstream's name of each tool offered → its parameters."""
+    shaped: bool = False
+    """A grammar lets a call come as text: `{"tool": …, "arguments": …}`."""
+    must_call: bool = False
+    held: str = ""
+    """Text that may be such a call."""
+    thought: Splitter | None = None
+    """For a model that thinks inside its text."""
+    logprobs: list[Json] = field(default_factory=list)
+    """Of tokens that made no text yet."""
+    window: int | None = None
+    """Tokens of context that were asked for."""
+
+
+def decode(frame: bytes, state: State) -> Iterable[Event]:
+    line = load(frame)
+    # Nearly every line is a piece of text and nothing else.
+    if type(line) is dict and state.model and line.get("done") is False and len(line) == 4:
+        message = line.get("message")
+        if type(message) is dict and len(message) == 2 and not state.shaped and not state.thought:
+            text = message.get("content")
+            if type(text) is str:
+                return (TextDelta(text),) if text else ()
+    return _decode_line(line, state)
+
+
+def close(state: State) -> Iterable[Event]:
+    raise Truncated(f"Upstream '{state.upstream}' ended its stream without 'done': it is cut.")
+
+
+def decode_answer(body: Any, state: State) -> Iterator[Event]:
+    """Read one plain answer: the same object as a line, with everything in it."""
+    yield from _decode_line(body, state)
+    if body.get("done") is False:
+        yield from close(state)
+    elif "done" not in body:
+        yield from _end(body, state)
+
+
+def _decode_line(line: Any, state: State) -> Iterator[Event]:
+    if type(line) is not dict:
+        raise _unreadable(state, f"sent {type(line).__name__} where an object belongs")
+    if line.get("error"):
+        raise _failure(line, state)
+    message = line.get("message")
+    if type(message) is dict:
+        state.model = state.model or str(line.get("model") or "model")
+        yield from _say(message, line.get("logprobs"), state)
+    elif not (line.get("done") and state.model):
+        raise _unreadable(state, "sent a line without a message")
+    if line.get("done"):
+        yield from _end(line, state)
+
+
+def _say(message: Json, logprobs: Any, state: State) -> Iterator[Event]:
+    if isinstance(logprobs, list):
+        state.logprobs += map(_logprob, logprobs)
+    thought, text = message.get("thinking"), message.get("content")
+    if thought and isinstance(thought, str):
+        state.logprobs = []  # OpenAI has no place for those of a thought
+        yield ReasoningDelta(thought)
+    if text and isinstance(text, str):
+        yield from _text(text, state)
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        yield from _release(state)
+        for call in calls:
+            yield from _call(call, state)
+
+
+def _text(text: str, state: State) -> Iterator[Event]:
+    if state.thought is not None:
+        yield from state.thought.feed(text)
+    elif state.shaped:
+        yield from _shaped_text(text, state)
+    else:
+        yield TextDelta(text, tuple(state.logprobs))
+        state.logprobs = []
+
+
+def _shaped_text(text: str, state: State) -> Iterator[Event]:
+    """Hold back what may be a call; anything else leaves as soon as it cannot be one."""
+    state.held += text
+    begun = "".join(state.held[:200].split())
+    if not (begun.startswith(_CALL_BEGINS) or _CALL_BEGINS.startswith(begun)):
+        yield from _release(state)
+        state.shaped = False
+
+
+def _release(state: State) -> Iterator[Event]:
+    if state.held:
+        yield TextDelta(state.held, tuple(state.logprobs))
+        state.held, state.logprobs = "", []
+
+
+def _call(call: Any, state: State) -> Iterator[Event]:
+    said = call.get("function") if isinstance(call, dict) else None
+    name = said.get("name") if isinstance(said, dict) else None
+    if not name or not isinstance(name, str) or not isinstance(said, dict):
+        raise _unreadable(state, "sent a tool call without a name")
+    identity = call.get("id")
+    arguments = said.get("arguments")
+    if not isinstance(arguments, str):
+        yield from _checked(name, arguments or {}, state)
+        arguments = "{}" if arguments is None else _dumped(arguments, state)
+    yield from _whole(identity if isinstance(identity, str) else None, name, arguments, state)
+
+
+def _whole(identity: str | None, name: str, arguments: str, state: State) -> Iterator[Event]:
+    state.count += 1
+    yield from state.calls.whole(state.count, identity, name, arguments)
+
+
+def _checked(name: str, arguments: Any, state: State) -> Iterator[Event]:
+    schema = state.schemas.get(name)
+    if schema is None:
+        if state.schemas:
+            yield Noted((Note("tool_unknown", "tool_calls", f"'{name}' was not offered"),))
+        return
+    if fault := mismatch(arguments, schema):
+        yield Noted((Note("arguments_mismatch", "tool_calls", f"{name}: {fault}"),))
+
+
+def _dumped(arguments: Any, state: State) -> str:
+    try:
+        return orjson.dumps(arguments).decode()
+    except orjson.JSONEncodeError as error:
+        raise _unreadable(state, "sent arguments that are nested too deeply") from error
+
+
+def _logprob(said: Any) -> Json:
+    said = said if isinstance(said, dict) else {}
+    token = said.get("token") or ""
+    top = said.get("top_logprobs")
+    return {
+        "token": token,
+        "logprob": said.get("logprob"),
+        "bytes": said.get("bytes") or list(token.encode()),
+        "top_logprobs": [
+            {name: value for name, value in _logprob(one).items() if name != "top_logprobs"}
+            for one in (top if isinstance(top, list) else ())
+        ],
+    }
+
+
+# The end ---------------------------------------------------------------------------------------
+
+
+def _end(line: Json, state: State) -> Iterator[Event]:
+    cut = line.get("done_reason") == "length"
+    if state.thought is not None:
+        yield from state.thought.close()
+    if state.shaped and state.held:
+        yield from _shaped_call(state, cut)
+    yield from state.calls.close()
+    native = str(line.get("done_reason") or "")
+    usage, notes = _usage(line, state.window)
+    reason = FINISH.get(native)
+    if reason is None:
+        reason = "stop"
+        if native:
+            notes.append(
+                Note("finish_unknown", "finish_reason", f"'{native}' was taken for 'stop'")
+            )
+    if state.must_call and not state.calls:
+        text = "the model made no call, whatever it was held to"
+        notes.append(Note("tool_choice_not_enforced", "tool_choice", text))
+    if state.logprobs:
+        notes.append(Note("logprobs_dropped", "logprobs", "of tokens that are not text"))
+    if notes:
+        yield Noted(tuple(notes))
+    yield Finish("tool_calls" if reason == "stop" and state.calls else reason, usage, native)
+
+
+def _shaped_call(state: State, cut: bool) -> Iterator[Event]:
+    """Make a call of the text a grammar shaped; one that was cut stays as far as it came."""
+    begins = _CALL.match(state.held)
+    if begins is None or begins[1] not in state.schemas:
+        yield from _release(state)
+        return
+    name, arguments = begins[1], state.held[begins.end() :]
+    if is_json_object(state.held):
+        whole = orjson.loads(state.held)
+        if whole.keys() != {"tool", "arguments"} or not isinstance(whole["arguments"], dict):
+            yield from _release(state)
+            return
+        yield from _checked(name, whole["arguments"], state)
+        # The text itself, so that numbers keep their digits.
+        arguments = arguments.rstrip().removesuffix("}").rstrip()
+    elif not cut:
+        yield from _release(state)
+        return
+    state.held, state.logprobs = "", []
+    yield from _whole(None, name, arguments, state)
+
+
+def _usage(line: Json, window: int | None) -> tuple[Usage, list[Note]]:
+    """Zeros are left out by the server, so an absent figure is not known for sure."""
+    notes = []
+    figures = []
+    for name in ("prompt_eval_count", "eval_count"):
+        figure = line.get(name)
+        if type(figure) is not int:
+            notes.append(Note("usage_estimated", "usage", f"{name} was not given: counted as 0"))
+            figure = 0
+        figures.append(figure)
+    prompt, completion = figures
+    if window and (prompt >= window * _NEARLY_FULL or prompt + completion >= window):
+        text = f"{prompt} + {completion} tokens fill a context of {window}: the oldest may be lost"
+        notes.append(Note("context_may_be_truncated", "messages", text))
+    return Usage(prompt, completion), notes
+
+
+def _failure(line: Json, state: State) -> UpstreamError:
+    words = words_of(orjson.dumps(line))
+    status = line.get("status_code") or line.get("status")
+    if type(status) is not int or not 400 <= status < 600:
+        low = words.lower()
+        status = next((status for part, status in _ERROR_WORDS if part in low), 500)
+    return from_words(status, words, state.upstream, state.secrets)
+
+
+def _unreadable(state: State, what: str) -> UpstreamError:
+    return UpstreamError(f"Upstream '{state.upstream}' {what}.", code="upstream_unreadable")

@@ -1,0 +1,150 @@
+"""A conversation in Ollama's words: content is text, images are bytes, arguments are objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from adapters.errors import BadRequest
+from adapters.fields import unsupported
+from adapters.history import text_of, wrapped_arguments
+from adapters.ollama.abilities import Abilities
+from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.toolbox import alias
+
+
+@dataclass(slots=True)
+class _Turns:
+    """What the turns so far say about the next ones, and what they lost."""
+
+    abilities: Abilities
+    names: dict[str, str] = field(default_factory=dict)
+    """Id of a call → the name of its tool."""
+    notes: dict[str, Note] = field(default_factory=dict)
+    """The first of each kind: a long conversation does the same thing many times."""
+
+    def note(self, code: str, where: str, text: str) -> None:
+        self.notes.setdefault(code, Note(code, where, text))
+
+
+def messages(request: ChatRequest, abilities: Abilities) -> tuple[list[Json], Receipt]:
+    turns = _Turns(abilities)
+    written = [
+        _message(turns, message, f"messages[{position}]")
+        for position, message in enumerate(request.messages)
+    ]
+    return written, tuple(turns.notes.values())
+
+
+def _message(turns: _Turns, message: Json, where: str) -> Json:
+    role = message["role"]
+    if role == "assistant":
+        return _assistant(turns, message, where)
+    if role == "tool":
+        return _result(turns, message, where)
+    if role == "user":
+        return _user(turns, message, where)
+    return {"role": "system", "content": _text(turns, message.get("content"), where)}
+
+
+def _text(turns: _Turns, content: Any, where: str) -> str:
+    if isinstance(content, list):
+        if len(content) > 1:
+            turns.note("parts_joined", where, "the parts of a text were joined with a line break")
+        for position, part in enumerate(content):
+            if part["type"] not in ("text", "refusal"):
+                raise _no_place(part["type"], f"{where}.content[{position}]", "")
+    return text_of(content)
+
+
+def _user(turns: _Turns, message: Json, where: str) -> Json:
+    content = message.get("content")
+    media: list[str] = []
+    if isinstance(content, list):
+        texts = [part for part in content if part["type"] == "text"]
+        media = list(_media(turns, content, where))
+        content = _text(turns, texts, where)
+    content = content or ""
+    if name := message.get("name"):
+        turns.note("name_in_text", f"{where}.name", "the name of a speaker is said in the text")
+        content = f"{name}: {content}"
+    written: Json = {"role": "user", "content": content}
+    return {**written, "images": media} if media else written
+
+
+def _media(turns: _Turns, content: list[Json], where: str) -> Iterator[str]:
+    """Images and sounds as base64: the server finds out by itself what the bytes are."""
+    for position, part in enumerate(content):
+        at, kind = f"{where}.content[{position}]", part["type"]
+        if kind == "image_url" and turns.abilities.vision is not False:
+            yield _image(turns, part["image_url"], at)
+        elif kind == "input_audio" and turns.abilities.audio:
+            yield part["input_audio"]["data"]
+        elif kind != "text":
+            raise _no_place(kind, at, " or choose one that has the capability for it")
+
+
+def _image(turns: _Turns, image: Json, at: str) -> str:
+    url: str = image["url"]
+    head, _, data = url.partition(",")
+    if not head.startswith("data:") or not head.endswith(";base64"):
+        raise unsupported(
+            f"{at}.image_url.url",
+            f"The image in '{at}' is not in the request: this model's server takes the bytes of an "
+            "image, not its address. Send it as 'data:image/png;base64,…'.",
+        )
+    if image.get("detail"):
+        turns.note("detail_dropped", f"{at}.image_url.detail", "images are read in one resolution")
+    return data
+
+
+def _no_place(kind: str, at: str, instead: str) -> BadRequest:
+    what = f"This model cannot take the part of type '{kind}' in '{at}'."
+    return unsupported(at, f"{what} Leave it out, send its content as text{instead}.")
+
+
+def _assistant(turns: _Turns, message: Json, where: str) -> Json:
+    content = _text(turns, message.get("content"), where)
+    if refusal := message.get("refusal"):
+        turns.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as plain text")
+        content = f"{content}\n{refusal}" if content else refusal
+    written: Json = {"role": "assistant", "content": content}
+    if thought := message.get("reasoning_content") or message.get("reasoning"):
+        written["thinking"] = thought
+    elif message.get("thinking_blocks"):
+        text = "signed thoughts of another model mean nothing to this one"
+        turns.note("thinking_dropped", f"{where}.thinking_blocks", text)
+    if message.get("audio"):
+        turns.note("audio_dropped", f"{where}.audio", "a sound is only a foreign id")
+    if calls := message.get("tool_calls"):
+        written["tool_calls"] = [
+            _call(turns, call, position, f"{where}.tool_calls[{position}]")
+            for position, call in enumerate(calls)
+        ]
+    return written
+
+
+def _call(turns: _Turns, call: Json, position: int, where: str) -> Json:
+    said = call[call.get("type", "function")]
+    name = turns.names[call["id"]] = alias(said["name"])
+    if "input" in said:
+        arguments = orjson.dumps({"input": said["input"]}).decode()
+    else:
+        arguments, receipt = wrapped_arguments(said["arguments"], where)
+        turns.notes |= {note.code: note for note in receipt if note.code not in turns.notes}
+    function = {"index": position, "name": name, "arguments": orjson.Fragment(arguments)}
+    return {"id": call["id"], "function": function}
+
+
+def _result(turns: _Turns, message: Json, where: str) -> Json:
+    identity = message["tool_call_id"]
+    # Renderers differ in which of the two they read.
+    return {
+        "role": "tool",
+        "content": _text(turns, message.get("content"), where),
+        "tool_name": turns.names.get(identity, ""),
+        "tool_call_id": identity,
+    }

@@ -1,0 +1,79 @@
+"""Tools for Ollama: a few keywords of JSON Schema, and a grammar where a call must be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.protocol import Json, Note, Receipt
+from adapters.schema import inline, object_root, subset
+from adapters.toolbox import Tool, Toolbox
+
+# What the server keeps of a property; everything else it drops without a word.
+_KEPT = frozenset({"type", "properties", "items", "enum", "required", "anyOf", "description"})
+_ROOT = ("type", "properties", "required")
+# What its grammar enforces; of the rest some is ignored and some is an error.
+_ENFORCED = frozenset(
+    {
+        *("type", "properties", "items", "enum", "const", "required"),
+        *("additionalProperties", "anyOf"),
+    }
+)
+
+
+def offered(box: Toolbox) -> tuple[Tool, ...]:
+    """The tools the model is shown: there is no tool_choice, so none means none, one means one."""
+    if box.mode == "none":
+        return ()
+    if box.mode == "named":
+        return tuple(tool for tool in box.tools if tool.name == box.named)
+    return box.tools
+
+
+def declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
+    """Write tools as the server reads them."""
+    written, notes = [], []
+    for tool in tools:
+        root, lost = object_root(inline(tool.parameters))
+        reduced, moved = subset(root, _KEPT)
+        function: Json = {"name": tool.name}
+        if tool.description:
+            function["description"] = tool.description
+        function["parameters"] = {name: reduced[name] for name in _ROOT if name in reduced}
+        written.append({"type": "function", "function": function})
+        if moved:
+            text = f"only described to the model, not enforced: {', '.join(moved)}"
+            notes.append(Note("schema_reduced", f"tools.{tool.name}", text))
+        notes += [Note("schema_merged", f"tools.{tool.name}", text) for text in lost]
+    if any(tool.strict for tool in tools):
+        text = "arguments are checked when they come, not enforced"
+        notes.append(Note("strict_not_enforced", "tools", text))
+    return written, tuple(notes)
+
+
+def call_shape(tools: tuple[Tool, ...]) -> Json:
+    """Describe an answer that can only be a call of one of these tools."""
+    arguments = [subset(object_root(inline(one.parameters))[0], _ENFORCED)[0] for one in tools]
+    return {
+        "type": "object",
+        "properties": {
+            "tool": {"type": "string", "enum": [tool.name for tool in tools]},
+            "arguments": arguments[0] if len(arguments) == 1 else {"anyOf": arguments},
+        },
+        "required": ["tool", "arguments"],
+    }
+
+
+def answer_shape(response_format: Any) -> Any:
+    """Return `format` for OpenAI's response_format; None leaves the answer free."""
+    kind = response_format.get("type") if isinstance(response_format, dict) else None
+    if kind == "json_object":
+        return "json"
+    if kind == "json_schema":
+        return (response_format.get("json_schema") or {}).get("schema") or "json"
+    return None
+
+
+def either_shape(call: Json, answer: Any) -> Json:
+    """Describe an answer that is a call or has the client's form: a grammar would forbid calls."""
+    other = inline(answer) if isinstance(answer, dict) else {"type": "object"}
+    return {"anyOf": [call, other]}

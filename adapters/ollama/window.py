@@ -1,0 +1,43 @@
+"""How many tokens of context to ask for: what does not fit, the server cuts off silently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from adapters.protocol import Json, Note, Receipt
+
+MINIMUM = 8192
+_BYTES_PER_TOKEN = 3
+_TOKENS_PER_IMAGE = 1500
+_ANSWER_TOKENS = 1024
+# Clients name limits they never use; memory for all of it would push the model off the GPU.
+_MOST_ANSWER_TOKENS = 8192
+
+
+def fitting(tokens: int, least: int, most: int | None) -> int:
+    """Return the window to ask for: sizes are few, because each change loads the model again."""
+    window = max(least, 1 << (tokens - 1).bit_length())
+    return min(window, most) if most else window
+
+
+def overflow(tokens: int, window: Any) -> Receipt:
+    if type(window) is not int or tokens <= window:
+        return ()
+    text = f"about {tokens} tokens for a context of {window}: the oldest messages may be lost"
+    return (Note("context_may_be_truncated", "messages", text),)
+
+
+def needed(body: Json) -> int:
+    """Estimate the tokens of a request and its answer, rather too many than too few."""
+    images = 0
+    said = []
+    for message in body["messages"]:
+        images += len(message.get("images", ()))
+        said.append({name: message[name] for name in message if name != "images"})
+    size = len(orjson.dumps((said, body.get("tools"))))
+    limit = body["options"].get("num_predict")
+    limited = type(limit) is int and limit > 0
+    answer = min(limit, _MOST_ANSWER_TOKENS) if limited else _ANSWER_TOKENS
+    return size // _BYTES_PER_TOKEN + images * _TOKENS_PER_IMAGE + answer
