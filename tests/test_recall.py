@@ -48,7 +48,9 @@ class Broken:
         pass
 
 
-def after_call(*turns: Json, first: Sequence[Event] | None = None, **second: str) -> Model:
+def after_call(
+    *turns: Json, first: Sequence[Event] | None = None, model: str = "m", client: str = "a"
+) -> Model:
     """Ask once, then send `turns` behind the question."""
     scripted = Model(first or answer("need it", said=[CALLED], turn=BLOCKS), answer(text="5℃"))
     recall = Recall(scripted, MemoryStore())
