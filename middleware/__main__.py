@@ -1,0 +1,194 @@
+"""The command line; everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from middleware import __version__
+
+if TYPE_CHECKING:
+    from middleware.config import Config
+    from middleware.routing import Routes
+
+FINE, LACKING, WRONG = 0, 1, 2
+
+_ABOUT = """\
+Makes every model a first-class OpenAI chat-completions endpoint with tools.
+
+Clients speak OpenAI to it; it speaks to Claude, DeepSeek, Ollama and every OpenAI-compatible
+server, and says of each request what was changed on the way.
+"""
+_EXAMPLES = """\
+examples:
+  usetool serve                                 with config.toml of this folder
+  usetool serve --config my.toml --port 9000
+  usetool check                                 before a restart: mistakes, missing keys
+  usetool explain --model sonnet request.json   what would be sent, and what would be lost
+"""
+_SERVE = """\
+Listens until it is interrupted; requests that are being answered then get 30 seconds to end.
+"""
+_CHECK = """\
+Reads the config as `serve` does, and says what it means: each model with the adapters a request
+walks through, and every environment variable it needs, found or missing. Calls nothing.
+
+Exit code: 0 all models can answer, 1 one of them lacks something, 2 the file has mistakes.
+"""
+_EXPLAIN = """\
+Takes a request as a client would send it, and prints what would be sent upstream: address, body,
+and a receipt of all that is not as the client said it. Sends nothing, and needs no keys.
+
+Exit code: 0, or 1 if the request would be refused (with the reason), 2 if the config has mistakes.
+"""
+_MODELS = """\
+Lists the models of a config as /v1/models does: public name, upstream, and whether it can answer.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    from middleware.config import ConfigError
+
+    try:
+        return command(options)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return WRONG
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "usetool",
+        description=_ABOUT,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"usetool {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    serve = _add(commands, "serve", "run the gateway", _SERVE, _serve)
+    serve.add_argument("--host", help="address to listen on, instead of the config's")
+    serve.add_argument("--port", type=int, help="port to listen on, instead of the config's")
+    serve.add_argument("--log-level", help="debug, info, warning or error")
+
+    _add(commands, "check", "say what a config means and lacks", _CHECK, _check)
+
+    explain = _add(commands, "explain", "show what a request becomes", _EXPLAIN, _explain)
+    explain.add_argument("--model", help="public name of the model, instead of the request's")
+    explain.add_argument("--stream", action="store_true", help="as a streamed request")
+    explain.add_argument("request", help="file with the JSON body of a request; - is stdin")
+
+    _add(commands, "models", "list the models", _MODELS, _models)
+    return parser
+
+
+def _add(
+    commands: Any, name: str, summary: str, text: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--config", default="config.toml", metavar="FILE", help="default: config.toml"
+    )
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from middleware.config import load
+
+    asked = {"host": options.host, "port": options.port, "log_level": options.log_level}
+    config = load(options.config, server={k: v for k, v in asked.items() if v is not None})
+    from middleware.serving import AddressTaken, serve
+
+    try:
+        with suppress(KeyboardInterrupt):
+            serve(config)
+    except AddressTaken as error:
+        print(error, file=sys.stderr)
+        return LACKING
+    return FINE
+
+
+def _check(options: argparse.Namespace) -> int:
+    from middleware import describe
+    from middleware.config import load
+
+    config = load(options.config)
+    entries = _routes(config).listing()
+    print(describe.check(config, entries, os.environ))
+    return FINE if all(entry.available for entry in entries) else LACKING
+
+
+def _models(options: argparse.Namespace) -> int:
+    from middleware import describe
+    from middleware.config import load
+
+    print(describe.models(_routes(load(options.config)).listing()))
+    return FINE
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from adapters.errors import GatewayError
+    from middleware import describe
+    from middleware.doors.openai import parse
+
+    config = _without_keys(options.config)
+    try:
+        body = _body(options)
+    except OSError as error:
+        print(f"{options.request}: cannot be read: {error.strerror}", file=sys.stderr)
+        return WRONG
+    try:
+        asked = parse(body, repair=config.server.history_repair)
+        planned = _routes(config).find(asked.request.model).plan(asked.request)
+    except GatewayError as error:
+        where = f" at {error.param}" if error.param else ""
+        print(f"{error.status} {error.code}{where}: {error.message}", file=sys.stderr)
+        return LACKING
+    print(describe.plan(planned, asked.receipt))
+    return FINE
+
+
+def _without_keys(path: str) -> Config:
+    """Read the config as if every key was there: nothing will be sent."""
+    from middleware.config import load
+
+    missing = {name for up in load(path).upstreams.values() for name in up.missing()}
+    return load(path, environment={**os.environ, **dict.fromkeys(missing, "not-set")})
+
+
+def _body(options: argparse.Namespace) -> bytes:
+    """The request, with what the command line says of it."""
+    import orjson
+
+    from_stdin = options.request == "-"
+    body = sys.stdin.buffer.read() if from_stdin else Path(options.request).read_bytes()
+    changes = {"model": options.model} if options.model else {}
+    changes |= {"stream": True} if options.stream else {}
+    with suppress(orjson.JSONDecodeError):  # the door says what is wrong with it
+        data = orjson.loads(body)
+        return orjson.dumps({**data, **changes}) if isinstance(data, dict) else body
+    return body
+
+
+def _routes(config: Config) -> Routes:
+    from adapters.http import Transport
+    from middleware.routing import build
+
+    return build(config, Transport())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Runs the app under uvicorn: the socket, the limits of the server, and its first words."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import sys
+from collections.abc import Mapping
+
+import uvicorn
+
+from middleware import describe
+from middleware.app import create
+from middleware.config import Config
+
+GRACE_SECONDS = 30
+# Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
+_KEEP_ALIVE_SECONDS = 75
+# uvicorn's own news at start and end; the banner says it better.
+_UVICORN_LEVEL: Mapping[str, str] = {"info": "warning"}
+
+
+class AddressTaken(Exception):
+    """We cannot listen where the config says."""
+
+
+class _Server(uvicorn.Server):
+    """Says where it is once it really listens, and frees the collector of all that stays."""
+
+    def __init__(self, settings: uvicorn.Config, banner: str) -> None:
+        super().__init__(settings)
+        self._banner = banner
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+        sys.stderr.write(f"{self._banner}\n")
+        sys.stderr.flush()
+
+
+def serve(config: Config) -> None:
+    """Listen until a signal ends it."""
+    with _listen(config) as listening:
+        app = create(config)
+        level = config.server.log_level
+        settings = uvicorn.Config(
+            app,
+            log_level=_UVICORN_LEVEL.get(level, level),
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        banner = describe.banner(config, app.routes.listing())
+        _Server(settings, banner).run(sockets=[listening])
+
+
+def _listen(config: Config) -> socket.socket:
+    host, port = config.server.host.strip("[]"), config.server.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (")[0]
+        raise AddressTaken(
+            f"Cannot listen on {describe.address(config.server)}: {reason}. Choose another "
+            "address with --host and --port, or in [server] of the config."
+        ) from error

@@ -1,0 +1,273 @@
+"""The command line as people use it: what it prints, and with which code it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from middleware import __version__, config, describe
+from middleware.__main__ import FINE, LACKING, WRONG, main
+from middleware.config.keys import MODEL, SECTIONS, SERVER
+
+ROOT = Path(__file__).resolve().parent.parent
+KEY = "sk-secret-of-ours-0123456789"
+CONFIG = """
+[server]
+port = PORT
+[upstreams.open]
+kind = "compatible"
+base_url = "http://127.0.0.1:1/v1"
+[upstreams.locked]
+kind = "compatible"
+base_url = "http://127.0.0.1:2/v1"
+api_key = "env:LOCKED_KEY"
+[models.plain]
+upstream = "open"
+name = "plain-1"
+drop = ["user"]
+[models."locked-*"]
+upstream = "locked"
+name = "*"
+"""
+REQUEST = """{"messages": [{"role": "user", "content": "你好"}], "user": "u", "model": "plain"}"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("LOCKED_KEY", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "config.toml").write_text(CONFIG.replace("PORT", "8100"), "utf-8")
+    (tmp_path / "request.json").write_text(REQUEST, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "middleware", *arguments],
+        cwd=ROOT, input=stdin, capture_output=True, text=True, check=False, encoding="utf-8",
+    )  # fmt: skip
+
+
+def test_help_shows_every_command_and_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, middleware.__main__ as line\n"
+        "try: line.main(['--help'])\n"
+        "except SystemExit: print(*{'aiohttp', 'pydantic', 'uvicorn', 'orjson'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    *text, loaded = done.stdout.splitlines()
+    assert loaded == ""
+    for command in ("serve", "check", "explain", "models"):
+        assert re.search(rf"^    {command} +\w", "\n".join(text), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["serve", "check", "explain", "models"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == FINE
+    assert "--config" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"usetool {__version__}\n"
+
+
+# check -----------------------------------------------------------------------------------------
+
+
+def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check"]) == LACKING
+    assert capsys.readouterr().out == (
+        "config.toml: no mistakes; 1 of 2 models available.\n\n"
+        "server\n  http://127.0.0.1:8100  none asked, as only this machine can call\n\n"
+        "models\n"
+        "  plain     open    Route › Compatible\n"
+        "  locked-*  locked  not available: the environment variable LOCKED_KEY is not set\n\n"
+        "secrets\n  LOCKED_KEY  missing  upstreams.locked\n"
+    )
+
+
+def test_check_ends_well_if_nothing_is_missing_and_shows_no_secret(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKED_KEY", KEY)
+    assert main(["check", "--config", "config.toml"]) == FINE
+    said = capsys.readouterr().out
+    assert "LOCKED_KEY  found  upstreams.locked" in said
+    assert KEY not in said
+
+
+def test_check_says_that_the_proxy_of_the_environment_is_not_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://me:word@127.0.0.1:3128")
+    main(["check"])
+    said = capsys.readouterr().out
+    assert "https_proxy is set, but" in said
+    assert 'proxy = "env:https_proxy"' in said
+    assert "word" not in said
+
+
+@pytest.mark.parametrize("command", ["check", "serve", "models", "explain"])
+def test_mistakes_of_the_config_end_every_command(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "config.toml").write_text("[server]\nprot = 1\nport = 0\n", "utf-8")
+    assert main([command, *(["request.json"] if command == "explain" else [])]) == WRONG
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(": ")[1] for line in err.splitlines()] == [
+        "server.prot",
+        "server.port",
+        "models",
+    ]
+
+
+def test_a_missing_config_is_told_with_its_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--config", "no/such.toml"]) == WRONG
+    assert capsys.readouterr().err == "no/such.toml: cannot be read: No such file or directory\n"
+
+
+# explain ---------------------------------------------------------------------------------------
+
+
+def test_explain_prints_the_call_and_the_receipt(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "request.json"]) == FINE
+    first, *body, title, note = capsys.readouterr().out.splitlines()
+    assert first == "1. open: POST http://127.0.0.1:1/v1/chat/completions"
+    assert '  "model": "plain-1",' in body
+    assert '      "content": "你好"' in body
+    assert '"stream": true' not in "".join(body)
+    assert (title, note) == ("receipt", "  dropped_by_config  user  the gateway's config drops it")
+
+
+def test_explain_needs_no_keys(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--model", "locked-x", "--stream", "request.json"]) == FINE
+    said = capsys.readouterr().out
+    assert '"model": "x"' in said
+    assert '"stream": true' in said
+    assert "not-set" not in said
+    assert said.endswith("receipt: nothing was changed or lost\n")
+
+
+@pytest.mark.parametrize(
+    ("request_text", "told"),
+    [
+        (REQUEST.replace("plain", "plian"), "404 model_not_found"),
+        ('{"model": "plain", "messages": []}', "400 "),
+        ("{", "400 invalid_json"),
+        ("[]", "400 invalid_type"),
+    ],
+)  # fmt: skip
+def test_explain_tells_a_refusal(
+    request_text: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "request.json").write_text(request_text, "utf-8")
+    assert main(["explain", "request.json"]) == LACKING
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(told)
+
+
+def test_explain_of_a_file_that_is_not_there(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "none.json"]) == WRONG
+    assert capsys.readouterr().err == "none.json: cannot be read: No such file or directory\n"
+
+
+def test_explain_reads_standard_input(folder: Path) -> None:
+    done = run("explain", "--config", str(folder / "config.toml"), "-", stdin=REQUEST)
+    assert done.returncode == FINE, done.stderr
+    assert '"plain-1"' in done.stdout
+
+
+def test_explain_keeps_large_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = REQUEST.replace('"user": "u"', '"seed": 9007199254740993')
+    (folder / "request.json").write_text(request, "utf-8")
+    main(["explain", "request.json"])
+    assert '"seed": 9007199254740993' in capsys.readouterr().out
+
+
+# models, serve ---------------------------------------------------------------------------------
+
+
+def test_models_lists_what_there_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == FINE
+    assert capsys.readouterr().out.splitlines() == [
+        "plain     open    available",
+        "locked-*  locked  the environment variable LOCKED_KEY is not set",
+    ]
+
+
+def test_serve_says_where_it_is_and_answers_until_it_is_interrupted(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    path = folder / "config.toml"
+    command = [sys.executable, "-m", "middleware", "serve", "--config", str(path), "--port", port]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        banner = [server.stderr.readline() for _ in range(5)]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5) as answer:
+                assert answer.status == 200
+                assert answer.headers.get("server") is None
+            taken = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=10) == FINE
+    assert banner[0] == f"usetool {__version__} on http://127.0.0.1:{port}/v1 ({path})\n"
+    assert banner[1].split() == ["models", "plain"]
+    assert "locked-*: the environment variable LOCKED_KEY is not set" in banner[2]
+    assert taken.returncode == LACKING
+    assert "Address already in use. Choose another" in taken.stderr
+
+
+def test_the_banner_tells_clients_to_send_a_key_if_one_is_asked() -> None:
+    text = '[server]\nhost = "::"\nkeys = ["K"]\n' + CONFIG.replace("[server]\nport = PORT", "")
+    found = config.parse(text, environment={})
+    said = describe.banner(found, ())
+    assert "http://[::]:8100/v1/chat/completions" in said
+    assert "-H 'authorization: Bearer KEY'" in said
+    assert "a client must send one of 1" in said
+
+
+# The config that is shipped --------------------------------------------------------------------
+
+
+def test_the_shipped_config_runs_without_any_key() -> None:
+    found = config.load(ROOT / "config.toml", environment={})
+    assert found.server.host == "127.0.0.1"
+    assert found.models["demo"].upstream
+    assert found.upstreams[found.models["demo"].upstream].kind == "scripted"
+    assert not any(model.coming for model in found.models.values())
+    keyless = [up.kind for up in found.upstreams.values() if not up.missing()]
+    assert keyless == ["scripted", "ollama"]
+
+
+def test_the_shipped_config_mentions_every_key_of_the_server_and_the_timeouts() -> None:
+    text = (ROOT / "config.toml").read_text("utf-8")
+    for section in ("server", "defaults.timeouts"):
+        for name in SECTIONS[section]:
+            assert re.search(rf"\b{name} = ", text), name
+    assert {"host", "keys"} <= SERVER.keys()
+    assert {"defaults", "override", "drop"} <= MODEL.keys()
