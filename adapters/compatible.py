@@ -244,17 +244,21 @@ def _other(message: Json, spoken: Dialect) -> Json:
 def _assistant(message: Json, where: str, spoken: Dialect, fields: Fields) -> Json:
     told = {name: value for name, value in message.items() if value is not None}
     if not spoken.reasoning_echo:
-        for name in _THOUGHTS:
-            if told.pop(name, None):
-                fields.note("reasoning_dropped", f"{where}.{name}", "it takes no thoughts back")
+        _drop_thoughts(told, where, fields)
     calls = told.pop("tool_calls", None)
     if calls:
         write_call = _renamed if spoken.custom_tools else as_function
         told["tool_calls"] = [write_call(call) for call in calls]
     # Null is for messages that say something else; and never left out, for strict servers.
-    says_else = calls or "refusal" in told or "audio" in told
+    says_else = told.keys() & {"tool_calls", "refusal", "audio"}
     told.setdefault("content", None if says_else else "")
     return told
+
+
+def _drop_thoughts(told: Json, where: str, fields: Fields) -> None:
+    for name in _THOUGHTS:
+        if told.pop(name, None):
+            fields.note("reasoning_dropped", f"{where}.{name}", "it takes no thoughts back")
 
 
 def as_function(call: Json) -> Json:

@@ -170,24 +170,28 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
     if not isinstance(body, dict):
         raise _unreadable(state, f"sent {type(body).__name__} where a completion belongs")
     _identify(body, state)
-    choices = body.get("choices") or []
-    message = choices[0].get("message") if choices else None
+    choices = body.get("choices") or [{}]
+    state.further = len(choices) > 1
+    choice, message = choices[0], choices[0].get("message")
     if not isinstance(message, dict):
         _require_no_error(body, state)
         raise _unreadable(state, "sent a completion without a message in 'choices'")
-    state.further = len(choices) > 1
-    yield from _say(message, choices[0].get("logprobs"), state)
+    yield from _say(message, choice.get("logprobs"), state)
+    yield from _whole_calls(message, state)
+    state.usage = body.get("usage")
+    # A whole answer is complete without a reason; only a stream needs it as proof.
+    yield from _end(choice.get("finish_reason") or "", choice, body, state)
+    yield from close(state)
+
+
+def _whole_calls(message: Json, state: State) -> Iterator[Event]:
     for position, call in enumerate(message.get("tool_calls") or ()):
         kind, said = _told(call)
         yield from state.calls.start(position, call.get("id"), said.get("name") or "", kind)
         yield from state.calls.delta(position, _argument_text(said))
-    if message.get("function_call"):
-        said = message["function_call"]
-        yield from state.calls.whole("legacy", None, said["name"], _argument_text(said))
-    state.usage = body.get("usage")
-    # A whole answer is complete without a reason; only a stream needs it as proof.
-    yield from _end(choices[0].get("finish_reason") or "", choices[0], body, state)
-    yield from close(state)
+    legacy = message.get("function_call")
+    if legacy:
+        yield from state.calls.whole("legacy", None, legacy["name"], _argument_text(legacy))
 
 
 def _identify(said: Json, state: State) -> None:

@@ -159,21 +159,23 @@ def _tools(
     if parallel is False:
         text = "DeepSeek may still make several calls; only the first is passed on"
         fields.note("parallel_not_enforced", "parallel_tool_calls", text)
-    members: Json = {"tools": [_function(tool, habits.beta) for tool in box.tools]}
-    if not habits.beta and any(tool.strict for tool in box.tools):
-        fields.note("strict_dropped", "tools", "only DeepSeek's beta address has strict tools")
+    members: Json = {"tools": [_function(tool, habits.beta, fields) for tool in box.tools]}
     # While it thinks, some of its endpoints refuse the parameter as such.
     if box.mode != "auto" or (request.tool_choice is not None and not thinks):
         members["tool_choice"] = chosen(box)
     return members
 
 
-def _function(tool: Tool, beta: bool) -> Json:
+def _function(tool: Tool, beta: bool, fields: Fields) -> Json:
     said: Json = {"name": tool.name, "parameters": tool.parameters}
     if tool.description:
         said["description"] = tool.description
-    if beta and tool.strict:
+    if tool.strict and beta:
         said["strict"] = True
+    elif tool.strict:
+        fields.note(
+            "strict_dropped", f"tools.{tool.name}", "only its beta address has strict tools"
+        )
     return {"type": "function", "function": said}
 
 
@@ -275,20 +277,17 @@ class _Writer(NamedTuple):
         if content is None or isinstance(content, str):
             return content or ""
         known = {"text", "refusal", "image_url"} if images else {"text", "refusal"}
-        kinds = [part["type"] for part in content]
-        for position, kind in enumerate(kinds):
-            if kind not in known:
-                raise _unreadable_part(kind, f"{where}.content[{position}]", message["role"])
-        if "image_url" in kinds:
-            return [
-                {"type": kind, kind: part[kind]} for kind, part in zip(kinds, content, strict=True)
-            ]
+        for position, part in enumerate(content):
+            if part["type"] not in known:
+                raise _unread(part["type"], f"{where}.content[{position}]", message["role"])
+        if any(part["type"] == "image_url" for part in content):
+            return [{"type": part["type"], part["type"]: part[part["type"]]} for part in content]
         if len(content) > 1:
             self.fields.note("parts_joined", f"{where}.content", "text parts became lines of one")
         return text_of(content)
 
 
-def _unreadable_part(kind: str, where: str, role: str) -> BadRequest:
+def _unread(kind: str, where: str, role: str) -> BadRequest:
     if kind == "image_url" and role == "user":
         text = (
             "This DeepSeek model reads no images. Describe the image in words, ask a model that "
