@@ -114,7 +114,7 @@ BY_STATUS: Mapping[int, _Row] = {
     413: _Row(Refused, 413, "invalid_request_error", "request_too_large", "never"),
     422: _Row(Refused, 400, "invalid_request_error", "upstream_bad_request", "never"),
     429: _Row(RateLimited, 429, "rate_limit_error", "rate_limit_exceeded", "same"),
-    # As OpenAI itself says it: clients know its class (LiteLLM, the Vercel AI SDK tell 500 from 502).
+    # As OpenAI itself says it: LiteLLM and the Vercel AI SDK tell a 500 from a 502.
     500: _Row(Unavailable, 500, "api_error", "upstream_error", "same"),
     502: _Row(Unavailable, 502, "api_error", "upstream_error", "same"),
     503: _Row(Unavailable, 503, "api_error", "overloaded", "same"),
