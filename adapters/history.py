@@ -1,7 +1,7 @@
 """What every language needs of a conversation: calls paired with results, arguments in one form.
 
 `settle` runs once, at the door. Below it every assistant turn with calls is followed by exactly
-its results, in the order of the calls, and arguments are canonical.
+its results, in the order the client sent them, and arguments are canonical.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def text_of(content: Any, separator: str = "\n") -> str:
     """The text of a string or of the text and refusal parts of a list."""
     if content is None or isinstance(content, str):
         return content or ""
-    return separator.join(part.get("text") or part.get("refusal") or "" for part in content)
+    said = (part.get("text", part.get("refusal")) for part in content)
+    return separator.join(text for text in said if text is not None)
 
 
 def system_text(message: Json) -> str:
@@ -187,7 +188,7 @@ def _end_round(settled: _Settled) -> None:
     for identity in missing:
         settled.note("result_made_up", "messages", f"no result was sent for {identity}")
         settled.results[identity] = {"role": "tool", "tool_call_id": identity, "content": NO_RESULT}
-    settled.messages += [settled.results[identity] for identity in settled.pending]
+    settled.messages += settled.results.values()
     settled.messages += settled.late
     settled.pending, settled.results, settled.late = {}, {}, []
 
