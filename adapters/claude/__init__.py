@@ -1,0 +1,69 @@
+"""Anthropic Messages: Claude, and every server that speaks its language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from adapters.claude.capabilities import capability
+from adapters.claude.decode import State, close, decode, decode_answer
+from adapters.claude.encode import Profile, encode, must_stream
+from adapters.claude.tools import box_of
+from adapters.exchange import Exchange, converse
+from adapters.framing import Sse
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.settings import Settings
+
+__all__ = ["Claude", "State", "close", "connect", "decode", "decode_answer", "encode"]
+
+PATH = "/v1/messages"
+API_VERSION = "2023-06-01"
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    """One upstream that speaks Messages."""
+
+    settings: Settings
+
+    def stream(self, request: ChatRequest) -> Events:
+        return converse(self.settings.link, self._exchange(request), request.call)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        link, exchange = self.settings.link, self._exchange(request)
+        return (Planned(link.name, link.url(PATH), exchange.body, exchange.receipt),)
+
+    def _exchange(self, request: ChatRequest) -> Exchange[State]:
+        settings = self.settings
+        able = capability(request.model, settings.abilities)
+        profile = Profile(able, settings.api_version or API_VERSION, settings.options.get("max_tokens"))
+        box = box_of(request, able)
+        body, receipt = encode(request, box, profile)
+        streamed = request.call.streamed or must_stream(body, able)
+        if streamed:
+            body["stream"] = True
+        return Exchange(
+            path=PATH,
+            body=body,
+            receipt=receipt,
+            state=State(
+                upstream=settings.link.name,
+                secrets=settings.link.secrets,
+                calls=box.calls(request.call.id),
+            ),
+            streamed=streamed,
+            framing=Sse,
+            decode=decode,
+            close=close,
+            decode_answer=decode_answer,
+        )
+
+
+def connect(settings: Settings) -> Adapter:
+    """Make the adapter; a base_url may end in `/v1` or not."""
+    version = settings.api_version or API_VERSION
+    link = replace(
+        settings.link,
+        base_url=settings.link.base_url.rstrip("/").removesuffix("/v1"),
+        headers={**settings.link.headers, "anthropic-version": version},
+    )
+    return Claude(replace(settings, link=link, api_version=version))

@@ -1,0 +1,111 @@
+"""What each Claude model can do, as data: the API says most of it only by refusing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+Thinking = Literal["off", "manual", "adaptive", "always"]
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One model's abilities; each field can be overridden in the config, by its name."""
+
+    sampling: bool = True
+    """Takes temperature, top_p and top_k."""
+    forced_tool: bool = True
+    """Obeys tool_choice `any` and `tool`; otherwise they are a 400."""
+    thinking: Thinking = "manual"
+    """manual: a budget; adaptive: an effort; always: an effort, and cannot be switched off."""
+    budgets: bool = False
+    """Adaptive, but takes a budget too."""
+    unasked: bool = False
+    """Thinks when the request does not mention thinking."""
+    between_tools: bool = False
+    """Its lowest setting is to think between calls only."""
+    bound: bool = False
+    """Its thinking blocks are valid only behind the unchanged conversation they were made in."""
+    display: bool = True
+    """Knows `thinking.display`."""
+    efforts: tuple[str, ...] = EFFORTS
+    prefill: bool = True
+    """Continues a last message of the assistant."""
+    mid_system: bool = False
+    """Takes role `system` inside the conversation."""
+    assistant_first: bool = True
+    """Takes a conversation that the assistant begins (so recorded on 4.5, 4.6 and 4.8)."""
+    json_schema: bool = False
+    """Has `output_config.format` and strict tools."""
+    vision: bool = True
+    tools: bool = True
+    max_tokens: int = 8192
+    """Room for the answer where the client gives no limit."""
+    max_output: int = 64_000
+    """The most that answer and thought may have together."""
+
+
+_CLAUDE_3 = Capability(thinking="off", max_tokens=4096, max_output=4096)
+_CLAUDE_3_5 = Capability(thinking="off", max_output=8192)
+_SONNET_4 = Capability()
+_OPUS_4 = Capability(max_output=32_000)
+_CLAUDE_4_5 = Capability(json_schema=True)
+_CLAUDE_4_6 = Capability(
+    thinking="adaptive",
+    budgets=True,
+    efforts=("low", "medium", "high", "max"),
+    prefill=False,
+    json_schema=True,
+    max_output=128_000,
+)
+_OPUS_4_7 = replace(_CLAUDE_4_6, sampling=False, budgets=False, efforts=EFFORTS)
+_OPUS_4_8 = replace(_OPUS_4_7, mid_system=True)
+_CLAUDE_5 = replace(_OPUS_4_8, unasked=True)
+_HAIKU_5_5 = replace(_CLAUDE_5, bound=True)
+_FABLE_5 = replace(_CLAUDE_5, thinking="always")
+_OPUS_5_5 = replace(_FABLE_5, forced_tool=False, bound=True)
+
+# A Claude nobody has heard of yet is taken for one of the newest; anything else is some server
+# that speaks Messages, and is asked for what they all have.
+NEWEST = _OPUS_5_5
+FOREIGN = Capability(display=False, assistant_first=False)
+
+MODELS: Mapping[str, Capability] = {
+    **dict.fromkeys(("claude-3-haiku", "claude-3-sonnet", "claude-3-opus"), _CLAUDE_3),
+    **dict.fromkeys(("claude-3-5-haiku", "claude-3-5-sonnet"), _CLAUDE_3_5),
+    **dict.fromkeys(("claude-3-7-sonnet", "claude-sonnet-4", "claude-sonnet-4-0"), _SONNET_4),
+    **dict.fromkeys(("claude-opus-4", "claude-opus-4-0"), _OPUS_4),
+    "claude-opus-4-1": replace(_OPUS_4, json_schema=True),
+    **dict.fromkeys(("claude-haiku-4-5", "claude-sonnet-4-5", "claude-opus-4-5"), _CLAUDE_4_5),
+    **dict.fromkeys(("claude-sonnet-4-6", "claude-opus-4-6"), _CLAUDE_4_6),
+    "claude-opus-4-7": _OPUS_4_7,
+    "claude-opus-4-8": _OPUS_4_8,
+    **dict.fromkeys(("claude-opus-5", "claude-sonnet-5"), _CLAUDE_5),
+    "claude-haiku-5-5": _HAIKU_5_5,
+    "claude-opus-5-5": _OPUS_5_5,
+    "claude-sonnet-5-5": replace(_OPUS_5_5, between_tools=True),
+    **dict.fromkeys(("claude-fable-5", "claude-mythos-5"), _FABLE_5),
+    "claude-mythos-preview": replace(_FABLE_5, mid_system=False),
+    **dict.fromkeys(("claude-fable-5-1", "claude-fable-5-2"), _OPUS_5_5),
+    **dict.fromkeys(("claude-mythos-5-1", "claude-mythos-5-2"), _OPUS_5_5),
+}
+# What other sellers of Claude put behind the name: a date, a revision, a variant.
+_SUFFIX = re.compile(r"-\d{8}.*|-latest$|-v\d.*|[@:].*")
+_KNOWN = frozenset(one.name for one in fields(Capability))
+
+
+def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
+    """Find a model's row by its name; what the config says outranks it."""
+    found = _row(model.lower())
+    said = {name: value for name, value in abilities.items() if name in _KNOWN}
+    return replace(found, **said) if said else found
+
+
+def _row(model: str) -> Capability:
+    start = model.find("claude-")
+    if start < 0:
+        return FOREIGN
+    return MODELS.get(_SUFFIX.sub("", model[start:].replace(".", "-")), NEWEST)

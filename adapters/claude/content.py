@@ -1,0 +1,197 @@
+"""Content of OpenAI messages → Claude's blocks: text, images, documents, tool results."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.claude.capabilities import Capability
+from adapters.errors import BadRequest
+from adapters.fields import unsupported
+from adapters.protocol import Json, Note
+
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+# OpenAI's lifetimes of a cache breakpoint → the nearest of Claude's two that is not shorter.
+_LIFETIMES: Mapping[str, str] = {"5m": "5m", "30m": "1h", "1h": "1h", "12h": "1h", "24h": "1h"}
+
+
+@dataclass(slots=True)
+class Content:
+    """Encodes the content of one request's messages."""
+
+    capability: Capability
+    lifetime: str | None = None
+    """Of cache breakpoints that name none."""
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, code: str, where: str, text: str) -> None:
+        self.notes.append(Note(code, where, text))
+
+    def texts(self, content: Any, where: str) -> list[Json]:
+        """Blocks of a string, or of the text and refusal parts of a list."""
+        if content is None or isinstance(content, str):
+            return self._text(content or "", {}, where)
+        blocks = []
+        for position, part in enumerate(content):
+            at = f"{where}.content[{position}]"
+            if part["type"] == "refusal":
+                self.note("refusal_as_text", at, "a refusal was sent as text")
+            blocks += self._text(part.get("text") or part.get("refusal") or "", part, at)
+        return blocks
+
+    def user(self, message: Json, where: str) -> list[Json]:
+        content = message["content"]
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        blocks: list[Json] = []
+        for position, part in enumerate(content):
+            at = f"{where}.content[{position}]"
+            if part["type"] != "text":
+                blocks.append(self._attachment(part, at))
+            elif part["text"]:
+                blocks += self._text(part["text"], part, at)
+            else:
+                self._empty(at)
+        name = message.get("name")
+        if name and blocks:
+            self._put_name(name, blocks)
+            self.note("name_as_prefix", f"{where}.name", "the name was put before the text")
+        return blocks
+
+    def result(self, message: Json, identity: str, where: str) -> Json:
+        """One tool_result; one without content says that the tool gave nothing."""
+        block: Json = {"type": "tool_result", "tool_use_id": identity}
+        content = message.get("content")
+        if isinstance(content, str):
+            said: Any = content if content.strip() else ""
+        else:
+            said = [self._result_part(part, f"{where}.content") for part in content or ()]
+            said = [part for part in said if part.get("text", "-").strip()]
+            # A breakpoint belongs to the result as a whole.
+            marks = [part.pop("cache_control") for part in said if "cache_control" in part]
+            if marks:
+                block["cache_control"] = marks[-1]
+        if said:
+            block["content"] = said
+        if message.get("is_error") is True:
+            block["is_error"] = True
+        return block
+
+    def _result_part(self, part: Json, where: str) -> Json:
+        if part["type"] != "text":
+            return self._attachment(part, where)
+        return {"type": "text", "text": part["text"], **self._cache(part, where)}
+
+    def _text(self, text: str, part: Json, where: str) -> list[Json]:
+        """Claude refuses text blocks without a visible character."""
+        if text.strip():
+            return [{"type": "text", "text": text, **self._cache(part, where)}]
+        if text:
+            self._empty(where)
+        return []
+
+    def _empty(self, where: str) -> None:
+        self.note("empty_text_dropped", where, "a text without a visible character was left out")
+
+    def _put_name(self, name: str, blocks: list[Json]) -> None:
+        for block in blocks:
+            if block["type"] == "text":
+                block["text"] = f"{name}: {block['text']}"
+                return
+        blocks.insert(0, {"type": "text", "text": f"{name}:"})
+
+    def _attachment(self, part: Json, where: str) -> Json:
+        kind = part["type"]
+        if kind == "image_url":
+            block = self._image(part["image_url"], f"{where}.image_url")
+        elif kind == "file":
+            block = _document(part.get("file") or {}, f"{where}.file")
+        else:
+            raise unsupported(
+                where,
+                f"Claude cannot take content of type '{kind}'. Send text, an image or a PDF "
+                "(transcribe audio first).",
+            )
+        return {**block, **self._cache(part, where)}
+
+    def _image(self, image: Json, where: str) -> Json:
+        if not self.capability.vision:
+            raise unsupported(where, "This model does not read images. Describe the image in text.")
+        if image.get("detail") not in (None, "auto"):
+            self.note("image_detail_dropped", f"{where}.detail", "Claude has one level of detail")
+        address = image["url"]
+        if address[:8].lower().startswith(("http://", "https://")):
+            return {"type": "image", "source": {"type": "url", "url": address}}
+        kind, data = _data_url(address, f"{where}.url")
+        kind = "image/jpeg" if kind == "image/jpg" else kind
+        if kind not in IMAGE_TYPES:
+            raise unsupported(
+                f"{where}.url",
+                f"Claude reads images of type JPEG, PNG, GIF and WebP, not '{kind}'. Convert it.",
+            )
+        return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+
+    def _cache(self, part: Json, where: str) -> Json:
+        """A cache breakpoint: OpenAI's, or `cache_control` as Claude's own clients write it."""
+        if isinstance(part.get("cache_control"), dict):
+            return {"cache_control": part["cache_control"]}
+        asked = part.get("prompt_cache_breakpoint")
+        if not isinstance(asked, dict):
+            return {}
+        lifetime = asked.get("ttl") or self.lifetime
+        if lifetime is None:
+            return {"cache_control": {"type": "ephemeral"}}
+        if lifetime in ("12h", "24h"):
+            self.note("cache_lifetime_shortened", where, "Claude keeps a prefix for 1h at most")
+        return {"cache_control": {"type": "ephemeral", "ttl": _LIFETIMES.get(lifetime, "5m")}}
+
+
+def _data_url(address: str, where: str) -> tuple[str, str]:
+    """`data:image/png;base64,…` → type and data."""
+    head, comma, data = address.partition(",")
+    scheme, _, kind = head.partition(":")
+    if scheme.lower() != "data" or not comma or not kind.endswith(";base64"):
+        raise BadRequest(
+            f"'{where}' must be an http(s) address or 'data:<type>;base64,<data>', not "
+            f"'{address[:40]}…'.",
+            param=where,
+        )
+    return kind.removesuffix(";base64").partition(";")[0].lower(), data
+
+
+def _document(file: Json, where: str) -> Json:
+    data = file.get("file_data")
+    if not isinstance(data, str) or not data:
+        raise unsupported(
+            f"{where}.file_id" if file.get("file_id") else where,
+            "Files stored elsewhere cannot be read. Send the file itself as 'file_data': "
+            "'data:application/pdf;base64,<data>'.",
+        )
+    name = file["filename"] if isinstance(file.get("filename"), str) else ""
+    kind = "application/pdf" if name.lower().endswith(".pdf") else ""
+    if data[:5].lower() == "data:":
+        kind, data = _data_url(data, f"{where}.file_data")
+    title = {"title": name} if name else {}
+    if kind == "application/pdf":
+        source = {"type": "base64", "media_type": kind, "data": data}
+        return {"type": "document", "source": source, **title}
+    if kind.startswith("text/"):
+        source = {"type": "text", "media_type": "text/plain", "data": _decoded(data, where)}
+        return {"type": "document", "source": source, **title}
+    raise unsupported(
+        f"{where}.file_data",
+        f"Claude reads PDF and plain text files, not '{kind or 'files of unknown type'}'. Send "
+        "'data:application/pdf;base64,<data>', or the text as text.",
+    )
+
+
+def _decoded(data: str, where: str) -> str:
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise BadRequest(
+            f"'{where}.file_data' is not base64 of UTF-8 text.", param=f"{where}.file_data"
+        ) from None

@@ -1,0 +1,108 @@
+"""An OpenAI chat request → the body of `POST /v1/messages`, and what that could not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.claude.capabilities import Capability
+from adapters.claude.content import Content
+from adapters.claude.messages import Conversation, conversation, limit_breakpoints
+from adapters.claude.parameters import (
+    metadata,
+    sampling,
+    service_tier,
+    stop_sequences,
+    telling,
+    token_limit,
+)
+from adapters.claude.structured import structured
+from adapters.claude.thinking import Situation, is_on, thought_of
+from adapters.claude.tools import choice_in_words, encode_choice, encode_tools, is_forced
+from adapters.fields import Fields
+from adapters.protocol import ChatRequest, Json, Receipt
+from adapters.toolbox import Toolbox
+
+# "Extra inputs are not permitted" for sampling fields, even at their default values.
+NO_SAMPLING_SINCE = "2026-10-21"
+MOST_BREAKPOINTS = 4
+LONGEST_PLAIN = 16_384
+# Fields of Claude's own that go up as the client sent them; `thinking` and `top_k` are read first.
+_PASSED = ("cache_control", "container", "diagnostics", "inference_geo", "speed")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The model a request is for, and how it is spoken to."""
+
+    capability: Capability
+    api_version: str = "2023-06-01"
+    max_tokens: int | None = None
+    """Room for the answer where the client gives no limit; None: the model's own default."""
+
+    @property
+    def sampling(self) -> bool:
+        return self.capability.sampling and self.api_version < NO_SAMPLING_SINCE
+
+    @property
+    def room(self) -> int:
+        return self.max_tokens or self.capability.max_tokens
+
+
+def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
+    fields, extra = telling(request.params), Fields(request.extra)
+    capability = profile.capability
+    content = Content(capability, _cache_lifetime(fields))
+    words, unforced = choice_in_words(request, box, capability)
+    said = conversation(request.messages, content, words)
+    form, words = structured(fields, capability)
+    if words:
+        said.system.append({"type": "text", "text": words})
+    tools, reduced = encode_tools(box, capability)
+    thought = thought_of(fields, extra, capability, _situation(fields, said, box, profile))
+    body = {
+        "model": request.model,
+        "max_tokens": thought.max_tokens,
+        "messages": said.turns,
+        "system": said.system,
+        "tools": tools,
+        "tool_choice": encode_choice(box, capability),
+        "thinking": thought.thinking,
+        "output_config": _filled({"effort": thought.effort, "format": form}),
+        **sampling(fields, extra, profile.sampling, thought.on),
+        "stop_sequences": stop_sequences(fields),
+        "metadata": metadata(fields),
+        "service_tier": service_tier(fields),
+        **{name: extra.take(name) for name in _PASSED},
+    }
+    limit_breakpoints(said, MOST_BREAKPOINTS - bool(body["cache_control"]), content)
+    fields.add(box.receipt + unforced + reduced + tuple(content.notes))
+    return _filled(body), fields.receipt("Claude") + extra.receipt("Claude")
+
+
+def must_stream(body: Json, capability: Capability) -> bool:
+    """Whether the answer may take longer than a connection stays open in silence."""
+    return body["max_tokens"] > LONGEST_PLAIN or is_on(body.get("thinking"), capability)
+
+
+def _situation(fields: Fields, said: Conversation, box: Toolbox, profile: Profile) -> Situation:
+    return Situation(
+        limit=token_limit(fields),
+        room=profile.room,
+        forced=is_forced(box, profile.capability),
+        thoughtless=said.thoughtless,
+        prefilled=said.prefilled,
+    )
+
+
+def _filled(members: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in members.items() if value not in (None, {}, [])}
+
+
+def _cache_lifetime(fields: Fields) -> str | None:
+    options = fields.take("prompt_cache_options") or {}
+    if options.get("mode") == "implicit":
+        text = "Claude caches only what stands before a breakpoint"
+        fields.note("parameter_dropped", "prompt_cache_options.mode", text)
+    return options.get("ttl")

@@ -1,0 +1,263 @@
+"""A settled OpenAI conversation → Claude's system and turns.
+
+Deterministic and append-only: what a message becomes depends on what stands before it alone, so a
+longer conversation begins with the same bytes and Claude's cache and signatures stay valid.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from adapters.claude.content import Content
+from adapters.errors import BadRequest
+from adapters.fields import unsupported
+from adapters.history import wrapped_arguments
+from adapters.protocol import TURN, Json
+from adapters.toolbox import alias
+
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_BEGINNING = "(conversation start)"
+_IDENTITY = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+@dataclass(slots=True)
+class Conversation:
+    system: list[Json] = field(default_factory=list)
+    turns: list[Json] = field(default_factory=list)
+
+    @property
+    def prefilled(self) -> bool:
+        """The assistant is to go on with words of its own."""
+        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
+
+    @property
+    def thoughtless(self) -> bool:
+        """Calls whose results are being returned stand without the thought that led to them."""
+        for turn in reversed(self.turns):
+            kinds = [block["type"] for block in turn["content"]]
+            if turn["role"] == "user" and "tool_result" not in kinds:
+                return False
+            if "tool_use" in kinds and kinds[0] not in THOUGHTS:
+                return True
+        return False
+
+
+def conversation(messages: Sequence[Json], content: Content, last_words: str = "") -> Conversation:
+    """Encode a conversation; `last_words` are the gateway's own, put behind it."""
+    if not any(message["role"] in ("user", "assistant", "tool") for message in messages):
+        raise BadRequest(
+            "At least one user message is required: Claude does not answer a system prompt alone.",
+            param="messages",
+        )
+    writer = _Writer(content)
+    begun = False
+    for position, message in enumerate(messages):
+        where = f"messages[{position}]"
+        if message["role"] not in ("system", "developer"):
+            begun = True
+            writer.add(message, where)
+        elif begun:
+            writer.add_system(content.texts(message["content"], where), where)
+        else:
+            writer.said.system += content.texts(message["content"], where)
+    writer.end(messages)
+    if last_words:
+        writer.add_system([{"type": "text", "text": last_words}], "")
+        writer.flush()
+    return writer.said
+
+
+@dataclass(slots=True)
+class _Writer:
+    content: Content
+    said: Conversation = field(default_factory=Conversation)
+    late: list[Json] = field(default_factory=list)
+    """System blocks that wait for the end of the user's turn."""
+    used: dict[str, int] = field(default_factory=dict)
+    """Call id → how often it was used: a second use needs another id."""
+    open_calls: dict[str, str] = field(default_factory=dict)
+    """Ids of the calls whose results follow, and what they are upstream."""
+
+    def add(self, message: Json, where: str) -> None:
+        role = message["role"]
+        if role == "tool":
+            identity = self.open_calls[message["tool_call_id"]]
+            self._say("user", [self.content.result(message, identity, where)], where)
+        elif role == "user":
+            self._say("user", self.content.user(message, where), where)
+        else:
+            blocks = self._assistant(message, where)
+            self.flush()
+            self._say("assistant", blocks, where)
+
+    def add_system(self, blocks: list[Json], where: str) -> None:
+        """A system message inside the conversation."""
+        if self.content.capability.mid_system:
+            self.late += blocks
+            return
+        if where and blocks:
+            self.content.note(
+                "system_as_user_text", where, "a later system message was sent as text"
+            )
+        noted = [{**block, "text": f"[system note] {block['text']}"} for block in blocks]
+        self._say("user", noted, where)
+
+    def end(self, messages: Sequence[Json]) -> None:
+        last = f"messages[{len(messages) - 1}]"
+        self._require_something_to_answer(messages[-1], last)
+        self.flush()
+        turns = self.said.turns
+        if not self.content.capability.assistant_first and turns[0]["role"] == "assistant":
+            turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
+            self.content.note("beginning_added", "messages[0]", f"'{_BEGINNING}' was put before it")
+        if self.said.prefilled:
+            self._prepare_prefill(last)
+
+    def _require_something_to_answer(self, last: Json, where: str) -> None:
+        """An empty last user turn cannot be left out."""
+        turns = self.said.turns
+        if turns and not (last["role"] == "user" and turns[-1]["role"] == "assistant"):
+            return
+        raise BadRequest(
+            f"'{where}.content' has no visible text, which Claude refuses. Send some text.",
+            param=f"{where}.content",
+        )
+
+    def _say(self, role: str, blocks: list[Json], where: str) -> None:
+        """Append to the last turn if it is of the same role: they would be merged upstream too."""
+        turns = self.said.turns
+        if not blocks:
+            if role == "assistant":
+                self.content.note("empty_turn_dropped", where, "a turn without text or calls")
+            return
+        if role == "user" and self.late:
+            self.content.note(
+                "system_moved", where, "a system message was put behind the user's turn"
+            )
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+
+    def flush(self) -> None:
+        if self.late:
+            blocks, self.late = self.late, []
+            self._say("system", blocks, "")
+
+    def _prepare_prefill(self, where: str) -> None:
+        blocks = self.said.turns[-1]["content"]
+        if blocks[-1]["type"] != "text":
+            return  # a turn that Claude paused and is to go on with
+        if not self.content.capability.prefill:
+            raise BadRequest(
+                "This Claude model does not continue a message of the assistant. End the "
+                "conversation with a user message.",
+                param=where,
+                code="prefill_not_supported",
+            )
+        # "final assistant content cannot end with trailing whitespace"
+        blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
+
+    def _assistant(self, message: Json, where: str) -> list[Json]:
+        calls = message.get("tool_calls") or []
+        own = _own_turn(message.get(TURN), calls)
+        if own:
+            self._take_ids(own, calls)
+            return own
+        if message.get("audio"):
+            raise unsupported(f"{where}.audio", "Claude has no such audio. Send its text instead.")
+        blocks = self._thoughts(message, where) + self.content.texts(message.get("content"), where)
+        if message.get("refusal"):
+            self.content.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
+            blocks += self.content.texts(message["refusal"], where)
+        if message.get("name"):
+            self.content.note("name_dropped", f"{where}.name", "Claude's turns have no names")
+        self.open_calls = {call["id"]: self._identity(call["id"]) for call in calls}
+        for position, call in enumerate(calls):
+            blocks.append(self._tool_use(call, f"{where}.tool_calls[{position}]"))
+        return blocks
+
+    def _take_ids(self, own: list[Json], calls: list[Json]) -> None:
+        """Results follow the ids of Claude's own turn."""
+        ids = [block["id"] for block in own if block["type"] == "tool_use"]
+        self.used.update(dict.fromkeys(ids, 1))
+        self.open_calls = {call["id"]: mine for call, mine in zip(calls, ids, strict=True)}
+
+    def _thoughts(self, message: Json, where: str) -> list[Json]:
+        """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
+        given = message.get("thinking_blocks") or []
+        echoed = given if isinstance(given, list) else [given]
+        signed = [block for block in echoed if _is_signed(block)]
+        if len(signed) < len(echoed):
+            text = "thinking blocks without a signature were left out"
+            self.content.note("thinking_unsigned", f"{where}.thinking_blocks", text)
+        if not signed and (message.get("reasoning_content") or message.get("reasoning")):
+            text = "reasoning without Claude's signature cannot be sent back"
+            self.content.note("reasoning_dropped", f"{where}.reasoning_content", text)
+        return signed
+
+    def _identity(self, identity: str) -> str:
+        """An id Claude accepts: its characters, and used once in the whole conversation."""
+        count = self.used[identity] = self.used.get(identity, 0) + 1
+        if count == 1 and _IDENTITY.fullmatch(identity):
+            return identity
+        made = identity if count == 1 else f"{identity}#{count}"
+        digest = hashlib.sha256(made.encode()).digest()
+        return "call_" + base64.b32encode(digest)[:24].decode().lower()
+
+    def _tool_use(self, call: Json, where: str) -> Json:
+        kind = call.get("type", "function")
+        said = call[kind]
+        arguments = said.get("arguments")
+        if kind == "custom":
+            arguments = orjson.dumps({"input": said["input"]}).decode()
+        text, notes = wrapped_arguments(arguments or "{}", f"{where}.function.arguments")
+        self.content.notes += notes
+        return {
+            "type": "tool_use",
+            "id": self.open_calls[call["id"]],
+            "name": alias(said["name"]),
+            "input": orjson.Fragment(text),
+        }
+
+
+def _is_signed(block: Any) -> bool:
+    if not isinstance(block, dict) or block.get("type") not in THOUGHTS:
+        return False
+    return bool(block.get("signature") or block.get("data"))
+
+
+def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
+    """Claude's own turn (`Finish.turn`), as it was; [] where there is none that fits the calls."""
+    blocks = turn.get("content") if isinstance(turn, dict) else None
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        return []
+    ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
+    typed = all(isinstance(block.get("type"), str) for block in blocks)
+    fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
+    return list(blocks) if typed and fits else []
+
+
+def limit_breakpoints(said: Conversation, most: int, content: Content) -> None:
+    """Keep the last cache breakpoints: they reach furthest."""
+    places = [said.system, *(turn["content"] for turn in said.turns)]
+    marked = [
+        (blocks, position)
+        for blocks in places
+        for position, block in enumerate(blocks)
+        if "cache_control" in block
+    ]
+    if len(marked) <= most:
+        return
+    for blocks, position in marked[:-most]:
+        bare = {name: value for name, value in blocks[position].items() if name != "cache_control"}
+        blocks[position] = bare
+    text = f"{len(marked) - most} cache breakpoints were left out: there may be {most}"
+    content.note("cache_breakpoints_dropped", "messages", text)

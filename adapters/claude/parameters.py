@@ -1,0 +1,129 @@
+"""The small fields of a request, one by one: what Claude has of them, and what is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.fields import Fields, unsupported
+from adapters.protocol import Json
+
+# Values that mean what leaving the field out means.
+_NEUTRAL: Mapping[str, Any] = {
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "top_logprobs": 0,
+    "modalities": ["text"],
+    "n": 1,
+    "service_tier": "auto",
+    "store": False,
+    "verbosity": "medium",
+}
+_REFUSED: Mapping[str, str] = {
+    "n": "Claude gives one answer. Send the request n times instead.",
+    "logprobs": "Claude has no log probabilities. Leave 'logprobs' out.",
+    "top_logprobs": "Claude has no log probabilities. Leave 'top_logprobs' out.",
+    "modalities": "Claude answers in text only. Leave 'modalities' out.",
+    "audio": "Claude answers in text only. Leave 'audio' out.",
+    "web_search_options": "This model cannot search the web. Leave 'web_search_options' out.",
+}
+# Long enough for a random id, with letters and digits: no name, address or phone number.
+_OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_-]{16,256}")
+
+
+def telling(params: Mapping[str, Any]) -> Fields:
+    """The fields that ask for something Claude can give."""
+    fields = Fields({k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]})
+    for name, message in _REFUSED.items():
+        fields.refuse(name, message)
+    # These have their say elsewhere: in tool_choice, and at the door.
+    fields.take("parallel_tool_calls")
+    fields.take("stream_options")
+    return fields
+
+
+def token_limit(fields: Fields) -> int | None:
+    """The client's limit; the newer name outranks the older."""
+    older: int | None = fields.take("max_tokens")
+    newer: int | None = fields.take("max_completion_tokens")
+    if older is not None and newer not in (None, older):
+        fields.note("parameter_dropped", "max_tokens", "'max_completion_tokens' outranks it")
+    limit = older if newer is None else newer
+    if limit is not None and limit < 1:
+        name = "max_tokens" if newer is None else "max_completion_tokens"
+        raise unsupported(name, f"'{name}' must be at least 1, not {limit}.")
+    return limit
+
+
+def sampling(fields: Fields, extra: Fields, accepted: bool, thinking: bool) -> Json:
+    """temperature, top_p and top_k, as far as the model takes them now."""
+    asked = {
+        "temperature": fields.take("temperature"),
+        "top_p": fields.take("top_p"),
+        "top_k": extra.take("top_k"),
+    }
+    kept: Json = {}
+    for name, value in asked.items():
+        # Claude's own default is 1, for both.
+        if value is None or (value == 1 and name != "top_k"):
+            continue
+        why = _why_not(name, value, accepted, thinking)
+        if name == "top_p" and "temperature" in kept:
+            why = "Claude takes temperature or top_p, not both"
+        if why:
+            fields.note(f"{name}_dropped", name, why)
+        else:
+            kept[name] = value
+    if kept.get("temperature", 0) > 1:
+        fields.note("temperature_clamped", "temperature", "Claude's goes up to 1")
+        kept["temperature"] = 1
+    return kept
+
+
+def _why_not(name: str, value: float, accepted: bool, thinking: bool) -> str:
+    if not accepted:
+        return "this model takes no sampling parameters"
+    # "`temperature` may only be set to 1 when thinking is enabled", top_p to 0.95 and more.
+    if thinking and not (name == "top_p" and value >= 0.95):
+        return "Claude takes none while it thinks"
+    return ""
+
+
+def stop_sequences(fields: Fields) -> list[str] | None:
+    asked = fields.take("stop")
+    if asked is None:
+        return None
+    stops = [asked] if isinstance(asked, str) else asked
+    if len(stops) > 4:
+        raise unsupported("stop", f"'stop' may have up to 4 entries, not {len(stops)}.")
+    kept = [stop for stop in stops if stop.strip()]
+    if len(kept) < len(stops):
+        text = "Claude refuses stop sequences without a visible character"
+        fields.note("stop_blank_dropped", "stop", text)
+    return kept
+
+
+def metadata(fields: Fields) -> Json | None:
+    """The end user as an id; what could be a person's name or address is hashed."""
+    identity, user = fields.take("safety_identifier"), fields.take("user")
+    if identity and user and identity != user:
+        fields.note("parameter_dropped", "user", "'safety_identifier' outranks it")
+    said = identity or user
+    if not said:
+        return None
+    if not _OPAQUE.fullmatch(said):
+        fields.note("user_hashed", "user", "Claude takes opaque ids only: a digest was sent")
+        said = hashlib.sha256(said.encode()).hexdigest()
+    return {"user_id": said}
+
+
+def service_tier(fields: Fields) -> str | None:
+    tier: str | None = fields.take("service_tier")
+    if tier not in (None, "standard_only"):
+        fields.note("parameter_dropped", "service_tier", f"Claude has no tier '{tier}'")
+        return None
+    return tier

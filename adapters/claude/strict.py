@@ -1,0 +1,92 @@
+"""JSON Schema → the part of it that Claude compiles: for strict tools and structured output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.protocol import Json
+from adapters.schema import inline, object_root, subset
+from adapters.schema.walk import appended, branches, properties, required, with_children
+
+_KEYWORDS = frozenset(
+    {
+        *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
+        *("anyOf", "format", "default", "title", "description"),
+    }
+)
+_FORMATS = frozenset(
+    {
+        *("date-time", "time", "date", "duration", "email", "hostname", "uri"),
+        *("ipv4", "ipv6", "uuid"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Strict:
+    """A schema as Claude compiles it, and what that costs."""
+
+    schema: Json
+    lost: tuple[str, ...]
+    """Sentences and keywords that moved into descriptions."""
+    optional: int = 0
+    unions: int = 0
+
+
+def strict(schema: Json) -> Strict | None:
+    """Reduce a schema to what Claude can be held to; None if that would change what it allows."""
+    root, sentences = object_root(schema)
+    reduced, keywords = subset(inline(root), _KEYWORDS)
+    if not _is_closed(reduced):
+        return None
+    if sentences:
+        reduced["description"] = appended(reduced.get("description"), " ".join(sentences))
+    closed: Json = _closed(reduced)
+    optional, unions = _costs(closed)
+    return Strict(closed, (*sentences, *keywords), optional, unions)
+
+
+def _is_closed(schema: Any) -> bool:
+    """Neither "anything" nor an object of unknown properties can be compiled."""
+    if not isinstance(schema, dict) or not schema.keys() & {"type", "enum", "const", "anyOf"}:
+        return False
+    if _is_object(schema):
+        others = schema.get("additionalProperties")
+        if others not in (None, False) or (others is None and "properties" not in schema):
+            return False
+    if schema.get("type") == "array" and "items" not in schema:
+        return False
+    return all(map(_is_closed, _children(schema)))
+
+
+def _is_object(schema: Json) -> bool:
+    kind = schema.get("type")
+    return kind == "object" or (isinstance(kind, list) and "object" in kind)
+
+
+def _children(schema: Json) -> list[Any]:
+    items = [schema["items"]] if "items" in schema else []
+    return [*properties(schema).values(), *items, *branches(schema, "anyOf")]
+
+
+def _closed(schema: Any) -> Json:
+    """Say of every object that it has no other properties, as Claude demands."""
+    changed = with_children(schema, _closed)
+    form = changed.get("format")
+    if form is not None and form not in _FORMATS:
+        del changed["format"]
+        changed["description"] = appended(changed.get("description"), f"format {form}")
+    if _is_object(changed):
+        changed["additionalProperties"] = False
+    return changed
+
+
+def _costs(schema: Json) -> tuple[int, int]:
+    """How many optional properties and how many unions there are."""
+    optional = len(properties(schema).keys() - set(required(schema)))
+    unions = int("anyOf" in schema or isinstance(schema.get("type"), list))
+    for child in _children(schema):
+        below = _costs(child)
+        optional, unions = optional + below[0], unions + below[1]
+    return optional, unions

@@ -1,0 +1,193 @@
+"""Whether and how hard Claude thinks about one request, without ever earning a 400 for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adapters.claude.capabilities import Capability
+from adapters.fields import Fields
+from adapters.protocol import Json
+
+LEAST_BUDGET = 1024
+BUDGETS: Mapping[str, int] = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 4096,
+    "high": 8192,
+    "xhigh": 16_384,
+    "max": 32_000,
+}
+# Effort asked for → what is tried in its place, best first, where the model lacks it.
+_EFFORTS: Mapping[str, tuple[str, ...]] = {
+    "minimal": ("low",),
+    "xhigh": ("xhigh", "max", "high"),
+    "max": ("max", "high"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What of a request decides whether and how long Claude may think."""
+
+    limit: int | None = None
+    """The client's max_tokens."""
+    room: int = 8192
+    """Room for the answer, where there is no such limit."""
+    forced: bool = False
+    """A call is forced."""
+    thoughtless: bool = False
+    """Results are returned for calls that come without their thought."""
+    prefilled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    thinking: Json | None = None
+    effort: str | None = None
+    """For `output_config`."""
+    on: bool = False
+    max_tokens: int = 0
+
+    @property
+    def kind(self) -> str:
+        return self.thinking.get("type", "") if self.thinking else ""
+
+
+def is_on(thinking: Json | None, capability: Capability) -> bool:
+    if thinking is None:
+        return capability.unasked or capability.thinking == "always"
+    return bool(thinking["type"] != "disabled")
+
+
+def thought_of(fields: Fields, extra: Fields, capability: Capability, seen: Situation) -> Thought:
+    """Read `reasoning_effort` and Claude's own `thinking` (which outranks it)."""
+    effort = fields.take("reasoning_effort")
+    vendor = extra.take("thinking")
+    if isinstance(vendor, dict):
+        thought = _told(vendor, effort, fields, capability)
+    else:
+        thought = _asked(effort, fields, capability) if effort is not None else Thought()
+    if vendor is not None and not isinstance(vendor, dict):
+        fields.note("parameter_dropped", "thinking", "'thinking' is an object with a 'type'")
+    if thought.kind == "enabled":
+        thought = _allowed(thought, fields, capability, seen)
+    on = is_on(thought.thinking, capability)
+    if on and seen.thoughtless:
+        text = "earlier calls of this round are sent without Claude's thoughts: they were not kept"
+        fields.note("thinking_missing_history", "messages", text)
+    return replace(thought, on=on, max_tokens=_max_tokens(thought, on, capability, seen))
+
+
+def _max_tokens(thought: Thought, on: bool, capability: Capability, seen: Situation) -> int:
+    """What the client says, else room for the answer and for the thought before it."""
+    if seen.limit is not None:
+        return seen.limit
+    budget = (thought.thinking or {}).get("budget_tokens") or BUDGETS[thought.effort or "high"]
+    return min(seen.room + (budget if on else 0), capability.max_output)
+
+
+def _asked(effort: str, fields: Fields, capability: Capability) -> Thought:
+    match capability.thinking:
+        case "off":
+            if effort != "none":
+                text = "this model does not think"
+                fields.note("parameter_dropped", "reasoning_effort", text)
+            return Thought()
+        case "manual":
+            return Thought() if effort == "none" else _budget(BUDGETS[effort], capability)
+        case "adaptive" if effort == "none":
+            return Thought({"type": "disabled"})
+        case "always" if effort == "none":
+            return _least(fields, capability)
+    return Thought(_shown({"type": "adaptive"}, capability), _level(effort, fields, capability))
+
+
+def _least(fields: Fields, capability: Capability) -> Thought:
+    """As little thought as there is, where it cannot be switched off."""
+    text = "this model always thinks: it was asked for as little as possible"
+    fields.note("thinking_not_disabled", "reasoning_effort", text)
+    if capability.between_tools:
+        return Thought({"type": "between_tools"})
+    return Thought(_shown({"type": "adaptive"}, capability), "low")
+
+
+def _level(effort: str, fields: Fields, capability: Capability) -> str | None:
+    tried = _EFFORTS.get(effort, (effort,))
+    level = next((one for one in tried if one in capability.efforts), None)
+    if effort not in (level, "minimal"):
+        fields.note("effort_adjusted", "reasoning_effort", f"sent as {level}: there is no {effort}")
+    return level
+
+
+def _budget(tokens: int, capability: Capability) -> Thought:
+    return Thought(_shown({"type": "enabled", "budget_tokens": tokens}, capability))
+
+
+def _shown(thinking: Json, capability: Capability) -> Json:
+    """Newest models hide their thoughts unless asked."""
+    return {**thinking, "display": "summarized"} if capability.display else thinking
+
+
+def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> Thought:
+    """Claude's own `thinking`: as it is where the model takes it, else the nearest it takes."""
+    kind = vendor.get("type")
+    if kind not in _accepted(capability):
+        fields.note("thinking_adapted", "thinking", f"this model has no thinking of type '{kind}'")
+        return _asked(effort or ("none" if kind == "disabled" else "medium"), fields, capability)
+    if effort is not None and kind in ("disabled", "enabled"):
+        fields.note("parameter_dropped", "reasoning_effort", "'thinking' says more and outranks it")
+    if kind == "disabled":
+        return Thought({"type": "disabled"} if capability.thinking == "adaptive" else None)
+    if kind == "enabled" and not isinstance(vendor.get("budget_tokens"), int):
+        # DeepSeek's way to say it, where an effort takes the place of a budget.
+        vendor = {**vendor, "budget_tokens": BUDGETS.get(effort or "", BUDGETS["medium"])}
+    thinking = _shown({}, capability) | vendor if kind != "between_tools" else vendor
+    if kind != "adaptive" or effort in (None, "none"):
+        return Thought(thinking)
+    return Thought(thinking, _level(effort, fields, capability))
+
+
+def _accepted(capability: Capability) -> tuple[str, ...]:
+    between = ("between_tools",) if capability.between_tools else ()
+    match capability.thinking:
+        case "off":
+            return ("disabled",)
+        case "manual":
+            return ("enabled", "disabled")
+        case "always":
+            return ("adaptive", *between)
+    return ("adaptive", "disabled", *between, *(("enabled",) if capability.budgets else ()))
+
+
+def _allowed(thought: Thought, fields: Fields, capability: Capability, seen: Situation) -> Thought:
+    """A budget has conditions; where one is not met, this request goes without a thought."""
+    why = _obstacle(seen)
+    if why:
+        fields.note(*why)
+        return Thought()
+    most = capability.max_output - seen.room if seen.limit is None else seen.limit - 1
+    thinking = thought.thinking or {}
+    budget = min(thinking["budget_tokens"], most)
+    if budget < LEAST_BUDGET:
+        text = f"a thought needs {LEAST_BUDGET} tokens or more, and less than max_tokens"
+        fields.note("thinking_dropped", "reasoning_effort", text)
+        return Thought()
+    if budget < thinking["budget_tokens"]:
+        text = f"the budget was lowered to {budget}, which is what max_tokens leaves"
+        fields.note("thinking_budget_lowered", "reasoning_effort", text)
+    return replace(thought, thinking={**thinking, "budget_tokens": budget})
+
+
+def _obstacle(seen: Situation) -> tuple[str, str, str] | None:
+    if seen.forced:
+        text = "Claude does not think when a call is forced"
+        return "thinking_disabled_tool_choice", "tool_choice", text
+    if seen.thoughtless:
+        text = "calls of this round came back without the thought that led to them"
+        return "thinking_disabled_history", "messages", text
+    if seen.prefilled:
+        text = "Claude does not think when it goes on with words of its own"
+        return "thinking_disabled_prefill", "messages", text
+    return None

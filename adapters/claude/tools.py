@@ -1,0 +1,141 @@
+"""Tools and the choice among them, in Claude's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from adapters.claude.capabilities import Capability
+from adapters.claude.strict import Strict, strict
+from adapters.fields import unsupported
+from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.schema import object_root
+from adapters.toolbox import Tool, Toolbox, toolbox
+
+# Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
+# "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
+# below them ("Schema is too complex for compilation").
+MOST_STRICT = 20
+MOST_OPTIONAL = 24
+MOST_UNIONS = 16
+_COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+
+
+def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
+    """The request's tools; those its history calls where it declares none.
+
+    A model whose thoughts are bound to the conversation must see the same tools in every turn, so
+    there `allowed_tools` is said in words.
+    """
+    if request.tools and not capability.tools:
+        raise unsupported(
+            "tools",
+            "This model has no tools of its own. Set its tools to 'emulated' in the config, or "
+            "leave 'tools' out of the request.",
+        )
+    allowed = _allowed(request, capability)
+    if allowed:
+        request = replace(request, tool_choice=allowed["mode"])
+    return toolbox(request, restore=True)
+
+
+def is_forced(box: Toolbox, capability: Capability) -> bool:
+    return box.mode in ("required", "named") and capability.forced_tool
+
+
+def encode_choice(box: Toolbox, capability: Capability) -> Json | None:
+    """`tool_choice`; without tools it would be a 400."""
+    if not box.tools:
+        return None
+    if box.mode == "none":
+        return {"type": "none"}
+    choice: Json = {"type": "auto"}
+    if is_forced(box, capability):
+        named = box.mode == "named"
+        choice = {"type": "tool", "name": box.named} if named else {"type": "any"}
+    if not box.parallel:
+        choice["disable_parallel_tool_use"] = True
+    return choice if choice != {"type": "auto"} else None
+
+
+def choice_in_words(
+    request: ChatRequest, box: Toolbox, capability: Capability
+) -> tuple[str, Receipt]:
+    """What of the choice can only be asked for, and the note that it was not enforced."""
+    allowed = _allowed(request, capability)
+    names = [box.upstream_name(tool[tool["type"]]["name"]) for tool in allowed.get("tools", ())]
+    which = f"one of these tools: {', '.join(names)}" if names else ""
+    if box.mode in ("required", "named") and not capability.forced_tool:
+        which = f"the tool '{box.named}'" if box.named else which or "one of the tools"
+        words = f"Answer by calling {which}. Do not answer in plain text."
+    elif which:
+        words = f"If you call a tool now, call only {which}."
+    else:
+        return "", ()
+    text = "this model cannot be forced to call a tool: it was asked to"
+    return words, (Note("tool_choice_not_enforced", "tool_choice", text),)
+
+
+def _allowed(request: ChatRequest, capability: Capability) -> Json:
+    """The `allowed_tools` of a request where they are to be said in words; {} otherwise."""
+    choice = request.tool_choice
+    if not capability.bound or not isinstance(choice, dict) or choice["type"] != "allowed_tools":
+        return {}
+    allowed: Json = choice["allowed_tools"]
+    return allowed
+
+
+def encode_tools(box: Toolbox, capability: Capability) -> tuple[list[Json], Receipt]:
+    writer = _Writer(capability)
+    tools = [writer.tool(tool, f"tools[{at}]") for at, tool in enumerate(box.tools)]
+    return tools, tuple(writer.notes)
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Encodes the tools of one request, within what Claude compiles of strict ones."""
+
+    capability: Capability
+    notes: list[Note] = field(default_factory=list)
+    strict: int = 0
+    optional: int = 0
+    unions: int = 0
+
+    def tool(self, tool: Tool, where: str) -> Json:
+        reduced = self._strict(tool, where) if tool.strict else None
+        if reduced:
+            return _said(tool, tool.description, reduced.schema) | {"strict": True}
+        schema, description = tool.parameters, tool.description
+        if schema.get("type") != "object" or _COMBINERS & schema.keys():
+            schema, lost = object_root(schema)
+            description = "\n".join(filter(None, [description, *lost]))
+            text = "Claude takes one object: the schema was merged into one"
+            self.notes.append(Note("schema_root_merged", f"{where}.function.parameters", text))
+        return _said(tool, description, schema)
+
+    def _strict(self, tool: Tool, where: str) -> Strict | None:
+        reduced = strict(tool.parameters) if self.capability.json_schema else None
+        if reduced is None or not self._fits(reduced):
+            text = "sent as a hint: Claude cannot be held to this schema"
+            self.notes.append(Note("strict_dropped", f"{where}.function.strict", text))
+            return None
+        self.strict += 1
+        self.optional += reduced.optional
+        self.unions += reduced.unions
+        if reduced.lost:
+            text = f"in words only: {', '.join(reduced.lost)}"
+            self.notes.append(Note("schema_in_words", f"{where}.function.parameters", text))
+        return reduced
+
+    def _fits(self, one: Strict) -> bool:
+        return (
+            self.strict < MOST_STRICT
+            and self.optional + one.optional <= MOST_OPTIONAL
+            and self.unions + one.unions <= MOST_UNIONS
+            and one.optional < MOST_OPTIONAL
+            and one.unions < MOST_UNIONS
+        )
+
+
+def _said(tool: Tool, description: str, schema: Json) -> Json:
+    described = {"description": description} if description else {}
+    return {"name": tool.name, **described, "input_schema": schema}
