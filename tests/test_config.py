@@ -51,7 +51,7 @@ name = "*"
 upstream = "open"
 name = "small-1"
 vision = true
-abilities = { vision = false, thinking = "off", tools = true }
+abilities = { vision = false, thinking = false, tools = true }
 max_tokens = 100
 defaults = { reasoning_effort = "medium" }
 drop = ["user"]
@@ -215,6 +215,9 @@ MISTAKES = [
     ("[models.'a/b']\nupstrem = 'up'", 'models."a/b".upstrem', "Did you mean 'upstream'?"),
     ("[models.'*-*']\nupstream = 'up'", 'models."*-*"', "more than one *"),
     (M + "name = '*'", "models.a.name", "is '*', but a * is only carried"),
+    (M + "abilities = {vision = 'no'}", "models.a.abilities.vision", "must be true or false"),
+    (M + "thinking = true", "models.a.thinking", 'say how: "manual"'),
+    (M + "options = {num_ctx = 0}", "models.a.options.num_ctx", "1 or more"),
     (M + "defaults = {model = 'x'}", "models.a.defaults.model", "own"),
 ]  # fmt: skip
 

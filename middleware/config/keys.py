@@ -100,6 +100,7 @@ ABILITIES: Mapping[str, Key] = {
 OPTIONS: Mapping[str, Key] = {
     "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
     "num_ctx": Key(whole(1), "Context window to ask for (ollama)"),
+    "min_num_ctx": Key(whole(1), "Least context window, if the request decides it (ollama)"),
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }

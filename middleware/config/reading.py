@@ -243,8 +243,8 @@ class _Reading:
             defaults=values["defaults"],
             override=values["override"],
             drop=values["drop"],
-            abilities={**values["abilities"], **_given(values, ABILITIES)},
-            options={**values["options"], **_given(values, OPTIONS)},
+            abilities=self.merged(values, "abilities", ABILITIES, path),
+            options=self.merged(values, "options", OPTIONS, path),
             coming=coming,
         )
 
@@ -261,6 +261,14 @@ class _Reading:
         if upstream is not None and upstream not in upstreams:
             hint = suggest(upstream, upstreams)
             self.wrong((*path, "upstream"), f"is '{upstream}', but there are: {known}.{hint}")
+
+    def merged(self, values: Values, place: str, keys: Keys, path: tuple[str, ...]) -> Values:
+        """A free table with the same names beside it, which win; the known ones are checked."""
+        inside = {
+            name: self.value(value, keys[name], (*path, place, name)) if name in keys else value
+            for name, value in values[place].items()
+        }
+        return {**inside, **_given(values, keys)}
 
     def own_fields(self, values: Values, path: tuple[str, ...]) -> None:
         for place in ("defaults", "override"):

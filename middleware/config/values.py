@@ -145,6 +145,16 @@ def _parts(value: str) -> SplitResult:
     return parts
 
 
+def _thinking(value: Any, _: Environment) -> Any:
+    if value is True:
+        raise Wrong('say how: "manual" (with a budget), "adaptive" (with an effort) or "always"')
+    if value is False:
+        return "off"
+    if value not in ("off", "manual", "adaptive", "always"):
+        raise Wrong
+    return value
+
+
 FLAG = plain("true or false", lambda value: type(value) is bool)
 TEXT = plain("text", lambda value: isinstance(value, str) and bool(value.strip()))
 TEXTS = listed(TEXT, "a list of texts")
@@ -153,10 +163,7 @@ SECONDS = plain(
 )
 TABLE = plain("a table", lambda value: isinstance(value, dict))
 ANYTHING = plain("any value", lambda _: True)
-THINKING = plain(
-    'true, false, "off", "manual", "adaptive" or "always"',
-    lambda value: type(value) is bool or value in ("off", "manual", "adaptive", "always"),
-)
+THINKING = Allowed('false, "off", "manual", "adaptive" or "always"', _thinking)
 DURATION = plain(
     'a number of seconds, or text such as "10m"',
     lambda value: type(value) is int or (isinstance(value, str) and bool(value)),
