@@ -15,6 +15,7 @@ from adapters.ollama.abilities import Abilities, Asked
 from adapters.ollama.decode import State, close, decode, decode_answer
 from adapters.ollama.encode import Setup, encode, forced
 from adapters.ollama.thought import Splitter
+from adapters.ollama.tools import offered
 from adapters.ollama.window import MINIMUM, fitting, needed, overflow
 from adapters.protocol import ChatRequest, Events, Planned
 from adapters.settings import Settings
@@ -77,7 +78,7 @@ class Ollama:
             upstream=self.link.name,
             secrets=self.link.secrets,
             calls=box.calls(request.call.id),
-            schemas={tool.name: tool.parameters for tool in box.tools},
+            schemas={tool.name: tool.parameters for tool in offered(box)},
             shaped=shaped,
             must_call=forced(box),
             thought=Splitter() if abilities.inline_think and not shaped else None,

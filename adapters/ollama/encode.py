@@ -133,7 +133,7 @@ def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | Non
         return None  # it answers a 400 even to `true`
     if "gpt-oss" in model or abilities.family in ("gptoss", "gpt-oss"):
         return _gpt_oss_think(fields, effort if asked is None else asked)
-    return _EFFORTS.get(effort) if asked is None and effort else asked
+    return _EFFORTS.get(effort, effort) if asked is None else asked
 
 
 def _gpt_oss_think(fields: Fields, asked: str | bool | None) -> str | bool | None:

@@ -84,7 +84,7 @@ def _media(turns: _Turns, content: list[Json], where: str) -> Iterator[str]:
         elif kind == "input_audio" and turns.abilities.audio:
             yield part["input_audio"]["data"]
         elif kind != "text":
-            raise _no_place(kind, at, " or choose one that has the capability for it")
+            raise _no_place(kind, at, ", or choose a model that has the capability for it")
 
 
 def _image(turns: _Turns, image: Json, at: str) -> str:
@@ -103,7 +103,7 @@ def _image(turns: _Turns, image: Json, at: str) -> str:
 
 def _no_place(kind: str, at: str, instead: str) -> BadRequest:
     what = f"This model cannot take the part of type '{kind}' in '{at}'."
-    return unsupported(at, f"{what} Leave it out, send its content as text{instead}.")
+    return unsupported(at, f"{what} Leave it out, or send its content as text{instead}.")
 
 
 def _assistant(turns: _Turns, message: Json, where: str) -> Json:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
 
 from adapters.protocol import Json, Note, Receipt
 from adapters.schema import inline, object_root, subset
@@ -10,6 +13,7 @@ from adapters.toolbox import Tool, Toolbox
 
 # What the server keeps of a property; everything else it drops without a word.
 _KEPT = frozenset({"type", "properties", "items", "enum", "required", "anyOf", "description"})
+_MOST_REMEMBERED = 16_384
 _ROOT = ("type", "properties", "required")
 # What its grammar enforces; of the rest some is ignored and some is an error.
 _ENFORCED = frozenset(
@@ -33,12 +37,11 @@ def declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
     """Write tools as the server reads them."""
     written, notes = [], []
     for tool in tools:
-        root, lost = object_root(inline(tool.parameters))
-        reduced, moved = subset(root, _KEPT)
+        parameters, moved, lost = _reduced(tool.parameters)
         function: Json = {"name": tool.name}
         if tool.description:
             function["description"] = tool.description
-        function["parameters"] = {name: reduced[name] for name in _ROOT if name in reduced}
+        function["parameters"] = parameters
         written.append({"type": "function", "function": function})
         if moved:
             text = f"only described to the model, not enforced: {', '.join(moved)}"
@@ -48,6 +51,32 @@ def declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
         text = "arguments are checked when they come, not enforced"
         notes.append(Note("strict_not_enforced", "tools", text))
     return written, tuple(notes)
+
+
+class _Reduced(NamedTuple):
+    parameters: Json
+    moved: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+def _reduced(parameters: Json) -> _Reduced:
+    """The same tools come with every turn of a conversation, so the work is done once."""
+    try:
+        text = orjson.dumps(parameters)
+    except orjson.JSONEncodeError:
+        return _reduce(parameters)
+    return _remembered(text) if len(text) <= _MOST_REMEMBERED else _reduce(parameters)
+
+
+@lru_cache(maxsize=256)
+def _remembered(text: bytes) -> _Reduced:
+    return _reduce(orjson.loads(text))
+
+
+def _reduce(parameters: Json) -> _Reduced:
+    root, lost = object_root(inline(parameters))
+    reduced, moved = subset(root, _KEPT)
+    return _Reduced({name: reduced[name] for name in _ROOT if name in reduced}, moved, lost)
 
 
 def call_shape(tools: tuple[Tool, ...]) -> Json:

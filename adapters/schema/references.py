@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from adapters.protocol import Json
 from adapters.schema.walk import DEFINITIONS, MOST_LEVELS, Walk, all_of, cut, with_children
 
 _MOST_NODES = 20_000
+_WORDS = tuple(f'"{name}":'.encode() for name in sorted(DEFINITIONS))
 
 
 def inline(schema: Json) -> Json:
     """Put what every `$ref` means in its place; where that would never end, say so in words."""
+    if not _mentions_any(schema):
+        return schema
     inlined: Json = _inlined(Walk(schema, _MOST_NODES), schema, ("#",), 0)
     return inlined
+
+
+def _mentions_any(schema: Json) -> bool:
+    """Most schemas have none, and then the walk is spared."""
+    try:
+        text = orjson.dumps(schema)
+    except orjson.JSONEncodeError:
+        return True  # nested too deeply for it
+    return any(word in text for word in _WORDS)
 
 
 def _inlined(walk: Walk, schema: Any, within: tuple[str, ...], depth: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from adapters.protocol import Json
@@ -25,6 +26,9 @@ _ANNOTATIONS = frozenset(
 )
 
 
+_SAID_OTHERWISE = frozenset({"allOf", "const", "oneOf"})
+
+
 def subset(schema: Json, keywords: frozenset[str]) -> tuple[Json, tuple[str, ...]]:
     """Keep only these keywords, at every depth; constraints among the rest go into descriptions.
 
@@ -39,23 +43,26 @@ def _reduced(schema: Any, keywords: frozenset[str], moved: dict[str, None], dept
         return {"description": "(must be left out)"} if schema is False else {}
     if depth > MOST_LEVELS:
         return cut(schema, "nested too deeply to be shown")
-    kept: Json = {}
+    missing = schema.keys() - keywords
+    if missing & _SAID_OTHERWISE:
+        schema = _rewritten(schema, keywords, missing)
+        missing = schema.keys() - keywords
     words = []
-    for keyword, value in _rewritten(schema, keywords).items():
-        if keyword in keywords:
-            kept[keyword] = value
-        elif text := _in_words(keyword, value):
-            moved[keyword] = None
-            words.append(text)
+    kept = schema
+    if missing:
+        kept = {name: value for name, value in schema.items() if name in keywords}
+        for keyword in [name for name in schema if name in missing]:
+            if text := _in_words(keyword, schema[keyword]):
+                moved[keyword] = None
+                words.append(text)
     kept = with_children(kept, lambda child: _reduced(child, keywords, moved, depth + 1))
     if words and "description" in keywords:
         kept["description"] = appended(kept.get("description"), ", ".join(words))
     return kept
 
 
-def _rewritten(schema: Json, keywords: frozenset[str]) -> Json:
+def _rewritten(schema: Json, keywords: frozenset[str], missing: Set[str]) -> Json:
     """Say the same in keywords the language has."""
-    missing = schema.keys() - keywords
     if "allOf" in missing:
         others = {name: value for name, value in schema.items() if name != "allOf"}
         parts = [branch for branch in branches(schema, "allOf") if isinstance(branch, dict)]

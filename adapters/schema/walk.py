@@ -57,16 +57,15 @@ def _item(node: Any, name: str) -> Any:
 
 def with_children(schema: Json, change: Callable[[Any], Any]) -> Json:
     """Copy a schema with its subschemas changed; data (enum, const, default) is left alone."""
-    changed: Json = {}
+    changed = schema.copy()
     for keyword, value in schema.items():
-        if keyword in _MAPS and isinstance(value, dict):
-            changed[keyword] = {name: change(child) for name, child in value.items()}
-        elif keyword in _LISTS and isinstance(value, list):
+        if type(value) is dict:
+            if keyword in _MAPS:
+                changed[keyword] = {name: change(child) for name, child in value.items()}
+            elif keyword in _SINGLES:
+                changed[keyword] = change(value)
+        elif type(value) is list and keyword in _LISTS:
             changed[keyword] = [change(child) for child in value]
-        elif keyword in _SINGLES and isinstance(value, dict):
-            changed[keyword] = change(value)
-        else:
-            changed[keyword] = value
     return changed
 
 
