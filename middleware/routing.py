@@ -12,7 +12,15 @@ from adapters.http import Link, Timeouts, Transport
 from adapters.protocol import Adapter
 from adapters.settings import Settings
 from middleware import __version__
-from middleware.config import Config, ModelConfig, UpstreamConfig, suggest
+from middleware.config import (
+    Config,
+    ConfigError,
+    Mistake,
+    ModelConfig,
+    UpstreamConfig,
+    path_of,
+    suggest,
+)
 from middleware.route import Absent, Route, Strict, changes, nesting
 
 _NAMES_SHOWN = 50
@@ -88,13 +96,18 @@ def build(config: Config, transport: Transport) -> Routes:
     """Make every adapter a config asks for; what cannot be made says why when it is asked."""
     links = {name: _link(upstream, transport) for name, upstream in config.upstreams.items()}
     routes: dict[str, Route | Absent] = {}
-    entries = []
+    mistakes = []
     for model in config.models.values():
         upstream = config.upstreams.get(model.upstream)
-        route = _route(model, upstream, links.get(model.upstream), config.server.strict)
-        routes[model.id] = route
-        entries.append(_entry(model, route))
-    return Routes(routes, entries)
+        try:
+            routes[model.id] = _route(
+                model, upstream, links.get(model.upstream), config.server.strict
+            )
+        except ValueError as error:  # how a leaf refuses its options
+            mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
+    if mistakes:
+        raise ConfigError(config.source, tuple(mistakes))
+    return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes))
 
 
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
@@ -107,9 +120,9 @@ def _route(
     model: ModelConfig, upstream: UpstreamConfig | None, link: Link | None, strict: bool
 ) -> Route | Absent:
     if model.coming or upstream is None or link is None:
-        return Absent(model.id, f"this version cannot do {' and '.join(model.coming)} yet")
+        return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
     if missing := upstream.missing():
-        return Absent(model.id, f"the environment variable {' and '.join(missing)} is not set")
+        return Absent(model.id, f"the environment variable {' or '.join(missing)} is not set")
     settings = Settings(
         link=link,
         api_version=upstream.api_version,

@@ -28,6 +28,7 @@ from adapters.protocol import (
     Upstream,
 )
 from middleware import config
+from middleware.config import ConfigError
 from middleware.route import Changes, Layers, ModelUnavailable, Route, Strict, changes
 from middleware.routing import ModelEntry, Routes, build
 
@@ -175,7 +176,7 @@ tools = "emulated"
     ("model", "reason"),
     [
         ("locked-x", "the environment variable GONE_KEY is not set"),
-        ("thinking", "this version cannot do pipeline and reasoner yet"),
+        ("thinking", "this version cannot do pipeline, reasoner yet"),
         ("emulated", 'this version cannot do tools = "emulated" yet'),
     ],
 )
@@ -197,6 +198,17 @@ def test_a_module_that_is_no_leaf_makes_its_models_unavailable() -> None:
     )
     (entry,) = found.listing()
     assert entry.reason == "the module adapters.headers has no function connect(settings)"
+
+
+def test_options_a_leaf_refuses_are_mistakes_of_the_config() -> None:
+    text = '[upstreams.toy]\nkind = "scripted"\n'
+    text += '[models.a]\nupstream = "toy"\nrules = 3\n'
+    text += '[models."b/c"]\nupstream = "toy"\nrules = [{when = 1, say = "x"}]\n'
+    with pytest.raises(ConfigError) as caught:
+        routes(text)
+    assert [mistake.key for mistake in caught.value.mistakes] == ["models.a", 'models."b/c"']
+    assert "rules must be a list" in caught.value.mistakes[0].text
+    assert "rules[0].when must be text" in caught.value.mistakes[1].text
 
 
 def test_the_listing_says_what_is_there_and_why_not() -> None:

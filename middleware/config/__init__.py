@@ -1,6 +1,6 @@
 """config.toml → a frozen `Config`; every mistake named with its key."""
 
-from middleware.config.reading import is_loopback, load, parse, suggest
+from middleware.config.reading import is_loopback, load, parse, path_of, suggest
 from middleware.config.shape import (
     Config,
     ConfigError,
@@ -22,5 +22,6 @@ __all__ = (
     "is_loopback",
     "load",
     "parse",
+    "path_of",
     "suggest",
 )
