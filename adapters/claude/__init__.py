@@ -35,7 +35,7 @@ class Claude:
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)
-        profile = Profile(able, settings.api_version or API_VERSION, settings.options.get("max_tokens"))
+        profile = Profile(able, settings.api_version or API_VERSION, settings.options)
         box = box_of(request, able)
         body, receipt = encode(request, box, profile)
         streamed = request.call.streamed or must_stream(body, able)

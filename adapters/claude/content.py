@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.fields import unsupported
+from adapters.history import is_json_object
 from adapters.protocol import Json, Note
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -25,6 +28,8 @@ class Content:
     capability: Capability
     lifetime: str | None = None
     """Of cache breakpoints that name none."""
+    error_results: bool = False
+    """A result `{"error": …}` says that its tool failed."""
     notes: list[Note] = field(default_factory=list)
 
     def note(self, code: str, where: str, text: str) -> None:
@@ -76,7 +81,7 @@ class Content:
                 block["cache_control"] = marks[-1]
         if said:
             block["content"] = said
-        if message.get("is_error") is True:
+        if message.get("is_error") is True or (self.error_results and _is_error(content)):
             block["is_error"] = True
         return block
 
@@ -147,6 +152,12 @@ class Content:
         if lifetime in ("12h", "24h"):
             self.note("cache_lifetime_shortened", where, "Claude keeps a prefix for 1h at most")
         return {"cache_control": {"type": "ephemeral", "ttl": _LIFETIMES.get(lifetime, "5m")}}
+
+
+def _is_error(content: Any) -> bool:
+    if not isinstance(content, str) or not is_json_object(content):
+        return False
+    return "error" in orjson.loads(content)
 
 
 def _data_url(address: str, where: str) -> tuple[str, str]:

@@ -9,11 +9,13 @@ from typing import Any
 import orjson
 
 from adapters.calls import Calls
+from adapters.claude.messages import THOUGHTS
 from adapters.errors import Truncated, UpstreamError, from_words
 from adapters.exchange import Heard
 from adapters.history import is_json_object
 from adapters.http import load
 from adapters.protocol import (
+    Aside,
     Event,
     Finish,
     FinishReason,
@@ -93,12 +95,15 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
         raise _unreadable(event, state) from error
 
 
-def close(state: State) -> Iterator[Event]:
+def close(state: State) -> Iterable[Event]:
     if not state.ending:
         raise Truncated(
             f"Upstream '{state.upstream}' ended its stream without a stop_reason: it is cut."
         )
-    return _finish(state)
+    try:
+        return tuple(_finish(state))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(None, state) from error
 
 
 def decode_answer(body: Any, state: State) -> Iterable[Event]:
@@ -142,7 +147,7 @@ def _skip(event: Json, state: State) -> Iterable[Event]:
 
 def _begin(event: Json, state: State) -> Iterable[Event]:
     message = event["message"]
-    if message["type"] == "error":
+    if message.get("type") == "error":
         raise _failure(message, state)
     state.model = message.get("model") or state.model
     _take_usage(message, state)
@@ -155,11 +160,11 @@ def _start(event: Json, state: State) -> Iterator[Event]:
     state.position += 1
     match block["type"]:
         case "text":
-            if block["text"]:
+            if block.get("text"):
                 state.pieces.append(block["text"])
                 yield TextDelta(block["text"])
         case "thinking":
-            if block["thinking"]:
+            if block.get("thinking"):
                 state.pieces.append(block["thinking"])
                 yield ReasoningDelta(block["thinking"])
         case "tool_use":
@@ -184,9 +189,7 @@ def _end_block(state: State) -> Iterator[Event]:
     """Complete the open block as Claude would have it back."""
     block, state.block = state.block, {}
     said, state.pieces = "".join(state.pieces), []
-    if not block:
-        return
-    kind = block["type"]
+    kind = block.get("type")
     if kind in ("text", "thinking"):
         block[kind] = said
     elif "input" in block and said.strip():
@@ -199,7 +202,8 @@ def _end_block(state: State) -> Iterator[Event]:
     if block.get("citations"):
         yield from _note_once("citations stayed behind", state)
     state.broken |= kind == "thinking" and not block.get("signature")
-    state.blocks.append(block)
+    if kind:
+        state.blocks.append(block)
 
 
 def _take_usage(message: Json, state: State) -> None:
@@ -217,7 +221,7 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
-        state.native = said["stop_reason"]
+        state.native = str(said["stop_reason"])
         state.details = said.get("stop_details") or {}
         state.ending = True
 
@@ -235,7 +239,11 @@ def _finish(state: State) -> Iterator[Event]:
     reason, why = _finish_reason(state)
     if notes + why:
         yield Noted(notes + why)
-    yield Finish(reason, usage, state.native, _turn(state))
+    turn = _turn(state)
+    thoughts = _leading_thoughts(turn)
+    if thoughts:
+        yield Aside("thinking_blocks", thoughts)
+    yield Finish(reason, usage, state.native, turn)
 
 
 def _finish_reason(state: State) -> tuple[FinishReason, Receipt]:
@@ -287,6 +295,13 @@ def _turn(state: State) -> Json | None:
     return {"role": "assistant", "content": blocks}
 
 
+def _leading_thoughts(turn: Json | None) -> list[Json]:
+    """Thoughts a client can echo as LiteLLM's clients do: before everything else, or not at all."""
+    blocks = turn["content"] if turn else []
+    thoughts = [block for block in blocks if block["type"] in THOUGHTS]
+    return thoughts if thoughts == blocks[: len(thoughts)] else []
+
+
 def _failed(event: Json, state: State) -> Iterable[Event]:
     raise _failure(event, state)
 
@@ -294,8 +309,9 @@ def _failed(event: Json, state: State) -> Iterable[Event]:
 def _failure(event: Json, state: State) -> UpstreamError:
     said = event.get("error")
     said = said if isinstance(said, dict) else {"message": said}
-    status = STATUS.get(said.get("type") or "", 500)
-    words = str(said.get("message") or said.get("type") or "")
+    kind = str(said.get("type") or "")
+    status = STATUS.get(kind, 500)
+    words = str(said.get("message") or kind)
     error = from_words(status, words, state.upstream, state.secrets)
     if error.status == 503:
         error.retry_after = _RETRY_AFTER_OVERLOAD

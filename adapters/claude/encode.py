@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.claude.capabilities import Capability
@@ -38,8 +38,8 @@ class Profile:
 
     capability: Capability
     api_version: str = "2023-06-01"
-    max_tokens: int | None = None
-    """Room for the answer where the client gives no limit; None: the model's own default."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """`max_tokens`: room for the answer where the client gives no limit; `error_results`."""
 
     @property
     def sampling(self) -> bool:
@@ -47,13 +47,15 @@ class Profile:
 
     @property
     def room(self) -> int:
-        return self.max_tokens or self.capability.max_tokens
+        return self.options.get("max_tokens") or self.capability.max_tokens
 
 
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
     fields, extra = telling(request.params), Fields(request.extra)
     capability = profile.capability
-    content = Content(capability, _cache_lifetime(fields))
+    content = Content(
+        capability, _cache_lifetime(fields), profile.options.get("error_results") is True
+    )
     words, unforced = choice_in_words(request, box, capability)
     said = conversation(request.messages, content, words)
     form, words = structured(fields, capability)
