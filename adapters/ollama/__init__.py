@@ -21,7 +21,7 @@ from adapters.protocol import ChatRequest, Events, Planned
 from adapters.settings import Settings
 from adapters.toolbox import toolbox
 
-__all__ = ["Ollama", "State", "close", "connect", "decode", "decode_answer", "encode"]
+__all__ = ("Ollama", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 PATH = "/api/chat"
 _ENDINGS = ("/api/chat", "/v1/chat/completions", "/api", "/v1")

@@ -72,17 +72,19 @@ class State(Heard):
     """Of tokens that made no text yet."""
     window: int | None = None
     """Tokens of context that were asked for."""
+    quick: bool = False
+    """Text is passed on as it comes: the model was heard, and nothing is to be held back."""
 
 
 def decode(frame: bytes, state: State) -> Iterable[Event]:
     line = load(frame)
     # Nearly every line is a piece of text and nothing else.
-    if type(line) is dict and state.model and line.get("done") is False and len(line) == 4:
+    if state.quick and type(line) is dict and len(line) == 4 and line.get("done") is False:
         message = line.get("message")
-        if type(message) is dict and len(message) == 2 and not state.shaped and not state.thought:
+        if type(message) is dict and len(message) == 2:
             text = message.get("content")
-            if type(text) is str:
-                return (TextDelta(text),) if text else ()
+            if text and type(text) is str:
+                return (TextDelta(text),)
     return _decode_line(line, state)
 
 
@@ -106,10 +108,11 @@ def _decode_line(line: Any, state: State) -> Iterator[Event]:
         raise _failure(line, state)
     message = line.get("message")
     if type(message) is dict:
-        state.model = state.model or str(line.get("model") or "model")
+        state.model = state.model or _string(line, "model") or "unnamed"
         yield from _say(message, line.get("logprobs"), state)
-    elif not (line.get("done") and state.model):
-        raise _unreadable(state, "sent a line without a message")
+        state.quick = not state.shaped and state.thought is None
+    elif not state.model:
+        raise _unreadable(state, "sent an object without a message")
     if line.get("done"):
         yield from _end(line, state)
 
@@ -117,17 +120,21 @@ def _decode_line(line: Any, state: State) -> Iterator[Event]:
 def _say(message: Json, logprobs: Any, state: State) -> Iterator[Event]:
     if isinstance(logprobs, list):
         state.logprobs += map(_logprob, logprobs)
-    thought, text = message.get("thinking"), message.get("content")
-    if thought and isinstance(thought, str):
+    if thought := _string(message, "thinking"):
         state.logprobs = []  # OpenAI has no place for those of a thought
         yield ReasoningDelta(thought)
-    if text and isinstance(text, str):
+    if text := _string(message, "content"):
         yield from _text(text, state)
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         yield from _release(state)
         for call in calls:
             yield from _call(call, state)
+
+
+def _string(said: Any, name: str) -> str:
+    value = said.get(name) if isinstance(said, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _text(text: str, state: State) -> Iterator[Event]:
@@ -156,19 +163,19 @@ def _release(state: State) -> Iterator[Event]:
 
 
 def _call(call: Any, state: State) -> Iterator[Event]:
-    said = call.get("function") if isinstance(call, dict) else None
-    name = said.get("name") if isinstance(said, dict) else None
-    if not name or not isinstance(name, str) or not isinstance(said, dict):
+    said: Any = call.get("function") if isinstance(call, dict) else None
+    name = _string(said, "name")
+    if not name:
         raise _unreadable(state, "sent a tool call without a name")
-    identity = call.get("id")
     arguments = said.get("arguments")
     if not isinstance(arguments, str):
-        yield from _checked(name, arguments or {}, state)
-        arguments = "{}" if arguments is None else _dumped(arguments, state)
-    yield from _whole(identity if isinstance(identity, str) else None, name, arguments, state)
+        arguments = arguments or {}
+        yield from _checked(name, arguments, state)
+        arguments = _dumped(arguments, state)
+    yield from _whole(_string(call, "id"), name, arguments, state)
 
 
-def _whole(identity: str | None, name: str, arguments: str, state: State) -> Iterator[Event]:
+def _whole(identity: str, name: str, arguments: str, state: State) -> Iterator[Event]:
     state.count += 1
     yield from state.calls.whole(state.count, identity, name, arguments)
 
@@ -211,51 +218,55 @@ def _logprob(said: Any) -> Json:
 
 
 def _end(line: Json, state: State) -> Iterator[Event]:
-    cut = line.get("done_reason") == "length"
-    if state.thought is not None:
-        yield from state.thought.close()
-    if state.shaped and state.held:
-        yield from _shaped_call(state, cut)
+    native = _string(line, "done_reason")
+    yield from _flush(state, cut=native == "length")
     yield from state.calls.close()
-    native = str(line.get("done_reason") or "")
     usage, notes = _usage(line, state.window)
-    reason = FINISH.get(native)
-    if reason is None:
-        reason = "stop"
-        if native:
-            notes.append(
-                Note("finish_unknown", "finish_reason", f"'{native}' was taken for 'stop'")
-            )
-    if state.must_call and not state.calls:
-        text = "the model made no call, whatever it was held to"
-        notes.append(Note("tool_choice_not_enforced", "tool_choice", text))
-    if state.logprobs:
-        notes.append(Note("logprobs_dropped", "logprobs", "of tokens that are not text"))
+    notes += _afterthoughts(native, state)
     if notes:
         yield Noted(tuple(notes))
+    reason = FINISH.get(native, "stop")
     yield Finish("tool_calls" if reason == "stop" and state.calls else reason, usage, native)
+
+
+def _flush(state: State, cut: bool) -> Iterator[Event]:
+    if state.thought is not None:
+        yield from state.thought.close()
+    if state.held:
+        yield from _shaped_call(state, cut)
+
+
+def _afterthoughts(native: str, state: State) -> Iterator[Note]:
+    if native and native not in FINISH:
+        yield Note("finish_unknown", "finish_reason", f"'{native}' was taken for 'stop'")
+    if state.must_call and not state.calls:
+        text = "the model made no call, whatever it was held to"
+        yield Note("tool_choice_not_enforced", "tool_choice", text)
+    if state.logprobs:
+        yield Note("logprobs_dropped", "logprobs", "of tokens that are not text")
 
 
 def _shaped_call(state: State, cut: bool) -> Iterator[Event]:
     """Make a call of the text a grammar shaped; one that was cut stays as far as it came."""
     begins = _CALL.match(state.held)
-    if begins is None or begins[1] not in state.schemas:
-        yield from _release(state)
-        return
-    name, arguments = begins[1], state.held[begins.end() :]
-    if is_json_object(state.held):
-        whole = orjson.loads(state.held)
-        if whole.keys() != {"tool", "arguments"} or not isinstance(whole["arguments"], dict):
-            yield from _release(state)
-            return
-        yield from _checked(name, whole["arguments"], state)
-        # The text itself, so that numbers keep their digits.
-        arguments = arguments.rstrip().removesuffix("}").rstrip()
-    elif not cut:
+    name = begins[1] if begins else ""
+    arguments = _arguments(state.held, begins.end() if begins else 0, cut)
+    if arguments is None or name not in state.schemas:
         yield from _release(state)
         return
     state.held, state.logprobs = "", []
-    yield from _whole(None, name, arguments, state)
+    if is_json_object(arguments):
+        yield from _checked(name, orjson.loads(arguments), state)
+    yield from _whole("", name, arguments, state)
+
+
+def _arguments(held: str, start: int, cut: bool) -> str | None:
+    """Take the text itself, so that numbers keep their digits; None if it is something else."""
+    rest = held[start:].rstrip()
+    inner = rest.removesuffix("}").rstrip()
+    if is_json_object(held) and is_json_object(inner):
+        return inner
+    return rest if cut and not is_json_object(held) else None
 
 
 def _usage(line: Json, window: int | None) -> tuple[Usage, list[Note]]:

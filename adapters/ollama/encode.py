@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,15 +14,16 @@ from adapters.ollama.tools import answer_shape, call_shape, declared, either_sha
 from adapters.protocol import ChatRequest, Json, Receipt
 from adapters.toolbox import Tool, Toolbox
 
-# Named alike in OpenAI's request and in Ollama's options, with the same meaning.
-_SHARED = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
-# Ollama's own options that a client may send beside OpenAI's fields.
-_OWN = (
+_SAMPLING = (
+    # Named alike in OpenAI's request and in Ollama's options, with the same meaning.
+    *("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "stop"),
+    # Ollama's own, which a client may send beside OpenAI's fields.
     *("top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),
     *("num_keep", "num_predict", "num_ctx"),
 )
+_THINKING = ("reasoning_effort", "thinking", "think")
 _TOP_LEVEL = ("logprobs", "top_logprobs", "keep_alive", "truncate", "shift")
-_EFFORTS: Mapping[str, str | bool] = {
+_EFFORTS: Mapping[str | bool | None, str | bool] = {
     "none": False,
     "minimal": "low",
     "low": "low",
@@ -55,30 +56,36 @@ class Setup:
 def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Receipt]:
     fields = Fields({**request.extra, **request.params})
     _refuse(fields)
+    fields.add(box.receipt)
+    turns, receipt = messages(request, setup.abilities)
+    fields.add(receipt)
+    # Streaming is the server's default, so a plain request has to say so.
+    body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
     tools = offered(box)
     if tools and setup.abilities.tools is False:
         raise _cannot_call(request.model)
-    turns, receipt = messages(request, setup.abilities)
-    fields.add(receipt)
-    fields.add(box.receipt)
-    # Streaming is the server's default, so a plain request has to say so.
-    body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
     if tools:
         body["tools"], receipt = declared(tools)
         fields.add(receipt)
-    form = _format(fields, tools, forced(box))
-    if form is not None:
-        body["format"] = form
-    think = _think(request.model, fields, setup.abilities)
-    if think is not None:
-        body["think"] = think
-    fields.take("parallel_tool_calls")
-    fields.take("stream_options")
-    body |= {name: value for name in _TOP_LEVEL if (value := fields.take(name)) is not None}
-    if "keep_alive" in setup.options:
-        body.setdefault("keep_alive", setup.options["keep_alive"])
-    body["options"] = _options(fields, setup)
+    members = {
+        "format": _format(fields, tools, forced(box)),
+        "think": _think(request.model, fields, setup.abilities),
+        "keep_alive": setup.options.get("keep_alive"),
+        **_taken(fields, _TOP_LEVEL),
+    }
+    body |= _given(members)
+    body["options"] = _options(fields, setup.options)
+    for name in ("parallel_tool_calls", "stream_options"):
+        fields.take(name)  # kept by us, on the way back
     return body, fields.receipt("Ollama")
+
+
+def _taken(fields: Fields, names: Iterable[str]) -> Json:
+    return _given({name: fields.take(name) for name in names})
+
+
+def _given(members: Json) -> Json:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def forced(box: Toolbox) -> bool:
@@ -120,43 +127,42 @@ def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
 
 
 def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | None:
-    vendor = fields.take("thinking")
-    effort = fields.take("reasoning_effort")
-    asked = fields.take("think")
-    if asked is None and isinstance(vendor, dict):
-        asked = vendor.get("type") != "disabled"
+    asked = _asked_to_think(fields)
     if not isinstance(asked, str | bool | None):
         raise BadRequest("'think' must be true, false or a level such as 'high'.", param="think")
     if abilities.thinking is False:
-        if asked or (effort and effort != "none"):
+        if asked not in (None, False, "none"):
             fields.note("thinking_dropped", "reasoning_effort", "this model does not think")
         return None  # it answers a 400 even to `true`
-    if "gpt-oss" in model or abilities.family in ("gptoss", "gpt-oss"):
-        return _gpt_oss_think(fields, effort if asked is None else asked)
-    return _EFFORTS.get(effort, effort) if asked is None else asked
-
-
-def _gpt_oss_think(fields: Fields, asked: str | bool | None) -> str | bool | None:
+    if "gpt-oss" not in model and abilities.family not in ("gptoss", "gpt-oss"):
+        return _EFFORTS.get(asked, asked)
     level = _GPT_OSS.get(asked, asked)
     if asked in _GPT_OSS_LACKS:
         fields.note("reasoning_effort_changed", "reasoning_effort", f"{asked} was sent as {level}")
     return level
 
 
-def _options(fields: Fields, setup: Setup) -> Json:
+def _asked_to_think(fields: Fields) -> Any:
+    """A vendor's own word outranks OpenAI's."""
+    effort, vendor, own = (fields.take(name) for name in _THINKING)
+    if own is None and isinstance(vendor, dict):
+        own = vendor.get("type") != "disabled"
+    return effort if own is None else own
+
+
+def _options(fields: Fields, configured: Mapping[str, Any]) -> Json:
     """Collect sampling and limits; what a client says in Ollama's own words outranks."""
-    limits = (fields.take("max_completion_tokens"), fields.take("max_tokens"))
-    limit = limits[0] or limits[1] or setup.options.get("max_tokens")
-    options: Json = {} if limit is None else {"num_predict": limit}
-    if (window := setup.options.get("num_ctx")) is not None:
-        options["num_ctx"] = window
-    for name in (*_SHARED, "stop", *_OWN):
-        if (value := fields.take(name)) is not None:
-            options[name] = value
-    native = fields.take("options")
-    if native is not None and not isinstance(native, dict):
+    limits = [fields.take(name) for name in ("max_completion_tokens", "max_tokens")]
+    said = {
+        "num_predict": next(filter(None, limits), configured.get("max_tokens")),
+        "num_ctx": configured.get("num_ctx"),
+        **_taken(fields, _SAMPLING),
+    }
+    options = _given(said)
+    native = fields.take("options") or {}
+    if not isinstance(native, dict):
         raise BadRequest("'options' must be an object, as Ollama's API has it.", param="options")
-    options |= native or {}
+    options |= native
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     return options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,12 @@ from adapters.history import text_of, wrapped_arguments
 from adapters.ollama.abilities import Abilities
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 from adapters.toolbox import alias
+
+_LOST: Mapping[str, tuple[str, str]] = {
+    "refusal": ("refusal_as_text", "a refusal was sent as plain text"),
+    "thinking_blocks": ("thinking_dropped", "signed thoughts mean nothing to this model"),
+    "audio": ("audio_dropped", "a sound of the assistant is only a foreign id"),
+}
 
 
 @dataclass(slots=True)
@@ -107,23 +113,19 @@ def _no_place(kind: str, at: str, instead: str) -> BadRequest:
 
 
 def _assistant(turns: _Turns, message: Json, where: str) -> Json:
-    content = _text(turns, message.get("content"), where)
-    if refusal := message.get("refusal"):
-        turns.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as plain text")
-        content = f"{content}\n{refusal}" if content else refusal
-    written: Json = {"role": "assistant", "content": content}
+    texts = (_text(turns, message.get("content"), where), message.get("refusal"))
+    written: Json = {"role": "assistant", "content": "\n".join(filter(None, texts))}
     if thought := message.get("reasoning_content") or message.get("reasoning"):
         written["thinking"] = thought
-    elif message.get("thinking_blocks"):
-        text = "signed thoughts of another model mean nothing to this one"
-        turns.note("thinking_dropped", f"{where}.thinking_blocks", text)
-    if message.get("audio"):
-        turns.note("audio_dropped", f"{where}.audio", "a sound is only a foreign id")
-    if calls := message.get("tool_calls"):
+    calls = message.get("tool_calls") or ()
+    if calls:
         written["tool_calls"] = [
             _call(turns, call, position, f"{where}.tool_calls[{position}]")
             for position, call in enumerate(calls)
         ]
+    for name, (code, text) in _LOST.items():
+        if message.get(name):
+            turns.note(code, f"{where}.{name}", text)
     return written
 
 

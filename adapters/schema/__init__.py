@@ -5,4 +5,4 @@ from adapters.schema.mismatch import mismatch
 from adapters.schema.references import inline
 from adapters.schema.subsets import subset
 
-__all__ = ["inline", "mismatch", "object_root", "subset"]
+__all__ = ("inline", "mismatch", "object_root", "subset")

@@ -15,6 +15,7 @@ from adapters.schema.walk import (
     properties,
     required,
     shown,
+    without,
 )
 
 _COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
@@ -28,30 +29,32 @@ def object_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
     """
     lost: list[str] = []
     root = _flattened(Walk(schema, _MOST_BRANCHES), schema, lost, 0)
-    kind = root.get("type", "object")
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+    kind = root.pop("type", "object")
+    if "object" not in (kind if isinstance(kind, list) else [kind]):
         lost.append(f"The value was to be of type {shown(kind)}.")
-    root = {"type": "object", **{name: root[name] for name in root if name != "type"}}
-    if not isinstance(root.get("properties"), dict):
-        root["properties"] = {}
-    return root, tuple(lost)
+    return {"type": "object", **root, "properties": properties(root)}, tuple(lost)
 
 
 def _flattened(walk: Walk, schema: Any, lost: list[str], depth: int) -> Json:
+    """Merge what is combined at this level; always a copy."""
     if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step():
         return {}
-    parts = [_flattened(walk, branch, lost, depth + 1) for branch in branches(schema, "allOf")]
+    if not schema.keys() & _COMBINERS:
+        return schema.copy()
+    parts = _each(walk, branches(schema, "allOf"), lost, depth)
     if "$ref" in schema:
-        parts.append(_flattened(walk, walk.target(schema["$ref"]), lost, depth + 1))
+        parts += _each(walk, [walk.target(schema["$ref"])], lost, depth)
     for keyword in ("anyOf", "oneOf"):
-        choices = [_flattened(walk, one, lost, depth + 1) for one in branches(schema, keyword)]
-        choices = [choice for choice in choices if choice and choice.get("type") != "null"]
-        if choices:
+        choices = _each(walk, branches(schema, keyword), lost, depth)
+        if choices := [one for one in choices if one and one.get("type") != "null"]:
             parts.append(_any_of(choices))
         if len(choices) > 1:
             lost.append(_in_words(keyword, choices))
-    parts.append({name: value for name, value in schema.items() if name not in _COMBINERS})
-    return all_of(parts)
+    return all_of([*parts, without(schema, _COMBINERS)])
+
+
+def _each(walk: Walk, schemas: list[Any], lost: list[str], depth: int) -> list[Json]:
+    return [_flattened(walk, schema, lost, depth + 1) for schema in schemas]
 
 
 def _any_of(choices: list[Json]) -> Json:
@@ -60,14 +63,22 @@ def _any_of(choices: list[Json]) -> Json:
     for choice in choices:
         for name, said in properties(choice).items():
             found.setdefault(name, []).append(said)
-    needed = set.intersection(*(set(required(choice)) for choice in choices))
+    merged: Json = {
+        "properties": {name: _one_of(said) for name, said in found.items()},
+        "required": _common([required(choice) for choice in choices]),
+        "type": _kind(choices),
+    }
+    return {name: value for name, value in merged.items() if value}
+
+
+def _common(groups: list[list[str]]) -> list[str]:
+    first, *others = map(dict.fromkeys, groups)
+    return [name for name in first if all(name in other for other in others)]
+
+
+def _kind(choices: list[Json]) -> Any:
     kinds = [choice["type"] for choice in choices if "type" in choice]
-    merged: Json = {"type": "object" if "object" in kinds else kinds[0]} if kinds else {}
-    if found:
-        merged["properties"] = {name: _one_of(said) for name, said in found.items()}
-    if needed:
-        merged["required"] = [name for name in required(choices[0]) if name in needed]
-    return merged
+    return "object" if "object" in kinds else next(iter(kinds), None)
 
 
 def _one_of(schemas: list[Any]) -> Any:
@@ -75,12 +86,12 @@ def _one_of(schemas: list[Any]) -> Any:
     distinct = list({_key(schema): schema for schema in schemas}.values())
     if len(distinct) == 1:
         return distinct[0]
-    if all(_values(schema) for schema in distinct):
-        values = {_key(value): value for schema in distinct for value in _values(schema)}
-        kinds = {_key(schema.get("type")): schema.get("type") for schema in distinct}
-        kind = {"type": kinds.popitem()[1]} if len(kinds) == 1 and "type" in distinct[0] else {}
-        return {**kind, "enum": list(values.values())}
-    return {"anyOf": distinct}
+    if not all(map(_values, distinct)):
+        return {"anyOf": distinct}
+    values = {_key(value): value for schema in distinct for value in _values(schema)}
+    kinds = {_key(schema.get("type")): schema.get("type") for schema in distinct}
+    kind = kinds.popitem()[1] if len(kinds) == 1 else None
+    return {"type": kind, "enum": list(values.values())} if kind else {"enum": [*values.values()]}
 
 
 def _key(value: Any) -> str:

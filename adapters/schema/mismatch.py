@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from adapters.protocol import Json
-from adapters.schema.walk import MOST_LEVELS, Walk, branches, properties, required, shown
+from adapters.schema.walk import MOST_LEVELS, Walk, branches, clipped, properties, required, shown
 
 _MOST_STEPS = 20_000
 _PATTERN_COST = 1_000_000
@@ -56,19 +56,25 @@ def _faults(walk: Walk, value: Any, schema: Any, at: _At) -> Iterator[str]:
         yield f"{path}: must be left out"
     if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step():
         return
-    kinds = schema.get("type")
-    if kinds is not None and not _is_of(value, kinds):
+    if (kinds := schema.get("type")) and not _is_of(value, kinds):
         yield f"{path}: must be of type {shown(kinds)}, is {shown(value)}"
         return
+    inside = (path, depth + 1)
+    yield from _value_faults(value, schema, path)
+    yield from _limit_faults(value, schema, path)
+    yield from _pattern_faults(value, schema, path)
+    yield from _combined_faults(walk, value, schema, inside)
+    yield from _denied_faults(walk, value, schema, inside)
+    if isinstance(value, dict):
+        yield from _object_faults(walk, value, schema, inside)
+    elif isinstance(value, list):
+        yield from _list_faults(walk, value, schema, inside)
+
+
+def _value_faults(value: Any, schema: Json, path: str) -> Iterator[str]:
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(values, list) and not any(_same(value, one) for one in values):
         yield f"{path}: must be one of {shown(values)}, is {shown(value)}"
-    yield from _limit_faults(value, schema, path)
-    yield from _combined_faults(walk, value, schema, (path, depth + 1))
-    if isinstance(value, dict):
-        yield from _object_faults(walk, value, schema, (path, depth + 1))
-    elif isinstance(value, list):
-        yield from _list_faults(walk, value, schema, (path, depth + 1))
 
 
 def _is_of(value: Any, kinds: Any) -> bool:
@@ -89,15 +95,18 @@ def _same(first: Any, second: Any) -> bool:
 
 def _limit_faults(value: Any, schema: Json, path: str) -> Iterator[str]:
     kind = float if _is_number(value) else type(value)
-    for keyword, (measured, within, words) in _LIMITS.items():
-        limit = schema.get(keyword)
-        if limit is None or measured is not kind or not _is_number(limit):
-            continue
-        if not within(value if kind is float else len(value), limit):
+    figure = len(value) if isinstance(value, str | list | dict) else value
+    for keyword in filter(_LIMITS.__contains__, schema):
+        measured, within, words = _LIMITS[keyword]
+        limit = schema[keyword]
+        if measured is kind and _is_number(limit) and not within(figure, limit):
             yield f"{path}: {words.format(limit)}, is {shown(value)}"
+
+
+def _pattern_faults(value: Any, schema: Json, path: str) -> Iterator[str]:
     pattern = schema.get("pattern")
     if isinstance(value, str) and isinstance(pattern, str) and _misses(pattern, value):
-        yield f"{path}: does not match {pattern}, is {shown(value)}"
+        yield f"{path}: does not match {clipped(pattern)}, is {shown(value)}"
 
 
 def _misses(pattern: str, text: str) -> bool:
@@ -122,13 +131,17 @@ def _combined_faults(walk: Walk, value: Any, schema: Json, at: _At) -> Iterator[
     for keyword in ("anyOf", "oneOf"):
         choices = branches(schema, keyword)
         faults = [fault for one in choices if (fault := _fault(walk, value, one, at))]
-        fitting = len(choices) - len(faults)
-        if choices and not fitting:
+        if faults and len(faults) == len(choices):
             yield f"{at[0]}: fits none of {keyword} ({faults[0]})"
-        elif keyword == "oneOf" and fitting > 1 and walk.steps > 0:
-            yield f"{at[0]}: fits {fitting} of oneOf, must fit exactly one"
+
+
+def _denied_faults(walk: Walk, value: Any, schema: Json, at: _At) -> Iterator[str]:
+    """What must not fit; a check that was cut short is no proof that it does."""
+    choices = branches(schema, "oneOf")
+    fitting = [one for one in choices if not _fault(walk, value, one, at)]
+    if len(fitting) > 1 and walk.steps > 0:
+        yield f"{at[0]}: fits {len(fitting)} of oneOf, must fit exactly one"
     refused = schema.get("not", False)
-    # What could not be checked to the end fits, also here.
     if refused is not False and not _fault(walk, value, refused, at) and walk.steps > 0:
         yield f"{at[0]}: must not fit {shown(refused)}"
 
@@ -139,19 +152,17 @@ def _fault(walk: Walk, value: Any, schema: Any, at: _At) -> str | None:
 
 def _object_faults(walk: Walk, value: Json, schema: Json, at: _At) -> Iterator[str]:
     path, depth = at
-    known = properties(schema)
     for name in required(schema):
         if name not in value:
             yield f"{path}: required property '{name}' is missing"
-    others = schema.get("additionalProperties")
-    patterned = isinstance(schema.get("patternProperties"), dict)
+    known = properties(schema)
+    # Names that fit a pattern are known as well, and patterns are not tried.
+    others = True if "patternProperties" in schema else schema.get("additionalProperties", True)
     for name, member in value.items():
-        if name in known:
-            yield from _faults(walk, member, known[name], (f"{path}.{name}", depth))
-        elif others is False and not patterned:
+        if name not in known and others is False:
             yield f"{path}: property '{name}' is not known"
-        elif isinstance(others, dict) and not patterned:
-            yield from _faults(walk, member, others, (f"{path}.{name}", depth))
+        else:
+            yield from _faults(walk, member, known.get(name, others), (f"{path}.{name}", depth))
 
 
 def _list_faults(walk: Walk, value: list[Any], schema: Json, at: _At) -> Iterator[str]:

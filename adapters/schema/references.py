@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from adapters.protocol import Json
-from adapters.schema.walk import DEFINITIONS, MOST_LEVELS, Walk, all_of, cut, with_children
+from adapters.schema.walk import DEFINITIONS, MOST_LEVELS, Walk, all_of, cut, with_children, without
 
 _MOST_NODES = 20_000
 _WORDS = tuple(f'"{name}":'.encode() for name in sorted(DEFINITIONS))
@@ -36,7 +36,7 @@ def _inlined(walk: Walk, schema: Any, within: tuple[str, ...], depth: int) -> An
     walk.step()
     if depth > MOST_LEVELS:
         return cut(schema, "nested too deeply to be shown")
-    beside = {name: value for name, value in schema.items() if name not in DEFINITIONS}
+    beside = without(schema, DEFINITIONS)
     if "$ref" not in schema:
         return with_children(beside, lambda child: _inlined(walk, child, within, depth + 1))
     reference = schema["$ref"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping
 from typing import Any
 
 from adapters.protocol import Json
@@ -15,6 +15,7 @@ from adapters.schema.walk import (
     cut,
     shown,
     with_children,
+    without,
 )
 
 # They constrain nothing, so a language without them loses nothing.
@@ -26,6 +27,10 @@ _ANNOTATIONS = frozenset(
 )
 
 
+_FLAGS: Mapping[str, Mapping[bool, str]] = {
+    "additionalProperties": {False: "no other properties", True: ""},
+    "uniqueItems": {True: "unique items", False: ""},
+}
 _SAID_OTHERWISE = frozenset({"allOf", "const", "oneOf"})
 
 
@@ -43,45 +48,45 @@ def _reduced(schema: Any, keywords: frozenset[str], moved: dict[str, None], dept
         return {"description": "(must be left out)"} if schema is False else {}
     if depth > MOST_LEVELS:
         return cut(schema, "nested too deeply to be shown")
-    missing = schema.keys() - keywords
-    if missing & _SAID_OTHERWISE:
-        schema = _rewritten(schema, keywords, missing)
-        missing = schema.keys() - keywords
-    words = []
-    kept = schema
-    if missing:
-        kept = {name: value for name, value in schema.items() if name in keywords}
-        for keyword in [name for name in schema if name in missing]:
-            if text := _in_words(keyword, schema[keyword]):
-                moved[keyword] = None
-                words.append(text)
-    kept = with_children(kept, lambda child: _reduced(child, keywords, moved, depth + 1))
+    words: list[str] = []
+    if schema.keys() - keywords:
+        schema = _rewritten(schema, keywords)
+        words = _words(schema, keywords, moved)
+        schema = without(schema, schema.keys() - keywords)
+    kept = with_children(schema, lambda child: _reduced(child, keywords, moved, depth + 1))
     if words and "description" in keywords:
         kept["description"] = appended(kept.get("description"), ", ".join(words))
     return kept
 
 
-def _rewritten(schema: Json, keywords: frozenset[str], missing: Set[str]) -> Json:
+def _rewritten(schema: Json, keywords: frozenset[str]) -> Json:
     """Say the same in keywords the language has."""
+    missing = schema.keys() & (_SAID_OTHERWISE - keywords)
     if "allOf" in missing:
-        others = {name: value for name, value in schema.items() if name != "allOf"}
-        parts = [branch for branch in branches(schema, "allOf") if isinstance(branch, dict)]
-        schema = all_of((*parts, others))
+        parts = filter(_is_object, branches(schema, "allOf"))
+        schema = all_of((*parts, without(schema, ("allOf",))))
     if "const" in missing and "enum" in keywords:
-        others = {name: value for name, value in schema.items() if name != "const"}
-        schema = {**others, "enum": [schema["const"]]}
-    if "oneOf" in missing and "anyOf" in keywords and "anyOf" not in schema:
+        schema = {**without(schema, ("const",)), "enum": [schema["const"]]}
+    if "oneOf" in missing and "anyOf" in keywords - schema.keys():
         schema = {"anyOf" if name == "oneOf" else name: schema[name] for name in schema}
     return schema
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, dict)
+
+
+def _words(schema: Json, keywords: frozenset[str], moved: dict[str, None]) -> list[str]:
+    """Say the keywords the language does not have; `moved` learns their names."""
+    said = {name: _in_words(name, value) for name, value in schema.items() if name not in keywords}
+    told = {name: text for name, text in said.items() if text}
+    moved.update(dict.fromkeys(told))
+    return list(told.values())
 
 
 def _in_words(keyword: str, value: Any) -> str:
     if keyword in _ANNOTATIONS or keyword.startswith("x-"):
         return ""
-    if keyword == "additionalProperties":
-        if value is False:
-            return "no other properties"
-        return f"other properties {shown(value)}" if isinstance(value, dict) and value else ""
-    if keyword == "uniqueItems":
-        return "unique items" if value is True else ""
+    if keyword in _FLAGS and isinstance(value, bool):
+        return _FLAGS[keyword][value]
     return f"{keyword} {clipped(value) if isinstance(value, str) else shown(value)}"

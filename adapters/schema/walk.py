@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +20,7 @@ _SINGLES = frozenset(
         *("if", "then", "else", "not", "unevaluatedItems", "unevaluatedProperties"),
     }
 )
+_HOLDERS = _MAPS | _LISTS | _SINGLES
 _SHOWN = 200
 
 
@@ -57,16 +58,24 @@ def _item(node: Any, name: str) -> Any:
 
 def with_children(schema: Json, change: Callable[[Any], Any]) -> Json:
     """Copy a schema with its subschemas changed; data (enum, const, default) is left alone."""
-    changed = schema.copy()
-    for keyword, value in schema.items():
-        if type(value) is dict:
-            if keyword in _MAPS:
-                changed[keyword] = {name: change(child) for name, child in value.items()}
-            elif keyword in _SINGLES:
-                changed[keyword] = change(value)
-        elif type(value) is list and keyword in _LISTS:
-            changed[keyword] = [change(child) for child in value]
-    return changed
+    return {
+        keyword: _changed(keyword, value, change) if keyword in _HOLDERS else value
+        for keyword, value in schema.items()
+    }
+
+
+def _changed(keyword: str, value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict) and keyword in _MAPS:
+        return {name: change(child) for name, child in value.items()}
+    if isinstance(value, dict) and keyword in _SINGLES:
+        return change(value)
+    if isinstance(value, list) and keyword in _LISTS:
+        return [change(child) for child in value]
+    return value
+
+
+def without(schema: Json, keywords: Container[str]) -> Json:
+    return {name: value for name, value in schema.items() if name not in keywords}
 
 
 def branches(schema: Json, keyword: str) -> list[Any]:
