@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from adapters.errors import GatewayError, Truncated
+from adapters.errors import GatewayError, Truncated, UpstreamError
 from adapters.framing import Framer, Sse
 from adapters.headers import for_client, request_id
 from adapters.http import MAX_ANSWER, Link, Reply, Timeouts, load, too_large
@@ -36,6 +36,8 @@ from adapters.protocol import (
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
+_MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
+"""What reading JSON of another shape than the upstream's language has raises."""
 
 
 @dataclass(slots=True)
@@ -137,6 +139,8 @@ class Listener(Generic[S]):
                 self._end(events)
         except GatewayError as error:
             self.failure = error
+        except _MISSHAPEN as error:
+            self.failure = _unreadable(self._upstream, error)
         return tuple(events) if self._opened else self._through(events)
 
     def _begin(self, data: bytes) -> None:
@@ -154,9 +158,10 @@ class Listener(Generic[S]):
                 raise too_large(self._upstream)
             return
         answer = load(b"".join(self._pieces))
-        said = list(self._exchange.decode_answer(answer, self._exchange.state))
-        self._take(said, events)
+        said: list[Event] = []
+        self._take(self._exchange.decode_answer(answer, self._exchange.state), said)
         self._require_finish()
+        events += said
 
     def _decode(self, frames: list[bytes], events: list[Event]) -> None:
         decode, state = self._exchange.decode, self._exchange.state
@@ -208,6 +213,15 @@ class Listener(Generic[S]):
             fingerprint=state.fingerprint,
             tier=state.tier,
         )
+
+
+def _unreadable(upstream: str, cause: Exception) -> UpstreamError:
+    error = UpstreamError(
+        f"Upstream '{upstream}' sent an answer of a shape its language does not have.",
+        code="upstream_unreadable",
+    )
+    error.__cause__ = cause
+    return error
 
 
 class _Clock:
