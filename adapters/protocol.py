@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 Json = dict[str, Any]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CallKind = Literal["function", "custom"]
-TURN = "upstream_turn"
+TURN = "turn"
 """Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
 
 

@@ -41,7 +41,10 @@ class Broken:
     def find(self, key: bytes) -> Sequence[bytes]:
         raise StoreFailure("the disk is gone")
 
-    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+    def pick(self, key: bytes, identity: bytes) -> bytes | None:
+        raise StoreFailure("the disk is gone")
+
+    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
         raise StoreFailure("the disk is gone")
 
     def close(self) -> None:
@@ -211,6 +214,17 @@ def test_calls_of_one_name_come_back_with_their_own_inputs_and_results() -> None
     assert model.last()[4]["reasoning_content"] == "done"
 
 
+def test_results_of_calls_of_one_name_are_kept_even_if_nothing_was_thought() -> None:
+    model = Model(answer(said=PAIR), answer(text="5 and 7"), answer())
+    recall = Recall(model, MemoryStore())
+    ask(recall, request(ASKED))
+    ask(recall, request(ASKED, *ROUND))
+    mint = map(str, itertools.count())
+    second = [*rebuilt([ASKED, *ROUND], lambda: next(mint)), assistant("5 and 7")]
+    ask(recall, request(*second, user("thanks")))
+    assert model.last()[:4] == list(model.asked[1].messages)
+
+
 def test_results_of_another_branch_are_not_put_back() -> None:
     model = Model(answer("both", said=PAIR), answer(), answer())
     recall = Recall(model, MemoryStore())
@@ -258,8 +272,8 @@ def test_nothing_is_kept_of_an_answer_the_client_can_say_whole() -> None:
     kept: list[Entry] = []
 
     class Counting(MemoryStore):
-        async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
-            kept.extend(entries)
+        async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
+            kept.append(entry)
 
     ask(Recall(Model(answer(text="hello")), Counting()), request(user("hi")))
     assert not kept

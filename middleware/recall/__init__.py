@@ -4,4 +4,4 @@ from middleware.recall.adapter import Recall
 from middleware.recall.sqlite import SqliteStore
 from middleware.recall.store import Entry, Limits, MemoryStore, Store, StoreFailure
 
-__all__ = ["Entry", "Limits", "MemoryStore", "Recall", "SqliteStore", "Store", "StoreFailure"]
+__all__ = ("Entry", "Limits", "MemoryStore", "Recall", "SqliteStore", "Store", "StoreFailure")

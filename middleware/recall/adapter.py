@@ -32,29 +32,24 @@ class Recall:
         """Keeps apart what must not meet, beyond client and model."""
 
     async def stream(self, request: ChatRequest) -> Events:
-        walk = self._walk(request)
+        walk = Walk(request, self._store, self._scope)
         heard: list[tuple[Event, ...]] = []
         async with aclosing(self._inner.stream(walk.request())) as events:
             async for batch in events:
                 heard.append(batch)
                 if type(batch[-1]) is Finish:
                     yield await self._last(walk, heard)
-                elif walk.notes and type(batch[0]) is Opened:
+                elif type(batch[0]) is Opened:
                     yield _with_notes(batch, walk)
                 else:
                     yield batch
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        walk = self._walk(request)
+        walk = Walk(request, self._store, self._scope)
         return tuple(
             replace(planned, receipt=walk.receipt() + planned.receipt)
             for planned in self._inner.plan(walk.request())
         )
-
-    def _walk(self, request: ChatRequest) -> Walk:
-        walk = Walk(request, self._store, self._scope)
-        walk.run()
-        return walk
 
     async def _last(self, walk: Walk, heard: Sequence[tuple[Event, ...]]) -> tuple[Event, ...]:
         """Remember before the client can come back with the next turn."""
@@ -63,21 +58,19 @@ class Recall:
         return batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])
 
     async def _remember(self, walk: Walk, heard: Sequence[tuple[Event, ...]]) -> Note | None:
-        memory = remembered(heard, walk.images)
-        entries = walk.results
-        if memory is not None:
-            entries = [*entries, Entry(walk.key(memory.message()), memory.dumped())]
-        if not entries:
+        memory = remembered(heard, walk.before())
+        if memory is None:
             return None
+        entry = Entry(walk.key(memory.message()), memory.dumped())
         try:
-            await self._store.keep(entries, walk.used)
+            await self._store.keep(entry, walk.used())
         except StoreFailure as failure:
             return Note("recall_not_kept", "", f"{failure}; later turns go up without this one")
         return None
 
 
 def _with_notes(batch: tuple[Event, ...], walk: Walk) -> tuple[Event, ...]:
-    opened = batch[0]
-    if not walk.notes or type(opened) is not Opened:
+    opened, receipt = batch[0], walk.receipt()
+    if not receipt or type(opened) is not Opened:
         return batch
-    return (replace(opened, receipt=walk.receipt() + opened.receipt), *batch[1:])
+    return (replace(opened, receipt=receipt + opened.receipt), *batch[1:])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -32,6 +33,10 @@ class Memory:
     turn: Json | None = None
     images: str = ""
     """Digest of the images in the conversation before it."""
+    previous: tuple[int, str] | None = None
+    """The last turn before it that was put back: its number, its memory's identity."""
+    results: tuple[Any, ...] | None = None
+    """What stood between that turn and this one, if that called one tool twice."""
 
     def message(self) -> Json:
         """The turn as a client would send it back."""
@@ -59,35 +64,38 @@ class Memory:
 
 def loaded(value: bytes) -> Memory:
     data = orjson.loads(value)
-    return Memory(**{**data, "calls": tuple(data["calls"])})
+    previous, results = data["previous"], data["results"]
+    return Memory(
+        text=data["text"],
+        calls=tuple(data["calls"]),
+        reasoning=data["reasoning"],
+        turn=data["turn"],
+        images=data["images"],
+        previous=previous and (previous[0], previous[1]),
+        results=None if results is None else tuple(results),
+    )
 
 
-def remembered(heard: Batches, images: str) -> Memory | None:
+def remembered(heard: Batches, before: Mapping[str, Any]) -> Memory | None:
     """What of an answer its upstream may need back; None if the client's own turn says it all."""
-    text: list[str] = []
-    reasoning: list[str] = []
-    calls: list[tuple[ToolCallStart, list[str]]] = []
-    for event in (event for batch in heard for event in batch):
-        match event:
-            case TextDelta():
-                text.append(event.text)
-            case ReasoningDelta():
-                reasoning.append(event.text)
-            case ToolCallStart():
-                calls.append((event, []))
-            case ToolCallDelta():
-                calls[-1][1].append(event.arguments)
-    finish = heard[-1][-1]
+    events = [event for batch in heard for event in batch]
+    reasoning = _joined(events, ReasoningDelta)
+    calls = tuple(_calls(events))
+    finish = events[-1]
     turn = finish.turn if isinstance(finish, Finish) and _complete(finish) else None
-    if not (turn or reasoning or calls):
+    if not (turn or reasoning or calls or before["results"]):
         return None
     return Memory(
-        text="".join(text),
-        calls=tuple(_call(start, "".join(pieces)) for start, pieces in calls),
-        reasoning="" if turn else "".join(reasoning),
+        text=_joined(events, TextDelta),
+        calls=calls,
+        reasoning="" if turn else reasoning,
         turn=turn,
-        images=images,
+        **before,
     )
+
+
+def _joined(events: Sequence[Event], kind: type[TextDelta | ReasoningDelta]) -> str:
+    return "".join(event.text for event in events if isinstance(event, kind))
 
 
 def _complete(finish: Finish) -> bool:
@@ -98,8 +106,17 @@ def _complete(finish: Finish) -> bool:
 _ARGUMENTS: Mapping[str, str] = {"function": "arguments", "custom": "input"}
 
 
-def _call(start: ToolCallStart, arguments: str) -> Json:
-    # The form the door gives to the client's own, so that a lost memory does not change the bytes.
-    said = canonical(arguments) if start.kind == "function" else arguments
-    function = {"name": start.name, _ARGUMENTS[start.kind]: said}
-    return {"id": start.id, "type": start.kind, start.kind: function}
+def _calls(events: Sequence[Event]) -> Iterator[Json]:
+    started: list[tuple[ToolCallStart, list[str]]] = []
+    for event in events:
+        if isinstance(event, ToolCallStart):
+            started.append((event, []))
+        elif isinstance(event, ToolCallDelta):
+            started[-1][1].append(event.arguments)
+    for start, pieces in started:
+        said = "".join(pieces)
+        if start.kind == "function":
+            # The form the door gives to the client's own: a lost memory does not change the bytes.
+            said = canonical(said)
+        function = {"name": start.name, _ARGUMENTS[start.kind]: said}
+        yield {"id": start.id, "type": start.kind, start.kind: function}

@@ -7,12 +7,13 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
+from middleware.recall import said
 from middleware.recall.store import CANDIDATES, Entry, Limits, StoreFailure
 
 _VERSION = 1
+"""Another number empties the file: to be raised whenever `Memory` changes."""
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS memory (
     key BLOB NOT NULL, digest BLOB NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL,
@@ -25,6 +26,7 @@ _FIND = f"""
 SELECT digest, value FROM memory WHERE key = ? AND at >= ?
 ORDER BY at DESC, rowid DESC LIMIT {CANDIDATES}
 """
+_PICK = "SELECT value FROM memory WHERE key = ? AND digest = ? AND at >= ?"
 _KEEP = """
 INSERT INTO memory (key, digest, at, value) VALUES (?, ?, ?, ?)
 ON CONFLICT (key, digest) DO UPDATE SET at = excluded.at
@@ -56,30 +58,39 @@ class SqliteStore:
         self._writes = 0
 
     def find(self, key: bytes) -> Sequence[bytes]:
-        oldest = self._now() - round(self._limits.max_age * 1000)
+        rows = self._read(_FIND, (key, self._oldest()))
+        # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
+        return [value for digest, value in rows if digest == said.identity(value)]
+
+    def pick(self, key: bytes, identity: bytes) -> bytes | None:
+        rows = self._read(_PICK, (key, identity, self._oldest()))
+        return next((value for (value,) in rows if identity == said.identity(value)), None)
+
+    def _read(self, query: str, parameters: tuple[bytes | int, ...]) -> list[tuple[bytes, ...]]:
         connection = self._opened()
         try:
-            rows = connection.execute(_FIND, (key, oldest)).fetchall()
+            return connection.execute(query, parameters).fetchall()
         except sqlite3.Error as error:
             raise self._failure(error) from error
-        # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
-        return [value for digest, value in rows if digest == _digest(value)]
 
-    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+    def _oldest(self) -> int:
+        return self._now() - round(self._limits.max_age * 1000)
+
+    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
         for pause in _PAUSES:
-            if self._keep_now(entries, used):
+            if self._keep_now(entry, used):
                 return
             await asyncio.sleep(pause)
         raise StoreFailure("the recall store is locked by another process")
 
-    def _keep_now(self, entries: Sequence[Entry], used: Sequence[bytes]) -> bool:
+    def _keep_now(self, entry: Entry, used: Sequence[bytes]) -> bool:
         """Write all of it or nothing; False while another process writes."""
         if self._connection is not None and self._inode != _inode(self._path):
             self.close()  # deleted or replaced: what we write there nobody would find again
         connection = self._opened()
         try:
             connection.execute("BEGIN IMMEDIATE")
-            self._write(connection, entries, used)
+            self._write(connection, entry, used)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             _roll_back(connection)
@@ -88,32 +99,29 @@ class SqliteStore:
             raise self._failure(error) from error
         return True
 
-    def _write(
-        self, connection: sqlite3.Connection, entries: Sequence[Entry], used: Sequence[bytes]
-    ) -> None:
+    def _write(self, connection: sqlite3.Connection, entry: Entry, used: Sequence[bytes]) -> None:
         now, limits = self._now(), self._limits
-        rows = [
-            (key, _digest(value), now, value)
-            for key, value in entries
-            if len(value) <= limits.max_entry
-        ]
         # Writing the time of every use would double the writes; a tenth of the age is exact enough.
         stale = now - round(limits.max_age * 100)
         connection.executemany(_TOUCH, [(now, key, stale) for key in used])
+        if len(entry.value) <= limits.max_entry:
+            row = (entry.key, said.identity(entry.value), now, entry.value)
+            self._insert(connection, row)
+        self._writes += 1
+        if self._writes % _TIDY_EVERY == 0:
+            self._tidy(connection)
+
+    def _insert(self, connection: sqlite3.Connection, row: tuple[bytes, bytes, int, bytes]) -> None:
         try:
-            connection.executemany(_KEEP, rows)
+            connection.execute(_KEEP, row)
         except sqlite3.OperationalError as error:
             if _code(error) != sqlite3.SQLITE_FULL or not connection.in_transaction:
                 raise
             connection.execute(_OLDEST, (_TIDIED,))
-            connection.executemany(_KEEP, rows)
-        self._writes += 1
-        if self._writes % _TIDY_EVERY == 0:
-            self._tidy(connection, now)
+            connection.execute(_KEEP, row)
 
-    def _tidy(self, connection: sqlite3.Connection, now: int) -> None:
-        oldest = now - round(self._limits.max_age * 1000)
-        connection.execute("DELETE FROM memory WHERE at < ?", (oldest,))
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM memory WHERE at < ?", (self._oldest(),))
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
@@ -186,10 +194,6 @@ class SqliteStore:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-
-def _digest(value: bytes) -> bytes:
-    return blake2b(value, digest_size=16).digest()
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -8,8 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-CANDIDATES = 8
-"""Answers to the very same conversation that are told apart by their ids."""
+from middleware.recall import said
+
+CANDIDATES = 16
+"""How many answers to one conversation are looked at to find the one that is meant."""
+
+_SIBLINGS = 256
+"""How many of them memory holds."""
 
 
 class StoreFailure(Exception):
@@ -33,11 +38,15 @@ class Store(Protocol):
     """Every method may raise `StoreFailure`, and nothing else."""
 
     def find(self, key: bytes) -> Sequence[bytes]:
-        """Return what is kept under a key, newest first."""
+        """Return what is kept under a key, newest first, not more than `CANDIDATES`."""
         ...
 
-    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
-        """Add entries; what `used` names was needed again and stays young."""
+    def pick(self, key: bytes, identity: bytes) -> bytes | None:
+        """Return the one that has this `said.identity`."""
+        ...
+
+    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
+        """Add an entry; what lies under the keys `used` was needed again and stays young."""
         ...
 
     def close(self) -> None: ...
@@ -51,32 +60,42 @@ class MemoryStore:
     ) -> None:
         self._limits = limits or Limits()
         self._clock = clock
-        self._kept: OrderedDict[bytes, tuple[float, tuple[bytes, ...]]] = OrderedDict()
-        """Least recently needed first."""
+        self._kept: OrderedDict[bytes, tuple[float, dict[bytes, bytes]]] = OrderedDict()
+        """Key → when it was last needed, identity → value; least recently needed first."""
         self._size = 0
 
     def find(self, key: bytes) -> Sequence[bytes]:
-        at, values = self._kept.get(key, (0.0, ()))
-        return values if self._clock() - at <= self._limits.max_age else ()
+        return list(self._young(key).values())[: -CANDIDATES - 1 : -1]
 
-    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+    def pick(self, key: bytes, identity: bytes) -> bytes | None:
+        return self._young(key).get(identity)
+
+    def _young(self, key: bytes) -> dict[bytes, bytes]:
+        at, values = self._kept.get(key, (0.0, {}))
+        return values if self._clock() - at <= self._limits.max_age else {}
+
+    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
         for key in used:
-            if key in self._kept:
-                self._put(key, self._kept[key][1])
-        for key, value in entries:
-            if len(value) <= self._limits.max_entry:
-                others = [other for other in self.find(key) if other != value]
-                self._put(key, (value, *others[: CANDIDATES - 1]))
+            self._put(key, {})
+        if len(entry.value) <= self._limits.max_entry:
+            self._put(entry.key, {said.identity(entry.value): entry.value})
         self._shrink()
 
-    def _put(self, key: bytes, values: tuple[bytes, ...]) -> None:
+    def _put(self, key: bytes, new: dict[bytes, bytes]) -> None:
+        values = self._young(key)
         self._drop(key)
-        self._kept[key] = (self._clock(), values)
-        self._size += _size(key, values)
+        for identity, value in new.items():
+            values.pop(identity, None)
+            values[identity] = value
+        if len(values) > _SIBLINGS:
+            del values[next(iter(values))]
+        if values:
+            self._kept[key] = (self._clock(), values)
+            self._size += _size(values)
 
     def _drop(self, key: bytes) -> None:
         if key in self._kept:
-            self._size -= _size(key, self._kept.pop(key)[1])
+            self._size -= _size(self._kept.pop(key)[1])
 
     def _shrink(self) -> None:
         oldest = self._clock() - self._limits.max_age
@@ -91,5 +110,5 @@ class MemoryStore:
         self._size = 0
 
 
-def _size(key: bytes, values: tuple[bytes, ...]) -> int:
-    return sum(len(value) + 2 * len(key) for value in values)
+def _size(values: dict[bytes, bytes]) -> int:
+    return sum(len(value) + 100 for value in values.values())

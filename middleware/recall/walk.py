@@ -1,183 +1,225 @@
-"""One way through a conversation, from its first message to its last, putting turns back.
+"""One conversation: which of its turns are remembered, and what it is with those put back.
 
-A turn is found by what was said: the client, the model, the whole conversation before it as it went
-upstream, and its own calls or text. The chain of digests over the conversation holds, for a turn
-that was put back, the identity of its memory: a branch, an edited turn or another client's
-conversation has another chain and finds nothing.
+Each turn has a key of what was said: client, model, every message before it, its own calls or text,
+all in the form that no client's rewriting changes. Several memories may lie under one key, since
+conversations begin alike; each memory names the one before it. So the last turn decides: its memory
+leads back along its own conversation, and no turn of another one gets in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import orjson
 
 from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
 from middleware.recall import said
 from middleware.recall.memory import Memory, loaded
-from middleware.recall.store import Entry, Store, StoreFailure
+from middleware.recall.store import Store, StoreFailure
 
 
 @dataclass(slots=True)
-class Walk:
-    """One way through a conversation, from its first message to its last."""
+class Turn:
+    """An assistant turn of a request."""
 
-    asked: ChatRequest
-    store: Store
-    scope: str
-    messages: list[Json] = field(default_factory=list)
-    chain: bytes = b""
-    images: str = ""
-    used: list[bytes] = field(default_factory=list)
-    """Keys that found something."""
-    results: list[Entry] = field(default_factory=list)
-    """Results of rounds that some clients cannot repeat, to be remembered with the answer."""
-    notes: list[Note] = field(default_factory=list)
-    _ids: dict[str, str] = field(default_factory=dict)
-    """The client's ids of the last round → the upstream's."""
-    _round: _Round | None = None
-
-    def run(self) -> None:
-        call = self.asked.call
-        self.chain = said.digest(self.scope, call.client, self.asked.model)
-        for message in self.asked.messages:
-            if message["role"] == "tool":
-                self._result(message)
-            else:
-                self._end_round()
-                self._message(message)
-        self._end_round()
-
-    def request(self) -> ChatRequest:
-        return replace(self.asked, messages=tuple(self.messages))
-
-    def receipt(self) -> Receipt:
-        return tuple(self.notes)
-
-    def key(self, message: Json) -> bytes:
-        """Where a turn that follows here is remembered."""
-        calls = said.collapsed(said.calls(message))
-        return said.digest(self.chain, calls or said.words(message.get("content")))
-
-    def _message(self, message: Json) -> None:
-        if message["role"] == "assistant":
-            self._turn(message)
-            return
-        role = "system" if message["role"] == "developer" else message["role"]
-        self._add(message, role, said.words(message.get("content")), message.get("name"))
-        for image in said.images(message):
-            self.images = said.digest(self.images, image).hex()
-
-    def _add(self, message: Json, *form: Any) -> None:
-        self.messages.append(message)
-        self.chain = said.digest(self.chain, form)
-
-    def _turn(self, message: Json) -> None:
-        calls = said.calls(message)
-        key = self.key(message)
-        found = self._found(key, message, calls)
-        if found is None:
-            own = {name: value for name, value in message.items() if name != TURN}
-            self._add(own, "assistant", said.words(message.get("content")), calls)
-            identity = self.chain
-        else:
-            memory, identity = found
-            self.used.append(key)
-            self._add(memory.restored(message), "turn", identity)
-        self._open_round(message, identity)
-
-    def _found(
-        self, key: bytes, message: Json, calls: Sequence[said.Call]
-    ) -> tuple[Memory, bytes] | None:
-        """The newest memory that can be meant, one with the client's own ids before all others."""
-        ids = [call["id"] for call in message.get("tool_calls") or ()]
-        chosen = None
-        for value in self._kept(key):
-            memory = loaded(value)
-            same_ids = memory.ids() == ids
-            if not self._fits(memory, message, calls, exactly=bool(ids) and same_ids):
-                continue
-            if same_ids:
-                return memory, said.digest(value)
-            chosen = chosen or (memory, said.digest(value))
-        return chosen
-
-    def _fits(
-        self, memory: Memory, message: Json, calls: Sequence[said.Call], *, exactly: bool
-    ) -> bool:
-        # Dify replaces images by a word from the second round of tools on.
-        if memory.images != self.images and memory.images and self.images:
-            return False
-        own = said.calls(memory.message())
-        allowed = own if exactly else said.collapsed(own)
-        fits = all(call in pair for call, *pair in zip(calls, own, allowed, strict=True))
-        text = said.words(message.get("content"))
-        # With calls the text may be left out, as Dify does; other text is another turn.
-        return fits and (text == said.words(memory.text) or bool(own and not text))
-
-    def _kept(self, key: bytes) -> Sequence[bytes]:
-        try:
-            return self.store.find(key)
-        except StoreFailure as failure:
-            if not self.notes:
-                text = f"{failure}; the conversation goes up as the client sent it"
-                self.notes.append(Note("recall_unavailable", "messages", text))
-            return ()
-
-    def _open_round(self, message: Json, identity: bytes) -> None:
-        sent = [call["id"] for call in message.get("tool_calls") or ()]
-        own = [call["id"] for call in self.messages[-1].get("tool_calls") or ()]
-        self._ids = dict(zip(sent, own, strict=True))
-        names = [name for name, _ in said.calls(message)]
-        if len(set(names)) < len(names):
-            self._round = _Round(identity, names, own == sent)
-
-    def _result(self, message: Json) -> None:
-        identity = self._ids.get(message["tool_call_id"], message["tool_call_id"])
-        if identity != message["tool_call_id"]:
-            message = {**message, "tool_call_id": identity}
-        if self._round is None:
-            self._add(message, "tool", said.words(message["content"]))
-        else:
-            self._round.results.append(message)
-
-    def _end_round(self) -> None:
-        """A round in which one tool was called twice: its results may have been collapsed too."""
-        ended, self._round = self._round, None
-        if ended is None:
-            return
-        results = ended.results
-        key = ended.key()
-        if ended.original:
-            contents = orjson.dumps([message["content"] for message in results])
-            self.results.append(Entry(key, contents))
-        else:
-            for value in self._kept(key):
-                results = ended.restored(orjson.loads(value))
-                break
-        for message in results:
-            self._add(message, "tool", said.words(message["content"]))
-
-
-@dataclass(slots=True)
-class _Round:
-    """Calls of one turn of which several have the same name, and their results."""
-
-    turn: bytes
-    names: list[str]
-    original: bool
-    """The client sent the ids back, so it did not rebuild the round."""
+    position: int
+    message: Json
+    calls: tuple[said.Call, ...]
+    key: bytes
+    images: str
+    """Digest of the images before it."""
     results: list[Json] = field(default_factory=list)
 
-    def key(self) -> bytes:
-        texts = (said.words(message["content"]).encode() for message in self.results)
-        pairs = tuple(zip(self.names, texts, strict=True))
-        return said.digest("results", self.turn, said.collapsed(pairs))
+    @property
+    def repeats(self) -> bool:
+        """One tool was called twice, which not every client can say again."""
+        return len(dict(self.calls)) < len(self.calls)
 
-    def restored(self, contents: list[Any]) -> list[Json]:
-        return [
-            {**message, "content": content}
-            for message, content in zip(self.results, contents, strict=True)
-        ]
+    def ids(self) -> list[str]:
+        return [call["id"] for call in self.message.get("tool_calls") or ()]
+
+    def fits(self, memory: Memory) -> bool:
+        """Is this what the memory says, or what a client may have made of it?"""
+        own = said.calls(memory.message())
+        allowed = own if memory.ids() == self.ids() else said.collapsed(own)
+        if not all(call in pair for call, *pair in zip(self.calls, own, allowed, strict=True)):
+            return False
+        # Dify replaces images by a word from the second round of tools on.
+        seen = {images for images in (memory.images, self.images) if images}
+        # With calls the text may be left out, as Dify does; other text is another turn.
+        texts = {said.words(memory.text), ""} if own else {said.words(memory.text)}
+        return len(seen) < 2 and said.words(self.message.get("content")) in texts
+
+
+Line = dict[int, tuple[Memory, bytes]]
+"""Number of a turn → its memory and the memory's identity."""
+
+
+class Walk:
+    """Reads a request once: `request()` is what goes up, `key` and `before` place what is kept."""
+
+    def __init__(self, asked: ChatRequest, store: Store, scope: str) -> None:
+        self._asked = asked
+        self._store = store
+        self._chain = said.digest(scope, asked.call.client, asked.model)
+        self._turns: list[Turn] = []
+        self._failure = ""
+        self.images = ""
+        for position, message in enumerate(asked.messages):
+            self._read(position, message)
+        self._end_round()
+        self._line = self._chosen()
+
+    # Forward: what was said --------------------------------------------------------------------
+
+    def _read(self, position: int, message: Json) -> None:
+        role, content = message["role"], message.get("content")
+        if role == "tool" and self._turns:
+            self._turns[-1].results.append(message)
+            return
+        self._end_round()
+        if role == "assistant":
+            calls = said.calls(message)
+            key = self.key(message)
+            self._turns.append(Turn(position, message, calls, key, self.images))
+            form: tuple[Any, ...] = (said.collapsed(calls) or said.words(content),)
+        else:
+            role = "system" if role == "developer" else role
+            form = (said.words(content), message.get("name"))
+            for image in said.images(message):
+                self.images = said.digest(self.images, image).hex()
+        self._chain = said.digest(self._chain, role, form)
+
+    def _end_round(self) -> None:
+        if self._turns and self._turns[-1].results:
+            turn = self._turns[-1]
+            said_last = said.collapsed(_results(turn, turn.results))
+            self._chain = said.digest(self._chain, said_last)
+
+    def key(self, message: Json) -> bytes:
+        """Where a turn that follows here is kept."""
+        calls = said.collapsed(said.calls(message))
+        return said.digest(self._chain, calls or said.words(message.get("content")))
+
+    # Backward: which memories belong to it -----------------------------------------------------
+
+    def _chosen(self) -> Line:
+        for number in reversed(range(len(self._turns))):
+            for memory, identity in self._candidates(self._turns[number]):
+                line = self._line_of(number, memory, identity)
+                if line is not None:
+                    return line
+        return {}
+
+    def _candidates(self, turn: Turn) -> list[tuple[Memory, bytes]]:
+        """Memories that fit a turn: with the client's own ids before all others, newest first."""
+        found = [(loaded(value), said.identity(value)) for value in self._find(turn.key)]
+        fitting = [entry for entry in found if turn.fits(entry[0])]
+        return sorted(fitting, key=lambda entry: entry[0].ids() != turn.ids())
+
+    def _line_of(self, number: int, memory: Memory, identity: bytes) -> Line | None:
+        """The memories from this one back to the first; None if it is of another conversation."""
+        line: Line = {number: (memory, identity)}
+        while memory.previous is not None:
+            earlier, wanted = memory.previous
+            if earlier >= number:
+                return None
+            found = self._pick(self._turns[earlier].key, bytes.fromhex(wanted))
+            if found is None:
+                break  # forgotten: that turn goes up as the client sent it
+            if not self._turns[earlier].fits(loaded(found)):
+                return None
+            number, memory = earlier, loaded(found)
+            line[number] = (memory, said.identity(found))
+        return line if self._results_fit(line) else None
+
+    def _results_fit(self, line: Line) -> bool:
+        for number in range(max(line)):
+            turn = self._turns[number]
+            if turn.repeats and turn.results and not self._round_fits(turn, number, line):
+                return False
+        return True
+
+    def _round_fits(self, turn: Turn, number: int, line: Line) -> bool:
+        """Of a round that calls one tool twice, the key holds only the last result of each."""
+        own = _results_behind(number, line)
+        if own is None:
+            return False
+        memory = line[number][0] if number in line else None
+        sent = _results(turn, turn.results)
+        kept = tuple(zip((name for name, _ in sent), map(said.words_bytes, own), strict=False))
+        allowed = kept if memory is None or memory.ids() == turn.ids() else said.collapsed(kept)
+        return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
+
+    def _find(self, key: bytes) -> Sequence[bytes]:
+        try:
+            return self._store.find(key)
+        except StoreFailure as failure:
+            self._failure = str(failure)
+            return ()
+
+    def _pick(self, key: bytes, identity: bytes) -> bytes | None:
+        try:
+            return self._store.pick(key, identity)
+        except StoreFailure as failure:
+            self._failure = str(failure)
+            return None
+
+    # What comes of it --------------------------------------------------------------------------
+
+    def request(self) -> ChatRequest:
+        messages = [_without_turn(message) for message in self._asked.messages]
+        for number, (memory, _) in self._line.items():
+            turn = self._turns[number]
+            messages[turn.position] = memory.restored(turn.message)
+            contents = _results_behind(number, self._line) if turn.repeats else None
+            for at, message in enumerate(_pointed(turn.results, memory, contents), 1):
+                messages[turn.position + at] = message
+        return replace(self._asked, messages=tuple(messages))
+
+    def receipt(self) -> Receipt:
+        if not self._failure:
+            return ()
+        text = f"{self._failure}; the conversation goes up as the client sent it"
+        return (Note("recall_unavailable", "messages", text),)
+
+    def used(self) -> list[bytes]:
+        """Keys of what was put back."""
+        return [self._turns[number].key for number in self._line]
+
+    def before(self) -> Mapping[str, Any]:
+        """What a memory of the answer says of the conversation before it."""
+        last = max(self._line, default=None)
+        previous = None if last is None else (last, self._line[last][1].hex())
+        ended = self._turns[-1] if self._turns else None
+        results = None
+        if ended is not None and ended.results and ended.repeats:
+            results = tuple(message["content"] for message in ended.results)
+        return {"images": self.images, "previous": previous, "results": results}
+
+
+def _results(turn: Turn, results: Sequence[Json]) -> tuple[said.Call, ...]:
+    """The results of a round, by the names of their tools."""
+    contents = (said.words_bytes(message["content"]) for message in results)
+    return tuple(zip((name for name, _ in turn.calls), contents, strict=False))
+
+
+def _results_behind(number: int, line: Line) -> tuple[Any, ...] | None:
+    """The results of a turn's round as the answer to them remembers them."""
+    return line[number + 1][0].results if number + 1 in line else None
+
+
+def _pointed(
+    results: Sequence[Json], memory: Memory, contents: tuple[Any, ...] | None
+) -> Iterator[Json]:
+    """Results that follow the upstream's own ids."""
+    for at, (message, identity) in enumerate(zip(results, memory.ids(), strict=False)):
+        own = {} if contents is None else {"content": contents[at]}
+        yield {**message, "tool_call_id": identity, **own}
+
+
+def _without_turn(message: Json) -> Json:
+    """A client cannot put words into the upstream's mouth."""
+    if TURN not in message:
+        return message
+    return {name: value for name, value in message.items() if name != TURN}
