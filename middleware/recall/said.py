@@ -7,6 +7,7 @@ images by a word. None of that changes what was said, so none of it may change a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -19,7 +20,7 @@ _UNCLOSED = re.compile(r"\A\s*<think>.*\Z", re.DOTALL)
 _EXACT = 1 << 53
 """From here on JavaScript clients round whole numbers."""
 
-Call = tuple[str, bytes]
+Call = tuple[str, str]
 """Name and argument values."""
 
 
@@ -29,10 +30,6 @@ def words(content: Any) -> str:
     if "<think>" in text:
         text = _UNCLOSED.sub("", _THOUGHT.sub("", text))
     return text.strip()
-
-
-def words_bytes(content: Any) -> bytes:
-    return words(content).encode("utf-8", "surrogatepass")
 
 
 def _joined(content: Any) -> str:
@@ -47,21 +44,22 @@ def _part(part: Json) -> str:
     return "[image]" if part["type"] == "image_url" else "[file]"
 
 
-def images(message: Json) -> list[bytes]:
+def images(message: Json) -> list[str]:
     """A digest of each image of a message."""
     content = message.get("content")
     if not isinstance(content, list):
         return []
-    return [digest(part["image_url"]) for part in content if part["type"] == "image_url"]
+    return [digest(part["image_url"]).hex() for part in content if part["type"] == "image_url"]
 
 
-def values(arguments: str) -> bytes:
+@lru_cache(maxsize=512)  # a history says the same in every request
+def values(arguments: str) -> str:
     """What arguments mean, whatever the order of keys, the escapes and the form of numbers."""
     try:
         said = orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError:
-        return arguments.encode("utf-8", "surrogatepass")
-    return orjson.dumps(_numbers_alike(said), option=orjson.OPT_SORT_KEYS)
+        return arguments
+    return orjson.dumps(_numbers_alike(said), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _numbers_alike(value: Any) -> Any:
@@ -84,7 +82,7 @@ def calls(message: Json) -> tuple[Call, ...]:
 
 def _call(call: Json) -> Call:
     if "custom" in call:
-        return call["custom"]["name"], call["custom"]["input"].encode("utf-8", "surrogatepass")
+        return call["custom"]["name"], call["custom"]["input"]
     function = call["function"]
     return function["name"], values(function.get("arguments") or "")
 
@@ -97,15 +95,9 @@ def collapsed(said: tuple[Call, ...]) -> tuple[Call, ...]:
 
 def digest(*parts: Any) -> bytes:
     """Sixteen bytes that stand for the parts."""
-    return blake2b(orjson.dumps(parts, default=_text), digest_size=16).digest()
+    return blake2b(orjson.dumps(parts), digest_size=16).digest()
 
 
 def identity(value: bytes) -> bytes:
     """What tells one memory from every other."""
     return blake2b(value, digest_size=16).digest()
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    raise TypeError(f"{type(value).__name__} has no place in a key")

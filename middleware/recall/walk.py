@@ -24,6 +24,7 @@ class Turn:
 
     position: int
     message: Json
+    text: str
     calls: tuple[said.Call, ...]
     key: bytes
     images: str
@@ -48,7 +49,7 @@ class Turn:
         seen = {images for images in (memory.images, self.images) if images}
         # With calls the text may be left out, as Dify does; other text is another turn.
         texts = {said.words(memory.text), ""} if own else {said.words(memory.text)}
-        return len(seen) < 2 and said.words(self.message.get("content")) in texts
+        return len(seen) < 2 and self.text in texts
 
 
 Line = dict[int, tuple[Memory, bytes]]
@@ -61,7 +62,7 @@ class Walk:
     def __init__(self, asked: ChatRequest, store: Store, scope: str) -> None:
         self._asked = asked
         self._store = store
-        self._chain = said.digest(scope, asked.call.client, asked.model)
+        self._chain = said.digest(scope, asked.call.client, asked.model).hex()
         self._turns: list[Turn] = []
         self._failure = ""
         self.images = ""
@@ -78,28 +79,31 @@ class Walk:
             self._turns[-1].results.append(message)
             return
         self._end_round()
+        text = said.words(content)
         if role == "assistant":
             calls = said.calls(message)
-            key = self.key(message)
-            self._turns.append(Turn(position, message, calls, key, self.images))
-            form: tuple[Any, ...] = (said.collapsed(calls) or said.words(content),)
+            key = self._key(text, calls)
+            self._turns.append(Turn(position, message, text, calls, key, self.images))
+            form: tuple[Any, ...] = (said.collapsed(calls) or text,)
         else:
             role = "system" if role == "developer" else role
-            form = (said.words(content), message.get("name"))
+            form = (text, message.get("name"))
             for image in said.images(message):
                 self.images = said.digest(self.images, image).hex()
-        self._chain = said.digest(self._chain, role, form)
+        self._chain = said.digest(self._chain, role, form).hex()
 
     def _end_round(self) -> None:
         if self._turns and self._turns[-1].results:
             turn = self._turns[-1]
             said_last = said.collapsed(_results(turn, turn.results))
-            self._chain = said.digest(self._chain, said_last)
+            self._chain = said.digest(self._chain, said_last).hex()
 
     def key(self, message: Json) -> bytes:
         """Where a turn that follows here is kept."""
-        calls = said.collapsed(said.calls(message))
-        return said.digest(self._chain, calls or said.words(message.get("content")))
+        return self._key(said.words(message.get("content")), said.calls(message))
+
+    def _key(self, text: str, calls: tuple[said.Call, ...]) -> bytes:
+        return said.digest(self._chain, said.collapsed(calls) or text)
 
     # Backward: which memories belong to it -----------------------------------------------------
 
@@ -124,13 +128,14 @@ class Walk:
             earlier, wanted = memory.previous
             if earlier >= number:
                 return None
-            found = self._pick(self._turns[earlier].key, bytes.fromhex(wanted))
+            identity = bytes.fromhex(wanted)
+            found = self._pick(self._turns[earlier].key, identity)
             if found is None:
                 break  # forgotten: that turn goes up as the client sent it
-            if not self._turns[earlier].fits(loaded(found)):
-                return None
             number, memory = earlier, loaded(found)
-            line[number] = (memory, said.identity(found))
+            if not self._turns[number].fits(memory):
+                return None
+            line[number] = (memory, identity)
         return line if self._results_fit(line) else None
 
     def _results_fit(self, line: Line) -> bool:
@@ -147,7 +152,7 @@ class Walk:
             return False
         memory = line[number][0] if number in line else None
         sent = _results(turn, turn.results)
-        kept = tuple(zip((name for name, _ in sent), map(said.words_bytes, own), strict=False))
+        kept = tuple(zip((name for name, _ in sent), map(said.words, own), strict=False))
         allowed = kept if memory is None or memory.ids() == turn.ids() else said.collapsed(kept)
         return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
 
@@ -200,7 +205,7 @@ class Walk:
 
 def _results(turn: Turn, results: Sequence[Json]) -> tuple[said.Call, ...]:
     """The results of a round, by the names of their tools."""
-    contents = (said.words_bytes(message["content"]) for message in results)
+    contents = (said.words(message["content"]) for message in results)
     return tuple(zip((name for name, _ in turn.calls), contents, strict=False))
 
 
