@@ -137,6 +137,9 @@ _HISTORY = re.compile(
 _SECRET = re.compile(
     r"\b(?:[sp]k[-_]|Bearer )[A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}", re.IGNORECASE
 )
+# What an edge or a debug server shows instead of a sentence.
+_TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+_TRACEBACK = "Traceback (most recent call last)"
 _QUOTA = ("insufficient_quota", "exceeded your current quota", "billing")
 
 
@@ -185,7 +188,7 @@ def words_of(body: bytes) -> str:
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return body.decode("utf-8", "replace").strip()
+        return _TAGS.sub(" ", body.decode("utf-8", "replace")).strip()
     for _ in range(3):
         if not isinstance(data, dict):
             break
@@ -199,6 +202,8 @@ def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Cut to a readable length, on one line, without anything that looks like a key."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "[secret]")
+    if _TRACEBACK in text:
+        text = text.partition(_TRACEBACK)[0] + "(a traceback)"
     text = text[: _SHOWN * 4]
     text = " ".join(_SECRET.sub("[secret]", text).split())
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -116,6 +116,8 @@ class Link:
         try:
             async with asyncio.timeout_at(due):
                 response = await self._connect(method, path, body)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise _unconnected(self) from error
         except TimeoutError as error:
             raise _timed_out(self.name, "did not answer in time") from error
         except _BROKEN as error:
@@ -275,13 +277,24 @@ _CONNECT_FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ClientConnectorCertificateError, "failed: its TLS certificate is not trusted"),
     (aiohttp.ClientSSLError, "failed: it does not speak TLS as its address says"),
     (aiohttp.ClientProxyConnectionError, "failed at the proxy"),
-    (aiohttp.ServerTimeoutError, "timed out"),
     (aiohttp.ClientConnectorError, "was refused"),
     (aiohttp.ServerDisconnectedError, "was closed by it before it answered"),
     (aiohttp.ClientResponseError, "brought an answer that is not HTTP"),
     (aiohttp.ClientOSError, "was closed by it before it answered"),
     (ConnectionError, "was closed by it before it answered"),
 )
+
+
+def _unconnected(link: Link) -> Unavailable:
+    """No connection in time. Behind https it is mostly a port that speaks no TLS and waits."""
+    secure = link.base_url.startswith("https:")
+    what = "no TLS connection to" if secure else "no connection to"
+    return Unavailable(
+        f"There was {what} upstream '{link.name}' in {link.timeouts.connect:g} seconds. Check its "
+        "base_url in the config: host, port, http or https.",
+        code="upstream_unreachable" if secure else "upstream_timeout",
+        status=502 if secure else 504,
+    )
 
 
 def _timed_out(upstream: str, what: str) -> Unavailable:
