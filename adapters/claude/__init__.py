@@ -13,7 +13,7 @@ from adapters.framing import Sse
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.settings import Settings
 
-__all__ = ["Claude", "State", "close", "connect", "decode", "decode_answer", "encode"]
+__all__ = ("Claude", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"

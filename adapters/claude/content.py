@@ -69,26 +69,28 @@ class Content:
     def result(self, message: Json, identity: str, where: str) -> Json:
         """One tool_result; one without content says that the tool gave nothing."""
         block: Json = {"type": "tool_result", "tool_use_id": identity}
-        content = message.get("content")
+        content = message.get("content") or ""
         if isinstance(content, str):
-            said: Any = content if content.strip() else ""
+            if content.strip():
+                block["content"] = content
         else:
-            said = [self._result_part(part, f"{where}.content") for part in content or ()]
-            said = [part for part in said if part.get("text", "-").strip()]
-            # A breakpoint belongs to the result as a whole.
-            marks = [part.pop("cache_control") for part in said if "cache_control" in part]
-            if marks:
-                block["cache_control"] = marks[-1]
-        if said:
-            block["content"] = said
+            block |= self._result_parts(content, f"{where}.content")
         if message.get("is_error") is True or (self.error_results and _is_error(content)):
             block["is_error"] = True
         return block
 
-    def _result_part(self, part: Json, where: str) -> Json:
-        if part["type"] != "text":
-            return self._attachment(part, where)
-        return {"type": "text", "text": part["text"], **self._cache(part, where)}
+    def _result_parts(self, parts: list[Json], where: str) -> Json:
+        blocks: list[Json] = []
+        for position, part in enumerate(parts):
+            at = f"{where}[{position}]"
+            if part["type"] == "text":
+                blocks += self._text(part["text"], part, at)
+            else:
+                blocks.append(self._attachment(part, at))
+        # A cache breakpoint belongs to the result as a whole.
+        marks = [block.pop("cache_control") for block in blocks if "cache_control" in block]
+        marked = {"cache_control": marks[-1]} if marks else {}
+        return {"content": blocks, **marked} if blocks else {}
 
     def _text(self, text: str, part: Json, where: str) -> list[Json]:
         """Claude refuses text blocks without a visible character."""
@@ -185,13 +187,15 @@ def _document(file: Json, where: str) -> Json:
     kind = "application/pdf" if name.lower().endswith(".pdf") else ""
     if data[:5].lower() == "data:":
         kind, data = _data_url(data, f"{where}.file_data")
-    title = {"title": name} if name else {}
+    source = _document_source(kind, data, where)
+    return {"type": "document", "source": source, **({"title": name} if name else {})}
+
+
+def _document_source(kind: str, data: str, where: str) -> Json:
     if kind == "application/pdf":
-        source = {"type": "base64", "media_type": kind, "data": data}
-        return {"type": "document", "source": source, **title}
+        return {"type": "base64", "media_type": kind, "data": data}
     if kind.startswith("text/"):
-        source = {"type": "text", "media_type": "text/plain", "data": _decoded(data, where)}
-        return {"type": "document", "source": source, **title}
+        return {"type": "text", "media_type": "text/plain", "data": _decoded(data, where)}
     raise unsupported(
         f"{where}.file_data",
         f"Claude reads PDF and plain text files, not '{kind or 'files of unknown type'}'. Send "

@@ -9,8 +9,9 @@ from typing import Any
 import orjson
 
 from adapters.calls import Calls
-from adapters.claude.messages import THOUGHTS
-from adapters.errors import Truncated, UpstreamError, from_words
+from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
+from adapters.claude.failures import failure
+from adapters.errors import Truncated, UpstreamError
 from adapters.exchange import Heard
 from adapters.history import is_json_object
 from adapters.http import load
@@ -18,43 +19,15 @@ from adapters.protocol import (
     Aside,
     Event,
     Finish,
-    FinishReason,
     Json,
     Note,
     Noted,
     ReasoningDelta,
-    Receipt,
     RefusalDelta,
     TextDelta,
-    Usage,
 )
 
-FINISH: Mapping[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "pause_turn": "length",
-    "refusal": "content_filter",
-}
-# An error inside a stream has no status of its own; its type stands for one.
-STATUS: Mapping[str, int] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
-_RETRY_AFTER_OVERLOAD = "5"
-_SAYABLE = frozenset({"text", "tool_use"})
 
 
 @dataclass(slots=True)
@@ -131,13 +104,20 @@ def _delta(delta: Json, state: State) -> Iterable[Event]:
             thought = delta["thinking"]
             state.pieces.append(thought)
             return (ReasoningDelta(thought),) if thought else ()
-        case "signature_delta":
-            state.block["signature"] = (state.block.get("signature") or "") + delta["signature"]
-        case "citations_delta":
-            state.block["citations"] = [*(state.block.get("citations") or ()), delta["citation"]]
-        case "compaction_delta":
-            state.block["content"] = (state.block.get("content") or "") + (delta["content"] or "")
+        case _:
+            _extend(state.block, delta)
     return ()
+
+
+def _extend(block: Json, delta: Json) -> None:
+    """What no client is shown, but Claude may want back."""
+    match delta["type"]:
+        case "signature_delta":
+            block["signature"] = (block.get("signature") or "") + delta["signature"]
+        case "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        case "compaction_delta":
+            block["content"] = (block.get("content") or "") + (delta["content"] or "")
 
 
 def _skip(event: Json, state: State) -> Iterable[Event]:
@@ -148,7 +128,7 @@ def _skip(event: Json, state: State) -> Iterable[Event]:
 def _begin(event: Json, state: State) -> Iterable[Event]:
     message = event["message"]
     if message.get("type") == "error":
-        raise _failure(message, state)
+        raise failure(message, state.upstream, state.secrets)
     state.model = message.get("model") or state.model
     _take_usage(message, state)
     state.tier = _TIERS.get(state.usage.get("service_tier") or "")
@@ -189,9 +169,16 @@ def _end_block(state: State) -> Iterator[Event]:
     """Complete the open block as Claude would have it back."""
     block, state.block = state.block, {}
     said, state.pieces = "".join(state.pieces), []
-    kind = block.get("type")
+    if "type" in block:
+        state.blocks.append(block)
+        yield from _complete(block, said, state)
+
+
+def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
+    kind = block["type"]
     if kind in ("text", "thinking"):
         block[kind] = said
+        state.broken |= kind == "thinking" and not block.get("signature")
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = orjson.Fragment(said)
@@ -201,9 +188,6 @@ def _end_block(state: State) -> Iterator[Event]:
         yield from state.calls.delta(state.position, arguments)
     if block.get("citations"):
         yield from _note_once("citations stayed behind", state)
-    state.broken |= kind == "thinking" and not block.get("signature")
-    if kind:
-        state.blocks.append(block)
 
 
 def _take_usage(message: Json, state: State) -> None:
@@ -236,91 +220,23 @@ def _finish(state: State) -> Iterator[Event]:
     if state.native == "refusal" and state.details.get("explanation"):
         yield RefusalDelta(state.details["explanation"])
     usage, notes = usage_of(state.usage)
-    reason, why = _finish_reason(state)
+    reason, why = finish_reason(state.native, state.details, bool(state.calls))
     if notes + why:
         yield Noted(notes + why)
-    turn = _turn(state)
-    thoughts = _leading_thoughts(turn)
+    turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
+    thoughts = leading_thoughts(turn)
     if thoughts:
         yield Aside("thinking_blocks", thoughts)
     yield Finish(reason, usage, state.native, turn)
 
 
-def _finish_reason(state: State) -> tuple[FinishReason, Receipt]:
-    native = state.native
-    reason = FINISH.get(native)
-    if reason is None:
-        said = f"'{native}'" if native else "nothing"
-        return "stop", (Note("finish_unknown", "finish_reason", f"Claude's reason was {said}"),)
-    if native == "tool_use" and not state.calls:
-        text = "Claude stopped for a call that is not the client's"
-        return "stop", (Note("finish_without_calls", "finish_reason", text),)
-    if native == "pause_turn":
-        text = "Claude paused: send the conversation again to let it go on"
-        return reason, (Note("turn_paused", "finish_reason", text),)
-    if native == "refusal":
-        category = state.details.get("category") or "not given"
-        return reason, (Note("refusal", "finish_reason", f"Claude refused; category: {category}"),)
-    return reason, ()
-
-
-def usage_of(said: Json) -> tuple[Usage, Receipt]:
-    """Claude counts cached tokens beside `input_tokens`, OpenAI within."""
-    read, written = said.get("cache_read_input_tokens"), said.get("cache_creation_input_tokens")
-    usage = Usage(
-        prompt=(said.get("input_tokens") or 0) + (read or 0) + (written or 0),
-        completion=said.get("output_tokens") or 0,
-        cached=read,
-        cache_write=written,
-        reasoning=(said.get("output_tokens_details") or {}).get("thinking_tokens"),
-    )
-    if "input_tokens" in said and "output_tokens" in said:
-        return usage, ()
-    text = "the upstream did not count all tokens; what is missing is 0"
-    return usage, (Note("usage_estimated", "usage", text),)
-
-
-def _turn(state: State) -> Json | None:
-    """Claude's own message, where OpenAI's text and calls could not be turned back into it."""
-    # Claude refuses a block of empty text, its own too.
-    blocks = [block for block in state.blocks if block.get("text") != ""]
-    kinds = [block["type"] for block in blocks]
-    plain = (
-        _SAYABLE.issuperset(kinds)
-        and kinds == sorted(kinds)
-        and not any(block.get("citations") for block in blocks)
-    )
-    if plain or state.broken or state.native == "refusal":
-        return None
-    return {"role": "assistant", "content": blocks}
-
-
-def _leading_thoughts(turn: Json | None) -> list[Json]:
-    """Thoughts a client can echo as LiteLLM's clients do: before everything else, or not at all."""
-    blocks = turn["content"] if turn else []
-    thoughts = [block for block in blocks if block["type"] in THOUGHTS]
-    return thoughts if thoughts == blocks[: len(thoughts)] else []
-
-
 def _failed(event: Json, state: State) -> Iterable[Event]:
-    raise _failure(event, state)
-
-
-def _failure(event: Json, state: State) -> UpstreamError:
-    said = event.get("error")
-    said = said if isinstance(said, dict) else {"message": said}
-    kind = str(said.get("type") or "")
-    status = STATUS.get(kind, 500)
-    words = str(said.get("message") or kind)
-    error = from_words(status, words, state.upstream, state.secrets)
-    if error.status == 503:
-        error.retry_after = _RETRY_AFTER_OVERLOAD
-    return error
+    raise failure(event, state.upstream, state.secrets)
 
 
 def _unreadable(said: Any, state: State) -> UpstreamError:
     if isinstance(said, dict) and said.get("error"):
-        return _failure(said, state)
+        return failure(said, state.upstream, state.secrets)
     return UpstreamError(
         f"Upstream '{state.upstream}' sent something that is not a Claude answer. Check that its "
         "base_url leads to an Anthropic Messages API.",

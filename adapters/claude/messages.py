@@ -192,8 +192,7 @@ class _Writer:
 
     def _thoughts(self, message: Json, where: str) -> list[Json]:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
-        given = message.get("thinking_blocks") or []
-        echoed = given if isinstance(given, list) else [given]
+        echoed = _blocks_in(message, "thinking_blocks")
         signed = [block for block in echoed if _is_signed(block)]
         if len(signed) < len(echoed):
             text = "thinking blocks without a signature were left out"
@@ -228,36 +227,38 @@ class _Writer:
         }
 
 
-def _is_signed(block: Any) -> bool:
-    if not isinstance(block, dict) or block.get("type") not in THOUGHTS:
-        return False
-    return bool(block.get("signature") or block.get("data"))
+def _blocks_in(holder: Any, name: str) -> list[Json]:
+    """The blocks a client or recall put there; nobody has looked at them yet."""
+    found = holder.get(name) if isinstance(holder, dict) else None
+    blocks = found if isinstance(found, list) else []
+    return [block for block in blocks if isinstance(block, dict) and "type" in block]
+
+
+def _is_signed(block: Json) -> bool:
+    return block["type"] in ("thinking", "redacted_thinking") and bool(
+        block.get("signature") or block.get("data")
+    )
 
 
 def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
     """Claude's own turn (`Finish.turn`), as it was; [] where there is none that fits the calls."""
-    blocks = turn.get("content") if isinstance(turn, dict) else None
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        return []
-    ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
-    typed = all(isinstance(block.get("type"), str) for block in blocks)
+    blocks = _blocks_in(turn, "content")
+    ids = [block.get("id") for block in blocks if block["type"] == "tool_use"]
     fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
-    return list(blocks) if typed and fits else []
+    return blocks if fits else []
 
 
 def limit_breakpoints(said: Conversation, most: int, content: Content) -> None:
     """Keep the last cache breakpoints: they reach furthest."""
     places = [said.system, *(turn["content"] for turn in said.turns)]
-    marked = [
-        (blocks, position)
-        for blocks in places
-        for position, block in enumerate(blocks)
-        if "cache_control" in block
-    ]
-    if len(marked) <= most:
-        return
-    for blocks, position in marked[:-most]:
-        bare = {name: value for name, value in blocks[position].items() if name != "cache_control"}
-        blocks[position] = bare
-    text = f"{len(marked) - most} cache breakpoints were left out: there may be {most}"
-    content.note("cache_breakpoints_dropped", "messages", text)
+    marked = [(blocks, at) for blocks in places for at in _marked(blocks)]
+    surplus = marked[: max(0, len(marked) - most)]
+    for blocks, at in surplus:
+        blocks[at] = {k: v for k, v in blocks[at].items() if k != "cache_control"}
+    if surplus:
+        text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
+        content.note("cache_breakpoints_dropped", "messages", text)
+
+
+def _marked(blocks: list[Json]) -> list[int]:
+    return [at for at, block in enumerate(blocks) if "cache_control" in block]

@@ -23,6 +23,7 @@ _NEUTRAL: Mapping[str, Any] = {
     "store": False,
     "verbosity": "medium",
 }
+_DEFAULTS: Mapping[str, float] = {"temperature": 1, "top_p": 1}
 _REFUSED: Mapping[str, str] = {
     "n": "Claude gives one answer. Send the request n times instead.",
     "logprobs": "Claude has no log probabilities. Leave 'logprobs' out.",
@@ -61,35 +62,29 @@ def token_limit(fields: Fields) -> int | None:
 
 def sampling(fields: Fields, extra: Fields, accepted: bool, thinking: bool) -> Json:
     """temperature, top_p and top_k, as far as the model takes them now."""
-    asked = {
-        "temperature": fields.take("temperature"),
-        "top_p": fields.take("top_p"),
-        "top_k": extra.take("top_k"),
-    }
+    asked = {name: fields.take(name) for name in _DEFAULTS} | {"top_k": extra.take("top_k")}
+    asked = {k: v for k, v in asked.items() if v not in (None, _DEFAULTS.get(k))}
     kept: Json = {}
     for name, value in asked.items():
-        # Claude's own default is 1, for both.
-        if value is None or (value == 1 and name != "top_k"):
-            continue
-        why = _why_not(name, value, accepted, thinking)
-        if name == "top_p" and "temperature" in kept:
-            why = "Claude takes temperature or top_p, not both"
+        why = _why_not(name, asked, accepted, thinking)
         if why:
             fields.note(f"{name}_dropped", name, why)
+        elif name == "temperature" and value > 1:
+            # Claude's own default is 1 too.
+            fields.note("temperature_clamped", name, "Claude's goes up to 1")
         else:
             kept[name] = value
-    if kept.get("temperature", 0) > 1:
-        fields.note("temperature_clamped", "temperature", "Claude's goes up to 1")
-        kept["temperature"] = 1
     return kept
 
 
-def _why_not(name: str, value: float, accepted: bool, thinking: bool) -> str:
+def _why_not(name: str, asked: Json, accepted: bool, thinking: bool) -> str:
     if not accepted:
         return "this model takes no sampling parameters"
     # "`temperature` may only be set to 1 when thinking is enabled", top_p to 0.95 and more.
-    if thinking and not (name == "top_p" and value >= 0.95):
+    if thinking and not (name == "top_p" and asked["top_p"] >= 0.95):
         return "Claude takes none while it thinks"
+    if name == "top_p" and "temperature" in asked and not thinking:
+        return "Claude takes temperature or top_p, not both"
     return ""
 
 

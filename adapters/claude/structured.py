@@ -20,14 +20,11 @@ def structured(fields: Fields, capability: Capability) -> tuple[Json | None, str
     asked = fields.take(_FIELD) or {"type": "text"}
     if asked["type"] == "text":
         return None, ""
-    named = asked.get("json_schema") or {}
-    schema = named.get("schema")
-    if not isinstance(schema, dict):
+    schema = _schema(asked)
+    if schema is None:
         text = "Claude has no JSON mode: it was asked for a JSON object in words"
         fields.note("json_object_instructed", _FIELD, text)
         return None, _JSON_ONLY
-    if named.get("description") and "description" not in schema:
-        schema = {**schema, "description": named["description"]}
     reduced = strict(schema) if capability.json_schema else None
     if reduced is None:
         text = "this model cannot be held to this schema: it was asked in words"
@@ -38,3 +35,11 @@ def structured(fields: Fields, capability: Capability) -> tuple[Json | None, str
         text = f"in words only: {', '.join(reduced.lost)}"
         fields.note("schema_in_words", f"{_FIELD}.json_schema.schema", text)
     return {"type": "json_schema", "schema": reduced.schema}, ""
+
+
+def _schema(asked: Json) -> Json | None:
+    named = asked.get("json_schema") or {}
+    schema: Json | None = named.get("schema")
+    if schema is None or not named.get("description"):
+        return schema
+    return {"description": named["description"], **schema}

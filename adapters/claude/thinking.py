@@ -89,27 +89,28 @@ def _max_tokens(thought: Thought, on: bool, capability: Capability, seen: Situat
 
 
 def _asked(effort: str, fields: Fields, capability: Capability) -> Thought:
-    match capability.thinking:
-        case "off":
-            if effort != "none":
-                text = "this model does not think"
-                fields.note("parameter_dropped", "reasoning_effort", text)
-            return Thought()
-        case "manual":
-            return Thought() if effort == "none" else _budget(BUDGETS[effort], capability)
-        case "adaptive" if effort == "none":
-            return Thought({"type": "disabled"})
-        case "always" if effort == "none":
-            return _least(fields, capability)
+    if effort == "none":
+        return _without(fields, capability)
+    if capability.thinking == "off":
+        fields.note("parameter_dropped", "reasoning_effort", "this model does not think")
+        return Thought()
+    if capability.thinking == "manual":
+        thinking = {"type": "enabled", "budget_tokens": BUDGETS[effort]}
+        return Thought(_shown(thinking, capability))
     return Thought(_shown({"type": "adaptive"}, capability), _level(effort, fields, capability))
 
 
-def _least(fields: Fields, capability: Capability) -> Thought:
-    """As little thought as there is, where it cannot be switched off."""
+def _without(fields: Fields, capability: Capability) -> Thought:
+    """No thought, or as little as there is where it cannot be switched off."""
+    if capability.thinking == "adaptive":
+        # Left out would mean on, for the newest.
+        return Thought({"type": "disabled"})
+    if capability.thinking != "always":
+        return Thought()
     text = "this model always thinks: it was asked for as little as possible"
     fields.note("thinking_not_disabled", "reasoning_effort", text)
     if capability.between_tools:
-        return Thought({"type": "between_tools"})
+        return Thought(_shown({"type": "between_tools"}, capability))
     return Thought(_shown({"type": "adaptive"}, capability), "low")
 
 
@@ -121,13 +122,11 @@ def _level(effort: str, fields: Fields, capability: Capability) -> str | None:
     return level
 
 
-def _budget(tokens: int, capability: Capability) -> Thought:
-    return Thought(_shown({"type": "enabled", "budget_tokens": tokens}, capability))
-
-
 def _shown(thinking: Json, capability: Capability) -> Json:
     """Newest models hide their thoughts unless asked."""
-    return {**thinking, "display": "summarized"} if capability.display else thinking
+    if not capability.display or thinking["type"] == "between_tools":
+        return thinking
+    return {"display": "summarized", **thinking}
 
 
 def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> Thought:
@@ -135,18 +134,25 @@ def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> 
     kind = vendor.get("type")
     if kind not in _accepted(capability):
         fields.note("thinking_adapted", "thinking", f"this model has no thinking of type '{kind}'")
-        return _asked(effort or ("none" if kind == "disabled" else "medium"), fields, capability)
-    if effort is not None and kind in ("disabled", "enabled"):
+        return _asked(effort or _effort_of(vendor), fields, capability)
+    if kind == "adaptive":
+        level = None if effort in (None, "none") else _level(effort, fields, capability)
+        return Thought(_shown(vendor, capability), level)
+    if effort is not None:
         fields.note("parameter_dropped", "reasoning_effort", "'thinking' says more and outranks it")
     if kind == "disabled":
-        return Thought({"type": "disabled"} if capability.thinking == "adaptive" else None)
-    if kind == "enabled" and not isinstance(vendor.get("budget_tokens"), int):
-        # DeepSeek's way to say it, where an effort takes the place of a budget.
-        vendor = {**vendor, "budget_tokens": BUDGETS.get(effort or "", BUDGETS["medium"])}
-    thinking = _shown({}, capability) | vendor if kind != "between_tools" else vendor
-    if kind != "adaptive" or effort in (None, "none"):
-        return Thought(thinking)
-    return Thought(thinking, _level(effort, fields, capability))
+        return _without(fields, capability)
+    defaults = {"budget_tokens": BUDGETS["medium"]} if kind == "enabled" else {}
+    return Thought(_shown(defaults | vendor, capability))
+
+
+def _effort_of(vendor: Json) -> str:
+    if vendor.get("type") == "disabled":
+        return "none"
+    budget = vendor.get("budget_tokens")
+    if not isinstance(budget, int):
+        return "medium"
+    return next((effort for effort, tokens in BUDGETS.items() if tokens >= budget), "max")
 
 
 def _accepted(capability: Capability) -> tuple[str, ...]:

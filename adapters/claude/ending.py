@@ -1,0 +1,74 @@
+"""What a whole answer comes to: its reason, its usage, and Claude's own message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.claude.messages import THOUGHTS
+from adapters.protocol import FinishReason, Json, Note, Receipt, Usage
+
+FINISH: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "length",
+    "refusal": "content_filter",
+}
+_SAYABLE = frozenset({"text", "tool_use"})
+
+
+def finish_reason(native: str, details: Json, called: bool) -> tuple[FinishReason, Receipt]:
+    """OpenAI's reason for Claude's; `called` says that the client has calls to answer."""
+    reason = FINISH.get(native)
+    if reason is None:
+        said = f"'{native}'" if native else "nothing"
+        return "stop", (Note("finish_unknown", "finish_reason", f"Claude's reason was {said}"),)
+    if native == "tool_use" and not called:
+        text = "Claude stopped for a call that is not the client's"
+        return "stop", (Note("finish_without_calls", "finish_reason", text),)
+    if native == "pause_turn":
+        text = "Claude paused: send the conversation again to let it go on"
+        return reason, (Note("turn_paused", "finish_reason", text),)
+    if native == "refusal":
+        category = details.get("category") or "not given"
+        return reason, (Note("refusal", "finish_reason", f"Claude refused; category: {category}"),)
+    return reason, ()
+
+
+def usage_of(said: Json) -> tuple[Usage, Receipt]:
+    """Claude counts cached tokens beside `input_tokens`, OpenAI within."""
+    read, written = said.get("cache_read_input_tokens"), said.get("cache_creation_input_tokens")
+    usage = Usage(
+        prompt=(said.get("input_tokens") or 0) + (read or 0) + (written or 0),
+        completion=said.get("output_tokens") or 0,
+        cached=read,
+        cache_write=written,
+        reasoning=(said.get("output_tokens_details") or {}).get("thinking_tokens"),
+    )
+    if "input_tokens" in said and "output_tokens" in said:
+        return usage, ()
+    text = "the upstream did not count all tokens; what is missing is 0"
+    return usage, (Note("usage_estimated", "usage", text),)
+
+
+def turn_of(blocks: list[Json]) -> Json | None:
+    """Claude's own message, where OpenAI's text and calls could not be turned back into it."""
+    # Claude refuses a block of empty text, its own too.
+    kept = [block for block in blocks if block.get("text") != ""]
+    return None if _sayable(kept) else {"role": "assistant", "content": kept}
+
+
+def _sayable(blocks: list[Json]) -> bool:
+    """Texts without citations, then calls: the order OpenAI has too."""
+    kinds = [block["type"] for block in blocks]
+    cited = any(block.get("citations") for block in blocks)
+    return _SAYABLE.issuperset(kinds) and kinds == sorted(kinds) and not cited
+
+
+def leading_thoughts(turn: Json | None) -> list[Json]:
+    """Thoughts a client can echo as LiteLLM's clients do: before everything else, or not at all."""
+    blocks = turn["content"] if turn else []
+    thoughts = [block for block in blocks if block["type"] in THOUGHTS]
+    return thoughts if thoughts == blocks[: len(thoughts)] else []
