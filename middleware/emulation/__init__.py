@@ -1,0 +1,1 @@
+"""Tools by prompt: any model calls tools, through the USE_TOOL language."""

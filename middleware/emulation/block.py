@@ -1,0 +1,167 @@
+"""The canonical block: a marker, key lines in any order, a value that ends by its own structure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from middleware.emulation.found import Found
+from middleware.emulation.language import (
+    KeyLine,
+    inline_key,
+    is_fence,
+    key_line,
+    may_begin,
+)
+from middleware.emulation.names import plain
+from middleware.emulation.tape import Tape, Waiting
+
+_STRAY = re.compile(r"[ \t]*[}\])`;,\"”]+(?=\s|$|<)")
+_PAIR = re.compile(r"[\s\-*•`\"]*([^\s:：=`\"*]+)[`\"*]*[ \t]*[:：=][ \t]*([^\r\n]*)")
+_SHOUTED = re.compile(r"[\s*_`#>\-•\"]*(?:TOOL_|REASON)")
+
+
+@dataclass(slots=True)
+class Block:
+    """One block while it is read."""
+
+    tape: Tape
+    parameters: Callable[[str], frozenset[str]]
+    """The plain names of a tool's parameters (of all tools, for a name not known yet)."""
+    fenced: bool = False
+    name: str | None = None
+    arguments: str | list[tuple[str, str]] | None = None
+    whole: bool = True
+    _seen: set[str] = field(default_factory=set)
+
+    def begins(self) -> Waiting[bool]:
+        """Is there a key behind the marker?"""
+        return (yield from key_ahead(self.tape)) is not None
+
+    def read(self) -> Waiting[Found]:
+        """Take the block; whatever is not part of it stays on the tape."""
+        while True:
+            blank = yield from self.tape.past_blank()
+            key = yield from key_ahead(self.tape)
+            if key is None or (key.key != "reason" and key.key in self._seen):
+                break
+            self._seen.add(key.key)
+            self.tape.take(self.tape.at + key.end)
+            if key.key == "args":
+                yield from self._args()
+            elif key.key == "name":
+                self.name = (yield from self._line_value()).strip()
+            else:
+                yield from _take_line(self.tape)
+        if key is None and self.fenced and is_fence((yield from self.tape.line())):
+            yield from _take_line(self.tape)
+        else:
+            self.tape.back(blank)
+        return Found(self.name or "", self.arguments, self.whole)
+
+    def _line_value(self) -> Waiting[str]:
+        """The rest of the line, up to another key on it."""
+        line = yield from self.tape.line()
+        cut = inline_key(line)
+        return self.tape.take(self.tape.at + (cut if cut > 0 else len(line)))
+
+    def _args(self) -> Waiting[None]:
+        yield from self.tape.ahead(3)
+        while self.tape.rest()[:1] in ("`", "*", " ", "\t") and not self._at_fence():
+            self.tape.take(self.tape.at + 1)
+            yield from self.tape.ahead(3)
+        start = self.tape.rest()[:1]
+        if start in ("", "\n", "\r"):
+            yield from self._args_below()
+        else:
+            yield from self._args_here()
+
+    def _at_fence(self) -> bool:
+        return self.tape.rest().startswith("```")
+
+    def _args_here(self) -> Waiting[None]:
+        start = self.tape.rest()[:1]
+        if start in ("{", "[", '"'):
+            value = yield from self.tape.value()
+        elif start in ("'", "“", "｛", "［", "「"):
+            value = yield from self.tape.loose_value()
+        else:
+            self.arguments = yield from self._line_value()
+            return
+        self.arguments, self.whole = value
+        yield from self.tape.ahead(8)
+        if stray := _STRAY.match(self.tape.text, self.tape.at):
+            self.tape.take(stray.end())
+
+    def _args_below(self) -> Waiting[None]:
+        """The value on lines of its own, in a fence, or as `key: value` lines."""
+        blank = yield from self.tape.past_blank()
+        self.arguments = ""
+        line = yield from self.tape.line()
+        if self._at_fence() or line.startswith("~~~"):
+            yield from _take_line(self.tape)
+            yield from self.tape.past_blank()
+            yield from self._args_here()
+            yield from self._end_fence()
+        elif line[:1] in ("{", "[", "｛", "［") or line.startswith(('"{', "“{", "`{")):
+            self.tape.take(self.tape.at + (line[0] == "`"))
+            yield from self._args_here()
+        else:
+            self.tape.back(blank)
+            yield from self._spread()
+
+    def _end_fence(self) -> Waiting[None]:
+        blank = yield from self.tape.past_blank()
+        if is_fence((yield from self.tape.line())) and self.tape.rest():
+            yield from _take_line(self.tape)
+        else:
+            self.tape.back(blank)
+
+    def _spread(self) -> Waiting[None]:
+        pairs: list[tuple[str, str]] = []
+        known = self.parameters(self.name or "")
+        while True:
+            blank = yield from self.tape.past_blank()
+            line = yield from self.tape.line()
+            pair = _PAIR.match(line)
+            if not pair or plain(pair[1]) not in known or _SHOUTED.match(line):
+                break
+            self.tape.take(self.tape.at + len(line))
+            pairs.append((pair[1], _unquoted(pair[2].strip())))
+        self.tape.back(blank)
+        if pairs:
+            self.arguments = pairs
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text
+
+
+def key_ahead(tape: Tape) -> Waiting[KeyLine | None]:
+    """The key the tape stands before; None as soon as it can be none."""
+    while True:
+        line, newline, _ = tape.text[tape.at : tape.at + 80].partition("\n")
+        if key := key_line(line):
+            return key
+        if newline or tape.ended or len(line) >= 80 or not may_begin(line):
+            return None
+        yield
+
+
+def _take_line(tape: Tape) -> Waiting[None]:
+    tape.take(tape.at + len((yield from tape.line())))
+
+
+def read_no_tool(tape: Tape, fenced: bool) -> Waiting[None]:
+    """Take what belongs to NO_TOOL behind its marker: the reason, the end of its fence."""
+    blank = yield from tape.past_blank()
+    key = yield from key_ahead(tape)
+    if key and key.key == "reason":
+        yield from _take_line(tape)
+        blank = yield from tape.past_blank()
+    if fenced and is_fence((yield from tape.line())):
+        yield from _take_line(tape)
+    else:
+        tape.back(blank)

@@ -1,0 +1,236 @@
+"""The insides of the formats models were trained on: body → what was found in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from middleware.emulation import lenient
+from middleware.emulation.found import Found
+
+_NAMES = ("name", "tool_name", "tool", "function", "action", "function_name")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input", "tool_input", "params")
+JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
+_LEAD_NAME = re.compile(
+    r"\s*(?:functions[.:])?(?P<name>[\w.\-]+?)(?::\d+)?\s*"
+    r"(?:\[CALL_ID\]\w*|\[ARGS\]|<\|\w+\|>|<｜[^｜]*｜>|```\w*|\s)*\s*"
+)
+_PARAMETER = re.compile(
+    r"<(?P<tag>parameter|param)\b(?:\s*=\s*|\s+name\s*=\s*)?[\"']?(?P<key>[^>\"']*)[\"']?[^>]*>"
+    r"(?P<value><!\[CDATA\[.*?\]\]>|.*?)"
+    r"(?:</(?P=tag)>|(?=<(?:parameter|param)\b[=\s])|\Z)",
+    re.DOTALL,
+)
+_CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
+_XML_NAME = re.compile(r"\s*[\"']?(?P<name>[^>\"'\s/]+)[\"']?\s*(?P<alone>/?)>?")
+_ELEMENT = re.compile(r"<(?P<key>[\w.\-]+)>(?P<value>.*?)</(?P=key)>", re.DOTALL)
+_ARG_PAIR = re.compile(
+    r"<\w*arg_key>(?P<key>.*?)</\w*arg_key>(?:\s|\\n)*<\w*arg_value>(?P<value>.*?)"
+    r"(?:</\w*arg_value>|(?=<\w*arg_key>)|\Z)",
+    re.DOTALL,
+)
+_SPOKEN = re.compile(r'<\|"\|>(.*?)<\|"\|>', re.DOTALL)
+_FIELD = re.compile(r'\b(\w+)="([^"]*)"')
+_K3_ARGUMENT = re.compile(
+    r"<\|open\|>argument(?P<head>[^<]*)<\|sep\|>(?P<value>.*?)<\|close\|>", re.DOTALL
+)
+_K3_HEAD = re.compile(r"[^<]*")
+
+
+def parse(text: str) -> Any:
+    """Strict JSON, else what the lenient reader makes of it; raise ValueError."""
+    try:
+        return json.loads(text, strict=False)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except ValueError:
+        return lenient.read(text).value
+
+
+def calls_in(value: Any) -> Iterator[Found]:
+    """The calls an object, or a list of objects, spells out."""
+    if isinstance(value, list):
+        for item in value:
+            yield from calls_in(item)
+    elif isinstance(value, dict) and (found := _call(value)):
+        yield found
+
+
+def _call(said: dict[str, Any]) -> Found | None:
+    inner = said.get("function")
+    if isinstance(inner, dict):
+        return _call(inner)
+    key = next((key for key in _NAMES if isinstance(said.get(key), str)), None)
+    if key is None or not said[key]:
+        return None
+    held = next((one for one in _ARGUMENTS if one in said and one != key), None)
+    arguments = said[held] if held else None
+    if arguments is not None and not isinstance(arguments, dict | str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return Found(said[key], arguments)
+
+
+def json_calls(body: str) -> list[Found]:
+    """Objects that name a tool, or a name before the object with its arguments."""
+    start = JSON_START.search(body)
+    if not start:
+        return []
+    lead = _LEAD_NAME.fullmatch(body, 0, start.start())
+    if lead:
+        return [Found(_last_word(body[: start.start()], lead["name"]), body[start.start() :])]
+    try:
+        return list(calls_in(parse(body[start.start() :].strip())))
+    except ValueError:
+        return []
+
+
+def _last_word(head: str, name: str) -> str:
+    """DeepSeek's `function<｜tool▁sep｜>name`: the name is behind the kind."""
+    parts = re.split(r"<｜[^｜]*｜>", head)
+    last = parts[-1].replace("```json", "").strip() if name == "function" and len(parts) > 1 else ""
+    return last or name
+
+
+def keyed_calls(body: str) -> list[Found]:
+    """Apertus: `[{"name": {arguments}}]`."""
+    try:
+        value = parse(body.strip())
+    except ValueError:
+        return []
+    items = value if isinstance(value, list) else [value]
+    return [
+        Found(name, arguments)
+        for item in items
+        if isinstance(item, dict)
+        for name, arguments in item.items()
+        if isinstance(arguments, dict)
+    ]
+
+
+def xml_calls(body: str) -> list[Found]:
+    """`name>` with `<parameter=key>value</parameter>`, or with a JSON object."""
+    head = _XML_NAME.match(body)
+    if not head:
+        return []
+    inside = body[head.end() :]
+    if inside.strip()[:1] == "{":
+        return [Found(head["name"], inside.strip())]
+    pairs = [(one["key"].strip(), _value(one["value"])) for one in _PARAMETER.finditer(inside)]
+    if not pairs and inside.strip()[:1] == "<":
+        pairs = [(one["key"], one["value"]) for one in _ELEMENT.finditer(inside)]
+    return [Found(head["name"], pairs)]
+
+
+def spaced_calls(body: str) -> list[Found]:
+    """MiniMax M3: every tag behind the model's own name-space token."""
+    head = _XML_NAME.match(body)
+    if not head:
+        return []
+    return [Found(head["name"], elements(body[head.end() :]))]
+
+
+def elements(text: str) -> list[tuple[str, str]]:
+    """The outermost name-spaced elements and what they hold, verbatim."""
+    pairs, at = [], 0
+    opener = re.compile(re.escape(SPACE) + r"<([\w.\-]+)>")
+    while found := opener.search(text, at):
+        end = _closing(text, found[1], found.end())
+        pairs.append((found[1], text[found.end() : end]))
+        at = end + len(SPACE) + len(found[1]) + 3
+    return pairs
+
+
+SPACE = "]<]minimax[>["
+
+
+def _closing(text: str, tag: str, at: int) -> int:
+    depth = 1
+    tags = re.compile(re.escape(SPACE) + rf"<(/?){re.escape(tag)}>")
+    for found in tags.finditer(text, at):
+        depth += -1 if found[1] else 1
+        if depth == 0:
+            return found.start()
+    return len(text)
+
+
+def nested(text: str) -> Any:
+    """The value of name-spaced elements: `item`s are a list, others an object."""
+    if not text.lstrip().startswith(SPACE):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    pairs = elements(text)
+    if all(key == "item" for key, _ in pairs):
+        return [nested(value) for _, value in pairs]
+    return {key: nested(value) for key, value in pairs}
+
+
+def _value(text: str) -> str:
+    """A parameter's text: the line ends that only set it apart are not part of it."""
+    if cdata := _CDATA.match(text):
+        return cdata[1]
+    if text[:1] != "\n":
+        return text
+    return text[1:-1] if text[-1:] == "\n" and len(text) > 1 else text[1:]
+
+
+def tagged_calls(body: str) -> list[Found]:
+    """What stands between `<tool_call>` tags: JSON, or GLM's name with keys and values."""
+    if body.lstrip()[:1] in ("{", "["):
+        return json_calls(body)
+    head = re.match(r"(?:\s|\\n)*(?P<name>[\w.\-]+)", body)
+    if not head:
+        return []
+    pairs = [(one["key"].strip(), one["value"]) for one in _ARG_PAIR.finditer(body)]
+    if not pairs and body[head.end() :].replace("<tool_sep>", "").strip(" \n\\"):
+        return []
+    return [Found(head["name"], pairs)]
+
+
+def python_calls(body: str) -> list[Found]:
+    """`[name(key=value), …]`, or the same as JSON."""
+    text = body.strip()
+    if re.match(r"\[?\s*\{", text):
+        return json_calls(text)
+    at = 1 if text[:1] == "[" else 0
+    found = []
+    try:
+        while at < len(text) and text[at] not in "]":
+            name, arguments, at = lenient.read_call(text, at)
+            found.append(Found(name, arguments))
+            at = len(text) - len(text[at:].lstrip(" \n,;"))
+    except ValueError:
+        return []
+    return found
+
+
+def gemma_calls(body: str) -> list[Found]:
+    """`call:name{key:<|"|>text<|"|>}`."""
+    head = re.match(r"\s*call:(?P<name>[\w.\-]+)", body)
+    if not head:
+        return []
+    quoted = _SPOKEN.sub(lambda said: json.dumps(said[1], ensure_ascii=False), body[head.end() :])
+    try:
+        value = lenient.read(quoted).value
+    except ValueError:
+        value = quoted
+    return [Found(head["name"], value)]
+
+
+def k3_calls(body: str) -> list[Found]:
+    """Kimi K3: `tool="name"`, then arguments that name their key and type."""
+    head = _K3_HEAD.match(body)
+    fields = dict(_FIELD.findall(head[0])) if head else {}
+    pairs = [
+        (dict(_FIELD.findall(one["head"])).get("key", ""), one["value"])
+        for one in _K3_ARGUMENT.finditer(body)
+    ]
+    return [Found(fields["tool"], pairs)] if fields.get("tool") else []
+
+
+def message_calls(body: str) -> list[Found]:
+    """A framed message: the last invocation in it counts."""
+    return json_calls(body.rpartition("<|content_invoke_tool_json|>")[2])

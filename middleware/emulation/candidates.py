@@ -1,0 +1,178 @@
+"""Calls without a sentinel: JSON or Python that names a tool, Functionary's two lines, ReAct."""
+
+from __future__ import annotations
+
+import re
+
+from middleware.emulation import bodies
+from middleware.emulation.arguments import lone_parameter
+from middleware.emulation.found import Found
+from middleware.emulation.language import is_fence
+from middleware.emulation.output import Candidate, Output
+from middleware.emulation.tape import Tape, Waiting
+
+_LEAD = 2048
+_KEYS = frozenset((
+    "name", "tool", "tool_name", "function", "function_name", "action", "type", "id",
+    "tool_call_id", "arguments", "parameters", "args", "input", "action_input", "tool_input",
+    "recipient_name", "thought",
+))  # fmt: skip
+_FIRST = re.compile(
+    r"(?:functools)?[{\[｛][\s{\[]*"
+    r"(?:[\"'“]?(?P<key>\w+)[\"'”]?\s*[:：]|(?P<call>[A-Za-z_][\w.\-]*)\s*\()"
+)
+_UNDECIDED = re.compile(r"(?:functools)?[{\[｛]?[\s{\[]*[\"'“]?[\w.\-]*[\"'”]?\s*")
+_PREFIX = "functools"
+_ACTION = re.compile(r"[ \t*]*Action[*]*\s*:[ \t*]*(?P<name>[^\r\n]*?)[\s*]*\Z", re.IGNORECASE)
+_INPUT = re.compile(r"[ \t*]*Action Input[*]*\s*:[ \t]*", re.IGNORECASE)
+_INVENTED = re.compile(r"\n[ \t*]*(?:Observation|Action)[*]*\s*:", re.IGNORECASE)
+_STARS = re.compile(r"\A\*+\s*(?=\{)")
+
+
+class Candidates:
+    """Reads what a line may begin; each method says whether it took it."""
+
+    def __init__(self, tape: Tape, output: Output) -> None:
+        self._tape = tape
+        self._output = output
+
+    def json(self) -> Waiting[bool]:
+        """An object or a list that begins like a call: held until its first key rules that out."""
+        if not (yield from self._likely()):
+            return False
+        prefix = ""
+        if self._tape.rest().startswith(_PREFIX):
+            prefix = self._tape.take(self._tape.at + len(_PREFIX))
+        value = yield from self._tape.value()
+        found = self._calls(value.text)
+        if not found and self._cut(value.text, value.closed):
+            self._output.dropped += 1
+            self._output.drop_fence()
+        elif not found:
+            self._output.release()
+            self._output.say(prefix + value.text)
+        else:
+            raw = prefix + value.text
+            yield from self._propose(found, raw)
+        return True
+
+    def _likely(self) -> Waiting[bool]:
+        while True:
+            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            first = _FIRST.match(text)
+            if first:
+                if first["call"]:
+                    return self._output.names.exact(first["call"])
+                return first["key"] in _KEYS
+            undecided = _UNDECIDED.match(text)
+            grows = undecided is not None and undecided.end() == len(text) < _LEAD
+            if self._tape.ended or not (grows or _PREFIX.startswith(text)):
+                return False
+            yield
+
+    def _calls(self, text: str) -> list[Found]:
+        """The calls in it, if every one names a declared tool."""
+        if re.match(r"\[\s*[A-Za-z_][\w.\-]*\s*\(", text):
+            found = bodies.python_calls(text)
+        else:
+            try:
+                found = list(bodies.calls_in(bodies.parse(text)))
+            except ValueError:
+                found = []
+        known = all(self._output.names.find(one.name) for one in found)
+        return found if known else []
+
+    def _cut(self, text: str, closed: bool) -> bool:
+        """Was it a call to be, when the answer ran out of tokens?"""
+        names = self._output.names.declared
+        return not closed and self._output.reason == "length" and any(one in text for one in names)
+
+    def _propose(self, found: list[Found], raw: str) -> Waiting[None]:
+        names = self._output.names
+        exact = all(names.exact(one.name) for one in found)
+        if self._output.fenced():
+            raw = self._output.drop_fence() + raw
+            raw += yield from self._end_of_fence()
+        self._output.propose(Candidate(found, raw, exact))
+
+    def _end_of_fence(self) -> Waiting[str]:
+        blank = yield from self._tape.past_blank()
+        line = yield from self._tape.line()
+        if line and is_fence(line):
+            return blank + self._tape.take(self._tape.at + len(line))
+        self._tape.back(blank)
+        return ""
+
+    def named(self) -> Waiting[bool]:
+        """Functionary: a tool's name on the first line, its arguments on the next."""
+        names = self._output.names.declared
+        while True:
+            line, newline, rest = self._tape.rest().partition("\n")
+            name = line.removeprefix(">>>").strip()
+            if newline and name in names and (rest.strip() or self._tape.ended):
+                break
+            waits = name in names if newline else _may_be(line, names)
+            if not waits or self._tape.ended:
+                return False
+            yield
+        if not rest.lstrip().startswith("{"):
+            return False
+        self._tape.take(self._tape.at + len(line) + 1)
+        yield from self._tape.past_blank()
+        value = yield from self._tape.value()
+        found = Found(name, value.text, value.closed)
+        self._output.propose(Candidate([found], f"{line}\n{value.text}", exact=True))
+        return True
+
+    def react(self) -> Waiting[bool]:
+        """`Action:` with a declared name and `Action Input:`; or `Action:` above a fence of JSON."""
+        while True:
+            line, newline, rest = self._tape.rest().partition("\n")
+            following = rest.lstrip()
+            decided = newline and (following[13:] or not _may_be(following, ("Action Input:",)))
+            if self._tape.ended or (newline and following and decided):
+                break
+            if not newline and not _may_be(line.lstrip(" \t*")[:7], ("Action:",)):
+                return False
+            yield
+        action = _ACTION.match(line)
+        if not action:
+            return False
+        if not action["name"] and following[:1] in ("`", "{", "["):
+            self._tape.take(self._tape.at + len(line) + 1)
+            return True
+        given = _INPUT.match(following)
+        schema = self._output.schema_of(action["name"]) if action["name"] and given else None
+        if schema is None or given is None:
+            return False
+        self._tape.take(len(self._tape.text) - len(following) + given.end())
+        text = yield from self._input()
+        self._output.accept(Found(action["name"], _arguments(text, schema)))
+        return True
+
+    def _input(self) -> Waiting[str]:
+        """Everything up to the observation the model may go on to invent."""
+        while not self._tape.ended and not _INVENTED.search(self._tape.text, self._tape.at):
+            yield
+        found = _INVENTED.search(self._tape.text, self._tape.at)
+        return self._tape.take(found.start() if found else len(self._tape.text))
+
+
+def _may_be(line: str, words: tuple[str, ...]) -> bool:
+    said = line.removeprefix(">>>").strip().lower()
+    return any(word.lower().startswith(said) for word in words)
+
+
+def _arguments(text: str, schema: dict[str, object]) -> str | dict[str, object]:
+    """ReAct's input: an object, or the plain text of the tool's one parameter."""
+    text = _STARS.sub("", text.strip())
+    if text[:1] == "{":
+        try:
+            if isinstance(bodies.parse(text), dict):
+                return text
+        except ValueError:
+            pass
+    place = lone_parameter(schema)
+    if text[:1] == '"' and text.count('"') in (1, 2):
+        text = text.strip('"')
+    return {place: text} if place else text

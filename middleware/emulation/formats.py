@@ -1,0 +1,153 @@
+"""The formats models were trained on: one table, one reader.
+
+A format has its own sentinel, so it is accepted wherever a declared name stands in it. Order and
+nesting of the wrappers do not matter: they are dropped as soon as a call is seen inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+from middleware.emulation import bodies
+from middleware.emulation.bodies import SPACE
+from middleware.emulation.found import Found
+
+Body = Callable[[str], list[Found]]
+Ends = Literal["value", "closer", "either"]
+
+
+class Format(NamedTuple):
+    """One spelling of a call."""
+
+    name: str
+    openers: tuple[str, ...]
+    closers: tuple[str, ...]
+    read: Body
+    ends: Ends = "either"
+    """Its end: the JSON value's own, the closer, or whichever the first character calls for."""
+    again: str = ""
+    """What stands between two bodies behind one opener."""
+
+
+def _nothing(_body: str) -> list[Found]:
+    return []
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("hermes", ("<tool_call>", "<function_call>"), ("</tool_call>", "</function_call>"),
+           bodies.tagged_calls),
+    Format("qwen-xml", ("<function=",), ("</function>",), bodies.xml_calls, "closer"),
+    Format("function-xml", ("<function name=",), ("</function>",), bodies.xml_calls, "closer"),
+    Format("invoke", ("<invoke name=",), ("</invoke>", "/>"), bodies.xml_calls, "closer"),
+    Format("dsml", ("<｜DSML｜invoke name=",), ("</｜DSML｜invoke>", "/>"),
+           lambda body: bodies.xml_calls(body.replace("｜DSML｜", "")), "closer"),
+    Format("atem", ("<atem:invoke name=",), ("</atem:invoke>", "/>"),
+           lambda body: bodies.xml_calls(body.replace("atem:", "")), "closer"),
+    Format("minimax-m3", (SPACE + "<invoke name=",), (SPACE + "</invoke>",),
+           bodies.spaced_calls, "closer"),
+    Format("mistral", ("[TOOL_CALLS]",), (), bodies.json_calls, "value"),
+    Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
+    Format("deepseek", ("<｜tool▁call▁begin｜>",), ("<｜tool▁call▁end｜>",),
+           bodies.json_calls, "value"),
+    Format("kimi-k2", ("<|tool_call_begin|>",), ("<|tool_call_end|>",), bodies.json_calls, "value"),
+    Format("kimi-k3", ("<|open|>call",), ("<|close|>call<|sep|>",), bodies.k3_calls, "closer"),
+    Format("lfm2", ("<|tool_call_start|>",), ("<|tool_call_end|>",), bodies.python_calls, "closer"),
+    Format("llama-python", ("<|python_start|>",), ("<|python_end|>",),
+           bodies.python_calls, "closer"),
+    Format("gemma", ("<|tool_call>",), ("<tool_call|>",), bodies.gemma_calls, "closer"),
+    Format("gigachat", ("<|message_sep|>\n\nfunction call<|role_sep|>", "<|function_call|>"), (),
+           bodies.json_calls, "value"),
+    Format("granite", ("<|tool_call|>",), (), bodies.json_calls, "value"),
+    Format("command-r", ("<|START_ACTION|>",), ("<|END_ACTION|>",), bodies.json_calls),
+    Format("apertus", ("<|tools_prefix|>",), ("<|tools_suffix|>",), bodies.keyed_calls),
+    Format("nemotron", ("<TOOLCALL>",), ("</TOOLCALL>",), bodies.json_calls),
+    Format("internlm", ("<|action_start|><|plugin|>",), ("<|action_end|>",), bodies.json_calls),
+    Format("longcat", ("<longcat_tool_call>",), ("</longcat_tool_call>",), bodies.tagged_calls),
+    Format("message", ("<|content_invoke_tool_json|>",), ("<|end_message|>",),
+           bodies.message_calls, "closer"),
+    # Wrappers that may also hold the JSON themselves.
+    Format("calls", ("<tool_calls>",), ("</tool_calls>",), bodies.json_calls),
+    Format("dots", ("<dots_function_call>",), ("</dots_function_call>",), bodies.json_calls),
+    Format("functions", ("<function_calls>",), ("</function_calls>",), bodies.json_calls),
+    *(
+        Format("wrapper", (opener,), (closer,), _nothing, "closer")
+        for opener, closer in (
+            ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+            ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+            ("<atem:function_calls>", "</atem:function_calls>"),
+            ("<minimax:tool_call>", "</minimax:tool_call>"),
+            ("<seed:tool_call>", "</seed:tool_call>"),
+            (SPACE + "<tool_call>", SPACE + "</tool_call>"),
+            ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+            ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+            ("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+        )
+    ),
+)  # fmt: skip
+
+BY_OPENER: Mapping[str, Format] = {
+    opener: format for format in FORMATS for opener in format.openers
+}
+CLOSERS = frozenset(
+    closer for format in FORMATS for closer in format.closers if closer != "/>"
+)
+# Thoughts: opener → closer. A closer without its opener ends a thought the template began.
+THOUGHTS: Mapping[str, str] = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<mm:think>": "</mm:think>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|channel>thought": "<channel|>",
+    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
+}
+# Special tokens that frame an answer; they are never text.
+FRAMES = frozenset((
+    "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>",
+    "<|CHATBOT_TOKEN|>", "<|message_model|>", "<|content_text|>", "<|end_message|>",
+    "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
+    "[BEGIN FINAL RESPONSE]",
+))  # fmt: skip
+# Special tokens that end an answer; dropped at its very end.
+ENDS = frozenset((
+    "<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜end▁of▁sentence｜>", "<|endoftext|>",
+    "<|end_of_text|>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<|eot|>", "<|eom|>",
+    "<|return|>", "<|call|>", "<|end|>",
+))  # fmt: skip
+HARMONY = frozenset(("<|channel|>", "<|start|>"))
+
+TOKENS: tuple[str, ...] = tuple(
+    sorted({*BY_OPENER, *CLOSERS, *FRAMES, *ENDS, *HARMONY}, key=len, reverse=True)
+)
+TOKEN = re.compile("|".join(map(re.escape, TOKENS)))
+STOP = re.compile(r"\n|" + TOKEN.pattern)
+
+
+def prefixes(words: tuple[str, ...]) -> frozenset[str]:
+    """Every proper beginning of the words."""
+    return frozenset(word[:length] for word in words for length in range(1, len(word)))
+
+
+PARTIAL = prefixes(TOKENS)
+_FIRSTS = re.compile("[" + "".join(map(re.escape, sorted({word[0] for word in TOKENS}))) + "]")
+_LONGEST = max(map(len, TOKENS))
+
+
+def held_from(text: str, at: int) -> int:
+    """Where the longest end of the text begins that may become a token."""
+    for first in _FIRSTS.finditer(text, max(at, len(text) - _LONGEST)):
+        if text[first.start() :] in PARTIAL:
+            return first.start()
+    return len(text)
+
+
+def closer_pattern(closers: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, closers)))
+
+
+# How the first characters of a body look that may hold a call; prose about a tag is told by them.
+PLAUSIBLE = re.compile(r"(?:\s|\\n)*(?:[{\[<(`\"'｛“]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"]|$))")
+UNDECIDED = re.compile(r"(?:\s|\\n?)*[\w.\-:]*[^\S\n]*")

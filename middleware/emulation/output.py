@@ -1,0 +1,209 @@
+"""What comes out of a reader: text, thoughts and calls, in order, and what went wrong.
+
+White space waits until text follows it, so that a call leaves none behind. A JSON object that may
+be a call waits until the end shows whether it is the whole answer or an example in prose; what
+comes after it waits with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from adapters.calls import Calls
+from adapters.protocol import Event, FinishReason, ReasoningDelta, TextDelta
+from adapters.toolbox import Tool
+from middleware.emulation.arguments import settle
+from middleware.emulation.found import Found
+from middleware.emulation.language import is_fence
+from middleware.emulation.names import Names
+
+FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
+
+
+class Fault(NamedTuple):
+    """A call that cannot be passed on as it is."""
+
+    kind: FaultKind
+    name: str
+    detail: str
+    """One line for the model: what was wrong."""
+    best: tuple[str, str] | None = None
+    """The readable call, name and arguments, if there is one."""
+    text: str = ""
+    """What the model wrote, without the words of the protocol."""
+
+
+class Candidate(NamedTuple):
+    """JSON that may be a call; it waits for the end of the answer."""
+
+    found: Sequence[Found]
+    raw: str
+    exact: bool
+
+
+@dataclass(slots=True)
+class Output:
+    tools: Sequence[Tool]
+    names: Names
+    calls: Calls
+    prose: bool
+    """Is a call accepted that stands as JSON amid prose?"""
+    forced: bool
+    """A call was demanded: whatever can be one is one."""
+    withheld: bool = False
+    """No call was allowed: blocks are taken out and not passed on."""
+    reason: FinishReason = "stop"
+    faults: list[Fault] = field(default_factory=list)
+    count: int = 0
+    """Calls passed on."""
+    dropped: int = 0
+    """Calls that were not allowed, or cut by the end."""
+    spoken: bool = False
+    """Something visible was said."""
+    behind_call: bool = False
+    """Nothing was said since the last call."""
+    _events: list[Event] = field(default_factory=list)
+    _words: list[str] = field(default_factory=list)
+    _held: list[str] = field(default_factory=list)
+    _queue: list[Event | Candidate | Found] = field(default_factory=list)
+
+    @property
+    def plain(self) -> bool:
+        """Nothing waits: text may leave as it comes."""
+        return self.spoken and not self._held and not self._queue
+
+    def hold(self, text: str) -> None:
+        """White space, or a fence, that may belong to a block."""
+        if text:
+            self._held.append(text)
+
+    def say(self, text: str) -> None:
+        if not text:
+            return
+        if self._held:
+            if self.spoken or not self.count or any(map(str.strip, self._held)):
+                self._words += self._held
+            self._held.clear()
+        self.spoken = True
+        self.behind_call = False
+        self._words.append(text)
+
+    def think(self, text: str) -> None:
+        if text:
+            self._put(ReasoningDelta(text))
+
+    def fenced(self) -> bool:
+        """Is a fence the last thing that is held?"""
+        return any(is_fence(one) and one.strip() for one in self._held)
+
+    def drop_fence(self) -> str:
+        """The fence goes with the block it encloses."""
+        kept = [one for one in self._held if not one.strip()]
+        fence = "".join(one for one in self._held if one.strip())
+        self._held[:] = kept
+        return fence
+
+    def release(self) -> None:
+        """The held fence was not a block's."""
+        if any(map(str.strip, self._held)):
+            held = "".join(self._held)
+            self._held.clear()
+            self.say(held)
+
+    def propose(self, candidate: Candidate) -> None:
+        self._flush()
+        self._queue.append(candidate)
+        self.behind_call = True
+
+    def accept(self, found: Found) -> None:
+        """Pass a call on, or note what is wrong with it."""
+        self._flush()
+        self.behind_call = True
+        if self._queue:
+            self._queue.append(found)
+        else:
+            self._settle(found)
+
+    def drain(self) -> list[Event]:
+        self._flush()
+        events, self._events = self._events, []
+        return events
+
+    def finish(self) -> None:
+        """The text has ended: decide what waited."""
+        if not self.behind_call and not self.count:
+            self._words += self._held
+        self._held.clear()
+        self._flush()
+        queue, self._queue = self._queue, []
+        proposed = [one for one in queue if isinstance(one, Candidate)]
+        alone = not self._visible(queue)
+        for one in queue:
+            if isinstance(one, Found):
+                self._settle(one)
+            elif not isinstance(one, Candidate):
+                self._events.append(one)
+            elif self.forced or alone or (len(proposed) == 1 and self._certain(one)):
+                for found in one.found:
+                    self._settle(found)
+            else:
+                self._events.append(TextDelta(one.raw))
+        self._events += self.calls.close()
+
+    def _visible(self, queue: Sequence[Event | Candidate | Found]) -> bool:
+        return any(
+            isinstance(one, TextDelta) and one.text.strip() for one in (*self._events, *queue)
+        ) or (self.spoken and not any(isinstance(one, TextDelta) for one in queue))
+
+    def _certain(self, candidate: Candidate) -> bool:
+        """Amid prose: one call, an exact name, and arguments the schema takes."""
+        if not self.prose or not candidate.exact or len(candidate.found) != 1:
+            return False
+        found = candidate.found[0]
+        try:
+            return not settle(found.arguments, self._schema(found.name)).wrong
+        except ValueError:
+            return False
+
+    def _flush(self) -> None:
+        if self._words:
+            text = "".join(self._words)
+            self._words.clear()
+            self._put(TextDelta(text))
+
+    def _put(self, event: Event) -> None:
+        if self._queue:
+            self._queue.append(event)
+        else:
+            self._events.append(event)
+
+    def schema_of(self, said: str) -> dict[str, object] | None:
+        name = self.names.find(said)
+        return None if name is None else self._schema(name)
+
+    def _schema(self, name: str) -> dict[str, object]:
+        return next((tool.parameters for tool in self.tools if tool.name == name), {})
+
+    def _settle(self, found: Found) -> None:
+        if self.withheld or (not found.whole and self.reason == "length"):
+            self.dropped += 1
+            return
+        name = self.names.find(found.name)
+        text = f"{found.name} {found.arguments or ''}".strip()
+        if name is None:
+            detail = f"there is no tool {found.name!r}"
+            self.faults.append(Fault("unknown_tool", found.name, detail, None, text))
+            return
+        try:
+            arguments = settle(found.arguments, self._schema(name))
+        except ValueError as error:
+            self.faults.append(Fault("unreadable_arguments", name, str(error), None, text))
+            return
+        if arguments.wrong:
+            best = (name, arguments.text) if arguments.given else None
+            self.faults.append(Fault("schema", name, arguments.wrong, best, text))
+            return
+        self._events += self.calls.whole(self.count, None, name, arguments.text)
+        self.count += 1

@@ -1,0 +1,247 @@
+"""The streaming reader: a model's text in any cuts → text, thoughts and calls, as events.
+
+Pure and linear. What comes out depends on the text alone, never on its cuts, and text leaves as
+soon as it can no longer begin a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from adapters.calls import Calls
+from adapters.protocol import Event, FinishReason, TextDelta
+from adapters.toolbox import Tool
+from middleware.emulation.block import Block, read_no_tool
+from middleware.emulation.candidates import Candidates
+from middleware.emulation.formats import STOP, held_from
+from middleware.emulation.language import is_fence, is_invented, may_begin, opening
+from middleware.emulation.names import Names, plain
+from middleware.emulation.output import Fault, Output
+from middleware.emulation.schemas import properties
+from middleware.emulation.tape import Tape, Waiting
+from middleware.emulation.thoughts import read_thought
+from middleware.emulation.trained import Trained
+
+# Characters at which plain text stops being plain; the first of any token of any format.
+_CURIOUS = re.compile(r"[<\[\]\n]")
+# What a line must begin with to begin a call.
+_BEGINNERS = frozenset("*_`#>-•\"'“0123456789UuNnTt工{[｛~AaFf")
+_NEWLINE = re.compile(r"\n")
+_PIECE = 4096
+_LOOK = 96
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What counts as a call."""
+
+    trained: bool = True
+    """Are the formats models were trained on read too?"""
+    bare: bool = True
+    """Is JSON that is the whole answer a call? Not where the client asked for JSON."""
+    prose: bool = True
+    """Is one exact JSON call amid prose a call? Only for models without native tools."""
+    forced: bool = False
+    """A call was demanded."""
+    withheld: bool = False
+    """No call was allowed: only whole blocks are taken out, and not passed on."""
+    hold: int = 64
+    """Characters at the start of an answer that may turn out to be an unmarked thought."""
+    known: tuple[str, ...] = ()
+    """Names of withdrawn tools, seen in the conversation."""
+
+
+class Reader:
+    """One answer."""
+
+    def __init__(self, tools: Sequence[Tool], calls: Calls, how: How | None = None) -> None:
+        self._how = how or How()
+        names = Names([tool.name for tool in tools], self._how.known)
+        self._tape = Tape()
+        self._output = Output(
+            tools, names, calls, self._how.prose, self._how.forced, self._how.withheld
+        )
+        self._trained = Trained(self._tape, self._output)
+        self._candidates = Candidates(self._tape, self._output)
+        self._line_start = True
+        self._free = False
+        self._machine = self._run()
+        next(self._machine)
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """The calls that could not be passed on as they are."""
+        return self._output.faults
+
+    @property
+    def called(self) -> int:
+        """How many calls were passed on."""
+        return self._output.count
+
+    @property
+    def dropped(self) -> int:
+        """How many blocks were taken out without being passed on."""
+        return self._output.dropped
+
+    def feed(self, text: str) -> Iterator[Event]:
+        """Read on."""
+        if self._free and not _CURIOUS.search(text):
+            if text:
+                yield TextDelta(text)
+            return
+        for start in range(0, len(text), _PIECE):
+            self._tape.feed(text[start : start + _PIECE])
+            next(self._machine, None)
+        yield from self._output.drain()
+
+    def close(self, reason: FinishReason = "stop") -> Iterator[Event]:
+        """The text has ended, for this reason."""
+        self._output.reason = reason
+        self._tape.ended = True
+        next(self._machine, None)
+        yield from self._output.drain()
+
+    def _run(self) -> Waiting[None]:
+        if self._how.trained:
+            yield from read_thought(self._tape, self._output, self._how.hold)
+            yield from self._first_line()
+        while not (self._tape.ended and self._tape.at == len(self._tape.text)):
+            if self._line_start:
+                yield from self._begin_line()
+            else:
+                yield from self._go_on()
+        self._output.finish()
+
+    def _first_line(self) -> Waiting[None]:
+        """What only the first line of an answer can be."""
+        self._output.hold((yield from self._tape.past_blank()))
+        if (yield from self._to_recipient()):
+            yield from self._trained.message("to=")
+        elif self._how.bare:
+            yield from self._candidates.named()
+
+    def _to_recipient(self) -> Waiting[bool]:
+        while "to=".startswith(self._tape.rest()) and not self._tape.ended:
+            yield
+        return self._tape.rest().startswith("to=")
+
+    def _go_on(self) -> Waiting[None]:
+        """The rest of a line that is text, up to the next token."""
+        tape, output = self._tape, self._output
+        stop = STOP if self._how.trained else _NEWLINE
+        found = stop.search(tape.text, tape.at)
+        if found:
+            output.say(tape.take(found.start()))
+            if found[0] == "\n":
+                output.hold(tape.take(found.end()))
+                self._line_start = True
+            else:
+                yield from self._trained.token(found[0])
+                self._line_start = output.behind_call
+            return
+        trained = self._how.trained and not tape.ended
+        output.say(tape.take(held_from(tape.text, tape.at) if trained else len(tape.text)))
+        if not tape.ended:
+            self._free = tape.at == len(tape.text) and output.plain
+            yield
+            self._free = False
+
+    def _begin_line(self) -> Waiting[None]:
+        """The beginning of a line, where blocks begin."""
+        tape = self._tape
+        self._output.hold(tape.blank())
+        if tape.at == len(tape.text):
+            if not tape.ended:
+                yield
+            return
+        line, newline, _ = tape.text[tape.at : tape.at + _LOOK].partition("\n")
+        complete = bool(newline) or tape.ended or len(line) >= _LOOK
+        if self._output.behind_call and (yield from self._cut_invention(line, complete)):
+            return
+        what = opening(line, complete) if line[0] in _BEGINNERS else None
+        if what is None or what.kind == "text":
+            yield from self._other_line(line, complete)
+        elif what.kind == "wait" and not self._may_be_fence(line):
+            yield
+        elif what.kind == "wait":
+            yield from self._other_line(line, complete)
+        else:
+            yield from self._block(what.kind, what.end)
+
+    @staticmethod
+    def _may_be_fence(line: str) -> bool:
+        return line[:3] in ("```", "~~~")
+
+    def _cut_invention(self, line: str, complete: bool) -> Waiting[bool]:
+        """A model that writes its own result: drop the rest."""
+        if not is_invented(line):
+            if not complete and may_begin(line, ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT")):
+                yield
+                return True
+            return False
+        while not self._tape.ended:
+            self._tape.take(len(self._tape.text))
+            yield
+        self._tape.take(len(self._tape.text))
+        return True
+
+    def _other_line(self, line: str, complete: bool) -> Waiting[None]:
+        """A line that begins no block: a fence, JSON, ReAct, or text."""
+        if self._may_be_fence(line):
+            if not complete:
+                yield
+                return
+            if is_fence(line):
+                self._output.release()
+                text = yield from self._tape.line()
+                self._output.hold(self._tape.take(self._tape.at + len(text)))
+                return
+        if self._how.trained and self._how.bare and (yield from self._bare(line)):
+            self._line_start = True
+            return
+        self._output.release()
+        self._line_start = False
+
+    def _bare(self, line: str) -> Waiting[bool]:
+        if line[0] in "{[｛f":
+            return (yield from self._candidates.json())
+        if line[0] in "Aa*":
+            return (yield from self._candidates.react())
+        return False
+
+    def _block(self, kind: str, end: int) -> Waiting[None]:
+        """A marker or a name line: take the block, unless there is none behind the marker."""
+        tape = self._tape
+        fenced = self._output.fenced()
+        marker = tape.take(tape.at + end)
+        if kind == "no":
+            self._output.drop_fence()
+            yield from read_no_tool(tape, fenced)
+            return
+        block = Block(tape, self._parameters, fenced)
+        blank = yield from tape.past_blank()
+        if marker and not (yield from block.begins()):
+            if tape.ended and self._output.reason == "length" and len(tape.rest()) < _LOOK:
+                self._output.dropped += 1
+                tape.take(len(tape.text))
+                return
+            tape.back(blank)
+            self._output.say(marker)
+            self._line_start = False
+            return
+        found = yield from block.read()
+        self._output.drop_fence()
+        self._output.accept(found)
+        self._line_start = True
+
+    def _parameters(self, said: str) -> frozenset[str]:
+        """The plain names of a tool's parameters; of every tool's where the name is not known."""
+        name = self._output.names.find(said)
+        return frozenset(
+            plain(parameter)
+            for tool in self._output.tools
+            if name in (None, tool.name)
+            for parameter in properties(tool.parameters, tool.parameters)
+        )

@@ -1,0 +1,178 @@
+"""The model's text as a tape that is read once, and the readers of one JSON-like value on it.
+
+Everything here that may have to wait is a generator that yields while the tape has run out. What
+it returns depends on the text alone, so every cut of the text gives the same result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from typing import NamedTuple, TypeVar
+
+from middleware.emulation import lenient
+from middleware.emulation.language import is_barrier
+
+T = TypeVar("T")
+Waiting = Generator[None, None, T]
+
+LONGEST_LINE = 8192
+_PATIENCE = 8
+"""How often a value that never ends may be read to the end of the text."""
+_OUTSIDE = re.compile(r'["{}\[\]\n]')
+_INSIDE = re.compile(r'["\\]')
+_BLANK = re.compile(r"\s*")
+_LINE_START = 48
+
+
+class Tape:
+    """What was fed and not yet read."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.at = 0
+        self.ended = False
+        self._runaways = 0
+
+    def feed(self, piece: str) -> None:
+        self.text = self.text[self.at :] + piece
+        self.at = 0
+
+    def back(self, text: str) -> None:
+        """Put text that was taken in front again."""
+        self.text = text + self.text[self.at :]
+        self.at = 0
+
+    def rest(self) -> str:
+        return self.text[self.at :]
+
+    def take(self, end: int) -> str:
+        taken, self.at = self.text[self.at : end], end
+        return taken
+
+    def blank(self) -> str:
+        """Take the white space that is there."""
+        found = _BLANK.match(self.text, self.at)
+        return self.take(found.end()) if found else ""
+
+    def past_blank(self) -> Waiting[str]:
+        """Take all white space up to what follows it."""
+        taken = self.blank()
+        while self.at == len(self.text) and not self.ended:
+            yield
+            taken += self.blank()
+        return taken
+
+    def line(self) -> Waiting[str]:
+        """The next line with its end, left on the tape."""
+        searched = 0
+        while True:
+            end = self.text.find("\n", self.at + searched)
+            searched = len(self.text) - self.at
+            if end >= 0 or self.ended or searched >= LONGEST_LINE:
+                stop = end + 1 if end >= 0 else len(self.text)
+                return self.text[self.at : min(stop, self.at + LONGEST_LINE)]
+            yield
+
+    def ahead(self, count: int) -> Waiting[str]:
+        """The next `count` characters, or fewer at the end of the text; left on the tape."""
+        while len(self.text) - self.at < count and not self.ended:
+            yield
+        return self.text[self.at : self.at + count]
+
+    def value(self) -> Waiting[Value]:
+        """Take one JSON-like value, where need be up to the line that cannot be part of it."""
+        taken, closed = yield from self._balanced()
+        if closed and _is_strict(taken):
+            return Value(taken, True)
+        return (yield from self.loose_value(taken, closed))
+
+    def _balanced(self) -> Waiting[tuple[str, bool]]:
+        """Take what stands between an opener and its closer, strings respected."""
+        pieces: list[str] = []
+        depth, inside, begun = 0, False, False
+        while True:
+            found = (_INSIDE if inside else _OUTSIDE).search(self.text, self.at)
+            if not found:
+                pieces.append(self.take(len(self.text)))
+                if self.ended:
+                    self._runaways += 1
+                    return "".join(pieces), False
+                yield
+                continue
+            sign = found[0]
+            pieces.append(self.take(found.end()))
+            if sign == "\\":
+                pieces.append((yield from self._escaped()))
+            elif sign == '"':
+                inside = not inside
+            elif sign == "\n":
+                if (begun or depth) and (yield from self._barrier()):
+                    return "".join(pieces), False
+            else:
+                depth += 1 if sign in "{[" else -1
+            begun = True
+            if depth <= 0 and not inside and sign != "\n":
+                return "".join(pieces), True
+            if inside and self._runaways > _PATIENCE and "\n" in pieces[-1]:
+                return "".join(pieces), False
+
+    def _escaped(self) -> Waiting[str]:
+        yield from self.ahead(1)
+        return self.take(min(self.at + 1, len(self.text)))
+
+    def _barrier(self, quoted: bool = False) -> Waiting[bool]:
+        start = yield from self.ahead(_LINE_START)
+        return is_barrier(start.split("\n", 1)[0], quoted)
+
+    def loose_value(self, taken: str = "", closed: bool = False) -> Waiting[Value]:
+        """Take line by line until the lenient reader finds an end, or a barrier does."""
+        first = taken if closed else taken.split("\n", 1)[0]
+        taken, end = _up_to_barrier(taken)
+        self.back(end)
+        tried = 0
+        while True:
+            stop = bool(end) or (self.ended and self.at == len(self.text))
+            stop = stop or (taken.endswith("\n") and (yield from self._barrier(quoted=True)))
+            if stop or len(taken) >= tried * 3 // 2:
+                tried = len(taken)
+                reading = _try(taken)
+                if reading and (reading.closed or stop):
+                    self.back(taken[reading.end :])
+                    return Value(taken[: reading.end], reading.closed)
+            if stop:
+                self.back(taken[len(first) :])
+                return Value(first, closed)
+            taken += self.take(self.at + len((yield from self.line())))
+
+
+class Value(NamedTuple):
+    text: str
+    closed: bool
+    """False: the text or the block ended before the value did."""
+
+
+def _is_strict(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _try(text: str) -> lenient.Reading | None:
+    try:
+        return lenient.read(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _up_to_barrier(text: str) -> tuple[str, str]:
+    """Cut before the first line that cannot be part of a value."""
+    at = text.find("\n")
+    while at >= 0:
+        if is_barrier(text[at + 1 : at + 1 + _LINE_START].split("\n", 1)[0], True):
+            return text[: at + 1], text[at + 1 :]
+        at = text.find("\n", at + 1)
+    return text, ""

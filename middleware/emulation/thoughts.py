@@ -1,0 +1,89 @@
+"""The beginning of an answer: a thought, marked or begun by the model's own template."""
+
+from __future__ import annotations
+
+import re
+
+from middleware.emulation.formats import BY_OPENER, THOUGHTS, TOKEN, held_from
+from middleware.emulation.output import Output
+from middleware.emulation.tape import Tape, Waiting
+
+_CLOSER = re.compile("|".join(map(re.escape, dict.fromkeys(THOUGHTS.values()))))
+_MARKER = re.compile(r"(?m)^[ \t*_`#>\-•]*(?:USE|NO)[ _-]?TOOL[*_`:： \t]*\n", re.IGNORECASE)
+_CALL = re.compile(
+    "|".join(re.escape(opener) for opener in sorted(BY_OPENER, key=len, reverse=True))
+)
+_LONGEST = max(map(len, (*THOUGHTS, *THOUGHTS.values())))
+
+
+def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
+    """Take the thought an answer begins with, if it begins with one."""
+    while True:
+        text = tape.rest()
+        bare = text.lstrip()
+        opener = next((one for one in THOUGHTS if bare.startswith(one)), None)
+        if opener:
+            tape.take(tape.at + len(text) - len(bare) + len(opener))
+            yield from _think(tape, output, THOUGHTS[opener])
+            break
+        if not tape.ended and any(one.startswith(bare) for one in THOUGHTS):
+            yield
+            continue
+        if (yield from _unopened(tape, output, hold)):
+            break
+        return
+    yield from tape.past_blank()
+
+
+def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
+    """A template may have opened the thought: look that far for its end, before any marker."""
+    while True:
+        text = tape.rest()
+        if text.lstrip()[:1] in ("{", "[", "`"):
+            return False
+        closer = _CLOSER.search(text, 0, hold + _LONGEST)
+        marker = _MARKER.search(text) or TOKEN.search(text)
+        if closer and closer.start() < hold and (not marker or closer.start() <= marker.start()):
+            output.think(text[: closer.start()])
+            tape.take(tape.at + closer.end())
+            return True
+        if closer or marker or tape.ended or len(text) >= hold + _LONGEST:
+            return False
+        yield
+
+
+def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
+    """Pass the thought on up to its closer; a call in it waits until the closer comes."""
+    kept: list[str] = []
+    while True:
+        text = tape.text
+        end = text.find(closer, tape.at)
+        call = None if kept else _CALL.search(text, tape.at)
+        if call and (end < 0 or call.start() < end):
+            output.think(tape.take(call.start()))
+            kept.append(tape.take(call.end()))
+            continue
+        if end >= 0:
+            output.think("".join(kept) + tape.take(end))
+            tape.take(end + len(closer))
+            return
+        stop = len(text) if tape.ended else _held(text, tape.at, closer)
+        piece = tape.take(stop)
+        if kept:
+            kept.append(piece)
+        else:
+            output.think(piece)
+        if tape.ended:
+            break
+        yield
+    if output.reason == "length":
+        output.think("".join(kept))
+    else:
+        tape.back("".join(kept))  # it never stopped thinking: its call is its answer
+
+
+def _held(text: str, at: int, closer: str) -> int:
+    for length in range(min(len(closer) - 1, len(text) - at), 0, -1):
+        if text.endswith(closer[:length]):
+            return min(len(text) - length, held_from(text, at))
+    return held_from(text, at)

@@ -1,0 +1,200 @@
+"""The tokens of trained formats where they stand in the text."""
+
+from __future__ import annotations
+
+import re
+
+from middleware.emulation.bodies import JSON_START
+from middleware.emulation.formats import (
+    BY_OPENER,
+    CLOSERS,
+    ENDS,
+    FRAMES,
+    HARMONY,
+    PARTIAL,
+    PLAUSIBLE,
+    TOKEN,
+    UNDECIDED,
+    Format,
+    closer_pattern,
+    held_from,
+)
+from middleware.emulation.found import Found
+from middleware.emulation.output import Output
+from middleware.emulation.tape import Tape, Waiting
+
+_HEADER = 240
+_RECIPIENT = re.compile(r"\bto=([^\s<]+)")
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+_NOT_TOOLS = frozenset(("assistant", "self", "user", "all"))
+_END_OF_MESSAGE = re.compile(r"<\|(?:end|eom|call|return|start)\|>")
+_LEAD = 512
+
+
+class Trained:
+    """Reads what one token begins."""
+
+    def __init__(self, tape: Tape, output: Output) -> None:
+        self._tape = tape
+        self._output = output
+
+    def token(self, token: str) -> Waiting[None]:
+        """Take what a token begins, at which the tape stands."""
+        if token in BY_OPENER:
+            yield from self._call(token)
+        elif token in HARMONY:
+            yield from self.message(token)
+        else:
+            self._tape.take(self._tape.at + len(token))
+            closed = token in CLOSERS and self._output.behind_call
+            if not (closed or token in FRAMES or (yield from self._is_end(token))):
+                self._output.say(token)
+
+    def _is_end(self, token: str) -> Waiting[bool]:
+        """An end token counts only where nothing but further ones follow."""
+        if token not in ENDS:
+            return False
+        blank = yield from self._tape.past_blank()
+        ahead = yield from self._token_ahead()
+        if (self._tape.ended and not self._tape.rest()) or ahead in ENDS | HARMONY:
+            return True
+        self._tape.back(blank)
+        return False
+
+    def _token_ahead(self) -> Waiting[str]:
+        while True:
+            found = TOKEN.match(self._tape.text, self._tape.at)
+            if found:
+                return found[0]
+            if self._tape.ended or (self._tape.rest() not in PARTIAL and self._tape.rest()):
+                return ""
+            yield
+
+    def _call(self, token: str) -> Waiting[None]:
+        """One call, through the wrappers around it."""
+        raw = ""
+        while True:
+            raw += self._tape.take(self._tape.at + len(token))
+            format = BY_OPENER[token]
+            raw += yield from self._tape.past_blank()
+            inner = yield from self._token_ahead()
+            if inner not in BY_OPENER:
+                break
+            token = inner
+        if not (yield from self._plausible()):
+            self._output.say(raw)
+            return
+        while True:
+            body, whole = yield from self._body(format)
+            found = self._found(format, body, whole)
+            for one in found:
+                self._output.accept(one)
+            if not found and (whole or self._output.reason != "length"):
+                self._output.say(raw + body)
+                return
+            self._output.behind_call = True
+            if not format.again or not (yield from self._again(format.again)):
+                return
+
+    def _found(self, format: Format, body: str, whole: bool) -> list[Found]:
+        for closer in format.closers:
+            body = body.removesuffix(closer)
+        return [one._replace(whole=whole) for one in format.read(body)]
+
+    def _again(self, separator: str) -> Waiting[bool]:
+        blank = yield from self._tape.past_blank()
+        if self._tape.rest().startswith(separator):
+            self._tape.take(self._tape.at + len(separator))
+            return True
+        self._tape.back(blank)
+        return False
+
+    def _plausible(self) -> Waiting[bool]:
+        """Does what follows look like a call, or like prose about the tag?"""
+        while True:
+            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            head = UNDECIDED.match(text)
+            if head and head.end() == len(text) and not self._tape.ended:
+                yield
+                continue
+            return PLAUSIBLE.match(text) is not None
+
+    def _body(self, format: Format) -> Waiting[tuple[str, bool]]:
+        first = self._tape.rest()[:1]
+        if format.ends == "value" or (format.ends == "either" and first in ("{", "[")):
+            return (yield from self._up_to_value(format))
+        head = ""
+        if "/>" in format.closers:
+            head, whole = yield from self._up_to(re.compile(">"))
+            if head.endswith("/>") or not whole:
+                return head, whole
+        body, whole = yield from self._up_to(closer_pattern(format.closers))
+        return head + body, whole
+
+    def _up_to_value(self, format: Format) -> Waiting[tuple[str, bool]]:
+        """Up to the end of the JSON value, or to the closer where none begins before it."""
+        lead = ""
+        while True:
+            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            start = JSON_START.search(text)
+            if start and (len(text) - start.start() > 9 or text[start.start()] == "{"):
+                break
+            if self._tape.ended or len(text) >= _LEAD:
+                if not start:
+                    return self._tape.take(self._tape.at + len(text)), False
+                break
+            yield
+        lead = self._tape.take(self._tape.at + start.start())
+        value = yield from self._tape.value()
+        return lead + value.text, value.closed
+
+    def _up_to(self, closers: re.Pattern[str]) -> Waiting[tuple[str, bool]]:
+        """Take up to and with the first closer."""
+        pieces: list[str] = []
+        while True:
+            found = closers.search(self._tape.text, self._tape.at)
+            if found:
+                pieces.append(self._tape.take(found.end()))
+                return "".join(pieces), True
+            text = self._tape.text
+            end = len(text) if self._tape.ended else held_from(text, self._tape.at)
+            pieces.append(self._tape.take(end))
+            if self._tape.ended:
+                return "".join(pieces), False
+            yield
+
+    def message(self, token: str) -> Waiting[None]:
+        """Harmony: a header that says who is spoken to, then the message."""
+        while True:
+            text = self._tape.text[self._tape.at : self._tape.at + _HEADER]
+            end = text.find("<|message|>")
+            if end >= 0:
+                break
+            if self._tape.ended or len(text) >= _HEADER:
+                self._output.say(self._tape.take(self._tape.at + len(token)))
+                return
+            yield
+        header = self._tape.take(self._tape.at + end + len("<|message|>"))
+        recipient, channel = _RECIPIENT.findall(header), _CHANNEL.findall(header)
+        if recipient and recipient[-1] not in _NOT_TOOLS:
+            yield from self._addressed(recipient[-1])
+        elif recipient[-1:] == ["self"] or channel[-1:] == ["analysis"]:
+            yield from self._analysis()
+
+    def _addressed(self, name: str) -> Waiting[None]:
+        yield from self._tape.past_blank()
+        if self._tape.rest()[:1] == "{":
+            text, whole = yield from self._tape.value()
+            self._output.accept(Found(name, text, whole))
+
+    def _analysis(self) -> Waiting[None]:
+        while True:
+            found = _END_OF_MESSAGE.search(self._tape.text, self._tape.at)
+            text = self._tape.text
+            open_end = len(text) if self._tape.ended else held_from(text, self._tape.at)
+            self._output.think(self._tape.take(found.start() if found else open_end))
+            if found or self._tape.ended:
+                break
+            yield
+        if found and found[0] != "<|start|>":
+            self._tape.take(found.end())
