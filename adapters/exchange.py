@@ -10,14 +10,14 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import orjson
 
 from adapters.errors import GatewayError, Truncated, UpstreamError
 from adapters.framing import Framer, Sse
 from adapters.headers import for_client, request_id
-from adapters.http import MAX_ANSWER, Link, Reply, Timeouts, load, too_large
+from adapters.http import MAX_ANSWER, Link, Timeouts, load, too_large
 from adapters.protocol import (
     Call,
     Event,
@@ -73,13 +73,13 @@ class Exchange(Generic[S]):
 
 async def converse(link: Link, exchange: Exchange[S], call: Call) -> Events:
     """Send the request and yield one tuple of events per upstream read."""
-    clock = _Clock(link.timeouts, call.deadline)
+    clock = Clock(link.timeouts, call.deadline)
     body = orjson.dumps(exchange.body)
     reply = await link.post(exchange.path, body, clock.until_headers(exchange.streamed))
     try:
         listener = Listener(link.name, exchange, reply.headers)
         while not listener.over:
-            data = await _next_piece(reply, clock, listener)
+            data = await next_piece(reply, clock, listener)
             if events := listener.feed(data):
                 yield events
                 clock.heard(events)
@@ -90,7 +90,15 @@ async def converse(link: Link, exchange: Exchange[S], call: Call) -> Events:
         reply.close()
 
 
-async def _next_piece(reply: Reply, clock: _Clock, listener: Listener[S]) -> bytes:
+class Source(Protocol):
+    """Where the bytes of one answer come from."""
+
+    async def read(self, due: float) -> bytes:
+        """Return the next piece, b"" at the end."""
+        ...
+
+
+async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
     if listener.collecting:
         return await reply.read(clock.until_whole())
     if not listener.ending:
@@ -224,7 +232,7 @@ def _unreadable(upstream: str, cause: Exception) -> UpstreamError:
     return error
 
 
-class _Clock:
+class Clock:
     """How long to wait for the next bytes, from what was heard so far."""
 
     def __init__(self, timeouts: Timeouts, deadline: float | None) -> None:
