@@ -3,92 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.errors import Refused, Truncated
-from adapters.exchange import Exchange, Heard, Listener, converse
+from adapters.errors import Refused
+from adapters.exchange import Listener, converse
 from adapters.framing import Framer, Ndjson, Sse
-from adapters.http import MAX_ANSWER, load
-from adapters.protocol import (
-    Call,
-    Event,
-    Finish,
-    Note,
-    Noted,
-    Opened,
-    TextDelta,
-    Upstream,
-    Usage,
-)
+from adapters.http import MAX_ANSWER
+from adapters.protocol import Call, Event, Finish, Note, Noted, Opened, TextDelta, Upstream, Usage
 from tests.cuts import cut, cuts, each_byte, halves
+from tests.language import NOTE, SAY, STOP, USAGE, State, exchange, lines, sse
 from tests.tape import fold, run, tape
-
-
-@dataclass(slots=True)
-class State(Heard):
-    usage: Usage | None = None
-
-
-def decode(frame: bytes, state: State) -> Iterator[Event]:
-    """A frame is an object with one member, which says what it is."""
-    (word, value), *_ = load(frame).items()
-    if word == "model":
-        state.model = value
-    elif word == "say":
-        yield TextDelta(value)
-    elif word == "note":
-        yield Noted((Note(value, "f", "t"),))
-    elif word == "stop":
-        state.ending = True
-    elif word == "usage":
-        state.usage = Usage(value, value)
-        yield from close(state)
-    elif word == "fail":
-        raise Refused(value)
-    elif word == "misshapen":
-        yield TextDelta(value["no such member"])
-
-
-def close(state: State) -> Iterator[Event]:
-    if not state.ending:
-        raise Truncated("cut")
-    yield Finish("stop", state.usage)
-
-
-def decode_answer(body: Any, state: State) -> Iterator[Event]:
-    for word, value in body.items():
-        yield from decode(json.dumps({word: value}).encode(), state)
-
-
-NOTE = Note("asked", "f", "t")
-
-
-def exchange(framing: type[Framer] = Sse, *, streamed: bool = True) -> Exchange[State]:
-    return Exchange(
-        path="/",
-        body={},
-        receipt=(NOTE,),
-        state=State(),
-        streamed=streamed,
-        framing=framing,
-        decode=decode,
-        close=close,
-        decode_answer=decode_answer,
-    )
-
-
-def sse(*frames: Any) -> bytes:
-    return b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
-
-
-def lines(*frames: Any) -> bytes:
-    return b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
 
 
 def listen(pieces: Sequence[bytes], listener: Listener[State] | None = None) -> list[Event]:
@@ -103,7 +33,6 @@ def listen(pieces: Sequence[bytes], listener: Listener[State] | None = None) -> 
     return events
 
 
-SAY, STOP, USAGE = {"say": "a"}, {"stop": 1}, {"usage": 3}
 WHOLE = sse({"model": "m"}, {"note": "early"}, SAY, {"say": "沈阳"}, STOP, USAGE)
 OPENED = Opened((NOTE, Note("early", "f", "t")), Upstream("up", "m"))
 EVENTS = [OPENED, TextDelta("a"), TextDelta("沈阳"), Finish("stop", Usage(3, 3))]
