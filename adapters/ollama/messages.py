@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -40,9 +41,24 @@ def messages(request: ChatRequest, abilities: Abilities) -> tuple[list[Json], Re
     turns = _Turns(abilities)
     written = [
         _message(turns, message, f"messages[{position}]")
-        for position, message in enumerate(request.messages)
+        for position, message in _in_call_order(request.messages)
     ]
     return written, tuple(turns.notes.values())
+
+
+def _in_call_order(messages: Iterable[Json]) -> list[tuple[int, Json]]:
+    """Number the turns, and sort results as their calls: most templates show no id."""
+    keyed = []
+    turn, ranks = 0, dict[str, int]()
+    for position, message in enumerate(messages):
+        rank = 0
+        if message["role"] == "tool":
+            rank = ranks.get(message["tool_call_id"], 0)
+        else:
+            calls = message.get("tool_calls") or ()
+            turn, ranks = position, {call["id"]: at for at, call in enumerate(calls, 1)}
+        keyed.append((turn, rank, position, message))
+    return [(position, message) for *_, position, message in sorted(keyed, key=itemgetter(0, 1))]
 
 
 def _message(turns: _Turns, message: Json, where: str) -> Json:
