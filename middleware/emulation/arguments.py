@@ -15,6 +15,7 @@ import orjson
 from adapters.history import canonical
 from adapters.protocol import Json
 from middleware.emulation import lenient
+from middleware.emulation.elements import SPACE, nested
 from middleware.emulation.schemas import coerced, problem, properties, required, types
 
 _FENCED = re.compile(r"\A\s*(?:```|~~~)\w*\s*\n?(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
@@ -23,6 +24,7 @@ _WRAPPERS = frozenset(("arguments", "parameters", "args", "input", "tool_input",
 _NAMES = frozenset(("name", "tool", "tool_name", "function", "action"))
 _ABSENT = object()
 _LEVELS = 3
+_HOLDERS = frozenset(("array", "object"))
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -125,7 +127,9 @@ def _inside(value: Json, schema: Json) -> Any:
 
 def _around_scalar(value: Any, text: str, schema: Json) -> Json:
     """A bare value, where the tool has just one place for it."""
-    place = lone_parameter(schema) if properties(schema, schema) else ""
+    if not properties(schema, schema) and not isinstance(value, dict):
+        return {}  # there is nothing to give
+    place = lone_parameter(schema)
     if not place or isinstance(value, dict):
         raise ValueError(f"the arguments are not a JSON object: {text.strip()[:80]!r}")
     wanted = types(properties(schema, schema).get(place, {}), schema)
@@ -156,9 +160,16 @@ def _from_pairs(pairs: Pairs, schema: Json) -> Json:
 def typed(text: str, schema: Any, root: Json) -> Any:
     """One value from its text."""
     wanted = types(schema, root)
+    value = _typed(text, wanted)
+    return [value] if wanted == {"array"} and not isinstance(value, list) else value
+
+
+def _typed(text: str, wanted: frozenset[str]) -> Any:
     if wanted == {"string"} or (wanted == {"string", "null"} and text.strip() != "null"):
         return text
     bare = text.strip()
+    if bare.startswith(SPACE) and "string" not in wanted - _HOLDERS:
+        return nested(bare)
     if bare.startswith(('[{\\"', '{\\"')):
         bare = bare.replace('\\"', '"').replace("\\\\", "\\")
     try:

@@ -151,7 +151,8 @@ def key_ahead(tape: Tape) -> Waiting[KeyLine | None]:
 
 
 def _take_line(tape: Tape) -> Waiting[None]:
-    tape.take(tape.at + len((yield from tape.line())))
+    line = yield from tape.line()
+    tape.pull(line)
 
 
 def read_no_tool(tape: Tape, fenced: bool) -> Waiting[None]:

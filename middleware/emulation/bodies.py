@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from middleware.emulation import lenient
+from middleware.emulation.elements import elements
 from middleware.emulation.found import Found
 
 _NAMES = ("name", "tool_name", "tool", "function", "action", "function_name")
@@ -17,6 +18,7 @@ _LEAD_NAME = re.compile(
     r"\s*(?:functions[.:])?(?P<name>[\w.\-]+?)(?::\d+)?\s*"
     r"(?:\[CALL_ID\]\w*|\[ARGS\]|<\|\w+\|>|<｜[^｜]*｜>|```\w*|\s)*\s*"
 )
+_BEFORE_FENCE = re.compile(r"\s*[\w.\-]+\s*```")
 _PARAMETER = re.compile(
     r"<(?P<tag>parameter|param)\b(?:\s*=\s*|\s+name\s*=\s*)?[\"']?(?P<key>[^>\"']*)[\"']?[^>]*>"
     r"(?P<value><!\[CDATA\[.*?\]\]>|.*?)"
@@ -69,7 +71,7 @@ def _call(said: dict[str, Any]) -> Found | None:
     arguments = said[held] if held else None
     if arguments is not None and not isinstance(arguments, dict | str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return Found(said[key], arguments)
+    return Found(said[key], arguments, bare=held is None)
 
 
 def json_calls(body: str) -> list[Found]:
@@ -79,18 +81,11 @@ def json_calls(body: str) -> list[Found]:
         return []
     lead = _LEAD_NAME.fullmatch(body, 0, start.start())
     if lead:
-        return [Found(_last_word(body[: start.start()], lead["name"]), body[start.start() :])]
+        return [Found(lead["name"], body[start.start() :])]
     try:
         return list(calls_in(parse(body[start.start() :].strip())))
     except ValueError:
         return []
-
-
-def _last_word(head: str, name: str) -> str:
-    """DeepSeek's `function<｜tool▁sep｜>name`: the name is behind the kind."""
-    parts = re.split(r"<｜[^｜]*｜>", head)
-    last = parts[-1].replace("```json", "").strip() if name == "function" and len(parts) > 1 else ""
-    return last or name
 
 
 def keyed_calls(body: str) -> list[Found]:
@@ -107,6 +102,12 @@ def keyed_calls(body: str) -> list[Found]:
         for name, arguments in item.items()
         if isinstance(arguments, dict)
     ]
+
+
+def deepseek_calls(body: str) -> list[Found]:
+    """`name<sep>{…}`, or with the kind before the name: `function<sep>name` and a fence."""
+    _, _, rest = body.partition("<｜tool▁sep｜>")
+    return json_calls(rest if _BEFORE_FENCE.match(rest) else body)
 
 
 def xml_calls(body: str) -> list[Found]:
@@ -129,43 +130,6 @@ def spaced_calls(body: str) -> list[Found]:
     if not head:
         return []
     return [Found(head["name"], elements(body[head.end() :]))]
-
-
-def elements(text: str) -> list[tuple[str, str]]:
-    """The outermost name-spaced elements and what they hold, verbatim."""
-    pairs, at = [], 0
-    opener = re.compile(re.escape(SPACE) + r"<([\w.\-]+)>")
-    while found := opener.search(text, at):
-        end = _closing(text, found[1], found.end())
-        pairs.append((found[1], text[found.end() : end]))
-        at = end + len(SPACE) + len(found[1]) + 3
-    return pairs
-
-
-SPACE = "]<]minimax[>["
-
-
-def _closing(text: str, tag: str, at: int) -> int:
-    depth = 1
-    tags = re.compile(re.escape(SPACE) + rf"<(/?){re.escape(tag)}>")
-    for found in tags.finditer(text, at):
-        depth += -1 if found[1] else 1
-        if depth == 0:
-            return found.start()
-    return len(text)
-
-
-def nested(text: str) -> Any:
-    """The value of name-spaced elements: `item`s are a list, others an object."""
-    if not text.lstrip().startswith(SPACE):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    pairs = elements(text)
-    if all(key == "item" for key, _ in pairs):
-        return [nested(value) for _, value in pairs]
-    return {key: nested(value) for key, value in pairs}
 
 
 def _value(text: str) -> str:

@@ -125,7 +125,7 @@ class Candidates:
         return True
 
     def react(self) -> Waiting[bool]:
-        """`Action:` with a declared name and `Action Input:`; or `Action:` above a fence of JSON."""
+        """`Action:` with a declared name and `Action Input:`; or `Action:` above JSON."""
         while True:
             line, newline, rest = self._tape.rest().partition("\n")
             following = rest.lstrip()

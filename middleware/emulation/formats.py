@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from middleware.emulation import bodies
-from middleware.emulation.bodies import SPACE
+from middleware.emulation.elements import SPACE
 from middleware.emulation.found import Found
 
 Body = Callable[[str], list[Found]]
@@ -29,6 +29,8 @@ class Format(NamedTuple):
     """Its end: the JSON value's own, the closer, or whichever the first character calls for."""
     again: str = ""
     """What stands between two bodies behind one opener."""
+    whole: bool = False
+    """Its parameters end with its closer, which is plain text: without it some may be missing."""
 
 
 def _nothing(_body: str) -> list[Found]:
@@ -38,19 +40,19 @@ def _nothing(_body: str) -> list[Found]:
 FORMATS: tuple[Format, ...] = (
     Format("hermes", ("<tool_call>", "<function_call>"), ("</tool_call>", "</function_call>"),
            bodies.tagged_calls),
-    Format("qwen-xml", ("<function=",), ("</function>",), bodies.xml_calls, "closer"),
-    Format("function-xml", ("<function name=",), ("</function>",), bodies.xml_calls, "closer"),
-    Format("invoke", ("<invoke name=",), ("</invoke>", "/>"), bodies.xml_calls, "closer"),
+    Format("qwen-xml", ("<function=",), ("</function>",), bodies.xml_calls, "closer", whole=True),
+    Format("function-xml", ("<function name=",), ("</function>",), bodies.xml_calls, "closer", whole=True),
+    Format("invoke", ("<invoke name=",), ("</invoke>", "/>"), bodies.xml_calls, "closer", whole=True),
     Format("dsml", ("<｜DSML｜invoke name=",), ("</｜DSML｜invoke>", "/>"),
-           lambda body: bodies.xml_calls(body.replace("｜DSML｜", "")), "closer"),
+           lambda body: bodies.xml_calls(body.replace("｜DSML｜", "")), "closer", whole=True),
     Format("atem", ("<atem:invoke name=",), ("</atem:invoke>", "/>"),
-           lambda body: bodies.xml_calls(body.replace("atem:", "")), "closer"),
+           lambda body: bodies.xml_calls(body.replace("atem:", "")), "closer", whole=True),
     Format("minimax-m3", (SPACE + "<invoke name=",), (SPACE + "</invoke>",),
            bodies.spaced_calls, "closer"),
     Format("mistral", ("[TOOL_CALLS]",), (), bodies.json_calls, "value"),
     Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
     Format("deepseek", ("<｜tool▁call▁begin｜>",), ("<｜tool▁call▁end｜>",),
-           bodies.json_calls, "value"),
+           bodies.deepseek_calls, "value"),
     Format("kimi-k2", ("<|tool_call_begin|>",), ("<|tool_call_end|>",), bodies.json_calls, "value"),
     Format("kimi-k3", ("<|open|>call",), ("<|close|>call<|sep|>",), bodies.k3_calls, "closer"),
     Format("lfm2", ("<|tool_call_start|>",), ("<|tool_call_end|>",), bodies.python_calls, "closer"),
@@ -149,5 +151,5 @@ def closer_pattern(closers: tuple[str, ...]) -> re.Pattern[str]:
 
 
 # How the first characters of a body look that may hold a call; prose about a tag is told by them.
-PLAUSIBLE = re.compile(r"(?:\s|\\n)*(?:[{\[<(`\"'｛“]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"]|$))")
+PLAUSIBLE = re.compile(r"(?:\s|\\n)*(?:[{\[<(`\"'｛“]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"=]|$))")
 UNDECIDED = re.compile(r"(?:\s|\\n?)*[\w.\-:]*[^\S\n]*")

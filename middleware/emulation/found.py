@@ -15,3 +15,7 @@ class Found(NamedTuple):
     arguments: str | Pairs | Json | None
     whole: bool = True
     """False: the text ended inside it."""
+    bare: bool = False
+    """An object that names a tool and gives no arguments at all."""
+    unfinished: bool = False
+    """Its closer never came, and parameters may be missing."""

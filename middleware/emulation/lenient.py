@@ -120,11 +120,17 @@ def _number(text: str) -> int | float:
 
 
 def _object(source: _Text, at: int, depth: int) -> tuple[dict[str, Any], int]:
+    if depth > _DEPTH:
+        raise ValueError("nested too deeply")
     members: dict[str, Any] = {}
     while True:
         at, ended = _next(source, at)
         if ended:
             return members, at
+        if source.text[at] in "{｛":  # a template's doubled brace
+            inner, at = _object(source, at + 1, depth + 1)
+            members.update(inner)
+            continue
         key, at = _key(source, at)
         at = _blank(source, at)
         if source.text[at : at + 1] not in (":", "：", "="):

@@ -18,8 +18,16 @@ from middleware.emulation.arguments import settle
 from middleware.emulation.found import Found
 from middleware.emulation.language import is_fence
 from middleware.emulation.names import Names
+from middleware.emulation.schemas import properties
 
 FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
+
+
+class Ready(NamedTuple):
+    """A good call that waits behind one that is not."""
+
+    name: str
+    arguments: str
 
 
 class Fault(NamedTuple):
@@ -29,8 +37,8 @@ class Fault(NamedTuple):
     name: str
     detail: str
     """One line for the model: what was wrong."""
-    best: tuple[str, str] | None = None
-    """The readable call, name and arguments, if there is one."""
+    best: Ready | None = None
+    """The call as far as it could be read."""
     text: str = ""
     """What the model wrote, without the words of the protocol."""
 
@@ -55,7 +63,8 @@ class Output:
     withheld: bool = False
     """No call was allowed: blocks are taken out and not passed on."""
     reason: FinishReason = "stop"
-    faults: list[Fault] = field(default_factory=list)
+    open: list[Ready | Fault] = field(default_factory=list)
+    """The calls from the first faulty one on, in order."""
     count: int = 0
     """Calls passed on."""
     dropped: int = 0
@@ -126,6 +135,11 @@ class Output:
         else:
             self._settle(found)
 
+    def fail(self, body: str) -> None:
+        """Something behind a special token could not be read at all."""
+        detail = f"the call could not be read: {body[:80]!r}"
+        self.open.append(Fault("unreadable_arguments", "", detail))
+
     def drain(self) -> list[Event]:
         self._flush()
         events, self._events = self._events, []
@@ -150,7 +164,8 @@ class Output:
                     self._settle(found)
             else:
                 self._events.append(TextDelta(one.raw))
-        self._events += self.calls.close()
+        if not self.open:
+            self._events += self.calls.close()
 
     def _visible(self, queue: Sequence[Event | Candidate | Found]) -> bool:
         return any(
@@ -194,16 +209,23 @@ class Output:
         text = f"{found.name} {found.arguments or ''}".strip()
         if name is None:
             detail = f"there is no tool {found.name!r}"
-            self.faults.append(Fault("unknown_tool", found.name, detail, None, text))
+            self.open.append(Fault("unknown_tool", found.name, detail, None, text))
             return
+        schema = self._schema(name)
         try:
-            arguments = settle(found.arguments, self._schema(name))
+            if found.unfinished:
+                raise ValueError("the call is not closed")
+            if found.bare and properties(schema, schema):
+                raise ValueError("the arguments are missing")
+            arguments = settle(found.arguments, schema)
         except ValueError as error:
-            self.faults.append(Fault("unreadable_arguments", name, str(error), None, text))
+            self.open.append(Fault("unreadable_arguments", name, str(error), None, text))
             return
         if arguments.wrong:
-            best = (name, arguments.text) if arguments.given else None
-            self.faults.append(Fault("schema", name, arguments.wrong, best, text))
-            return
-        self._events += self.calls.whole(self.count, None, name, arguments.text)
-        self.count += 1
+            best = Ready(name, arguments.text) if arguments.given else None
+            self.open.append(Fault("schema", name, arguments.wrong, best, text))
+        elif self.open:
+            self.open.append(Ready(name, arguments.text))
+        else:
+            self._events += self.calls.whole(self.count, None, name, arguments.text)
+            self.count += 1

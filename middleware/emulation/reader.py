@@ -18,7 +18,7 @@ from middleware.emulation.candidates import Candidates
 from middleware.emulation.formats import STOP, held_from
 from middleware.emulation.language import is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names, plain
-from middleware.emulation.output import Fault, Output
+from middleware.emulation.output import Fault, Output, Ready
 from middleware.emulation.schemas import properties
 from middleware.emulation.tape import Tape, Waiting
 from middleware.emulation.thoughts import read_thought
@@ -71,9 +71,9 @@ class Reader:
         next(self._machine)
 
     @property
-    def faults(self) -> Sequence[Fault]:
-        """The calls that could not be passed on as they are."""
-        return self._output.faults
+    def open(self) -> Sequence[Ready | Fault]:
+        """From the first call on that cannot be passed on as it is; `calls` is then not closed."""
+        return self._output.open
 
     @property
     def called(self) -> int:

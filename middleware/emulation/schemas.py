@@ -18,7 +18,6 @@ from middleware.emulation.names import plain
 _DEPTH = 12
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
-_SCALAR = (str, int, float, bool)
 
 
 def problem(value: Any, schema: Json) -> str:
@@ -107,7 +106,7 @@ def coerced(value: Any, schema: Any, root: Json, depth: int = 0) -> Any:
         candidate = coerced(value, branch, root, depth + 1)
         if not problem(candidate, resolved(branch, root)):
             return candidate
-    return _retyped(value, schema, root, depth)
+    return _retyped(value, schema, root)
 
 
 def _members(value: Json, schema: Json, root: Json, depth: int) -> Json:
@@ -125,21 +124,11 @@ def _members(value: Json, schema: Json, root: Json, depth: int) -> Json:
     return members
 
 
-def _retyped(value: Any, schema: Json, root: Json, depth: int) -> Any:
-    wanted = types(schema, root)
-    if isinstance(value, str):
-        return _from_text(value, schema, wanted, root)
-    if wanted == {"string"} and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    if "array" in wanted and isinstance(value, _SCALAR):
-        return [coerced(value, schema.get("items") or {}, root, depth + 1)]
-    if "integer" in wanted and isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _from_text(text: str, schema: Json, wanted: frozenset[str], root: Json) -> Any:
-    """What a text says, where the schema does not want a text."""
+def _retyped(value: Any, schema: Json, root: Json) -> Any:
+    """What a text says where no text is wanted; other values are meant as they are written."""
+    if not isinstance(value, str):
+        return value
+    text, wanted = value, types(schema, root)
     bare = text.strip()
     for option in schema.get("enum") or ():
         if isinstance(option, str) and plain(option) == plain(text) and plain(text):
@@ -153,12 +142,6 @@ def _from_text(text: str, schema: Json, wanted: frozenset[str], root: Json) -> A
         return None
     if wanted & {"array", "object"} and bare[:1] in ("[", "{"):
         return _from_json(bare)
-    if "array" in wanted:
-        return [coerced(text, schema.get("items") or {}, root, _DEPTH)]
-    needed = required(schema, root)
-    if wanted == {"object"} and len(needed) == 1:
-        inner = properties(schema, root).get(needed[0])
-        return {needed[0]: text} if "string" in types(inner, root) else text
     return text
 
 

@@ -51,6 +51,10 @@ class Tape:
         taken, self.at = self.text[self.at : end], end
         return taken
 
+    def pull(self, text: str) -> str:
+        """Take this text, which the tape is known to go on with."""
+        return self.take(self.at + len(text))
+
     def blank(self) -> str:
         """Take the white space that is there."""
         found = _BLANK.match(self.text, self.at)
@@ -144,7 +148,8 @@ class Tape:
             if stop:
                 self.back(taken[len(first) :])
                 return Value(first, closed)
-            taken += self.take(self.at + len((yield from self.line())))
+            line = yield from self.line()
+            taken += self.pull(line)
 
 
 class Value(NamedTuple):

@@ -28,6 +28,9 @@ _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _NOT_TOOLS = frozenset(("assistant", "self", "user", "all"))
 _END_OF_MESSAGE = re.compile(r"<\|(?:end|eom|call|return|start)\|>")
+_ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
+_ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
+_SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
 _LEAD = 512
 
 
@@ -46,9 +49,20 @@ class Trained:
             yield from self.message(token)
         else:
             self._tape.take(self._tape.at + len(token))
+            if token == "<|message_model|>":
+                yield from self._skip_addressee()
             closed = token in CLOSERS and self._output.behind_call
             if not (closed or token in FRAMES or (yield from self._is_end(token))):
                 self._output.say(token)
+
+    def _skip_addressee(self) -> Waiting[None]:
+        """The name between the frame and the content token is not text."""
+        while not (found := _ADDRESSEE.match(self._tape.text, self._tape.at)):
+            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            if self._tape.ended or not _ADDRESSEE_BEGUN.fullmatch(text):
+                return
+            yield
+        self._tape.take(found.end())
 
     def _is_end(self, token: str) -> Waiting[bool]:
         """An end token counts only where nothing but further ones follow."""
@@ -89,17 +103,28 @@ class Trained:
             found = self._found(format, body, whole)
             for one in found:
                 self._output.accept(one)
-            if not found and (whole or self._output.reason != "length"):
+            if not found and not self._withheld(token, body, whole):
                 self._output.say(raw + body)
                 return
             self._output.behind_call = True
             if not format.again or not (yield from self._again(format.again)):
                 return
 
+    def _withheld(self, token: str, body: str, whole: bool) -> bool:
+        """Nothing was read: what is cut, or stands behind a special token, is not text either."""
+        if not whole and self._output.reason == "length":
+            self._output.dropped += 1
+            return True
+        if not _SPECIAL.match(token):
+            return False
+        self._output.fail(body.strip())
+        return True
+
     def _found(self, format: Format, body: str, whole: bool) -> list[Found]:
         for closer in format.closers:
             body = body.removesuffix(closer)
-        return [one._replace(whole=whole) for one in format.read(body)]
+        unfinished = format.whole and not whole
+        return [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
 
     def _again(self, separator: str) -> Waiting[bool]:
         blank = yield from self._tape.past_blank()
