@@ -86,7 +86,7 @@ class RateLimited(UpstreamError):
 
 
 class Unavailable(UpstreamError):
-    again = "same"
+    again: Again = "same"
 
 
 class Truncated(UpstreamError):
@@ -154,7 +154,7 @@ def from_status(
             code="upstream_redirect",
         )
     error = from_words(status, words_of(body), upstream, secrets)
-    error.retry_after = headers.get("retry-after") or ("5" if error.status == 503 else None)
+    error.retry_after = headers.get("retry-after")
     return error
 
 

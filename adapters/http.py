@@ -298,11 +298,14 @@ def _unconnected(link: Link) -> Unavailable:
 
 
 def _timed_out(upstream: str, what: str) -> Unavailable:
-    return Unavailable(
+    error = Unavailable(
         f"Upstream '{upstream}' {what}. If it needs longer, raise its timeouts in the config.",
         code="upstream_timeout",
         status=504,
     )
+    # It may still be at work on the request: asking it again would double the load.
+    error.again = "elsewhere"
+    return error
 
 
 def too_large(upstream: str) -> UpstreamError:

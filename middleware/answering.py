@@ -22,6 +22,8 @@ from middleware.doors.openai import (
 from middleware.responses import EventStream, RawHeaders, raw, send_json
 from middleware.telemetry import Visit
 
+_OVERLOADED, _RETRY_AFTER = 503, "5"
+
 
 class Answer:
     """One request's way out, plain or streamed."""
@@ -140,8 +142,8 @@ class Answer:
             return
         self.visit.status = error.status
         headers = {**error.headers}
-        if error.retry_after:
-            headers["retry-after"] = error.retry_after
+        if error.retry_after or error.status == _OVERLOADED:
+            headers["retry-after"] = error.retry_after or _RETRY_AFTER
         if error.again != "same" and error.status >= 429:
             headers["x-should-retry"] = "false"
         body = error_body(error, self.visit.id)

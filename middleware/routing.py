@@ -21,6 +21,7 @@ from middleware.config import (
     path_of,
     suggest,
 )
+from middleware.resilience import Budget, Retry
 from middleware.route import Absent, Route, Strict, changes, nesting
 
 _NAMES_SHOWN = 50
@@ -94,15 +95,15 @@ def _bound(route: Route | Absent, name: str, carried: str) -> Route | Absent:
 
 def build(config: Config, transport: Transport) -> Routes:
     """Make every adapter a config asks for; what cannot be made says why when it is asked."""
-    links = {name: _link(upstream, transport) for name, upstream in config.upstreams.items()}
+    wired = {
+        name: _Wired(upstream, _link(upstream, transport), Budget())
+        for name, upstream in config.upstreams.items()
+    }
     routes: dict[str, Route | Absent] = {}
     mistakes = []
     for model in config.models.values():
-        upstream = config.upstreams.get(model.upstream)
         try:
-            routes[model.id] = _route(
-                model, upstream, links.get(model.upstream), config.server.strict
-            )
+            routes[model.id] = _route(model, wired.get(model.upstream), config.server.strict)
         except ValueError as error:  # how a leaf refuses its options
             mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
     if mistakes:
@@ -116,22 +117,30 @@ def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
     return ModelEntry(model.id, owner, not reason, reason, model.upstream, nesting(route))
 
 
-def _route(
-    model: ModelConfig, upstream: UpstreamConfig | None, link: Link | None, strict: bool
-) -> Route | Absent:
-    if model.coming or upstream is None or link is None:
+class _Wired(NamedTuple):
+    """An upstream with what its models share."""
+
+    config: UpstreamConfig
+    link: Link
+    budget: Budget
+
+
+def _route(model: ModelConfig, upstream: _Wired | None, strict: bool) -> Route | Absent:
+    if model.coming or upstream is None:
         return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
-    if missing := upstream.missing():
+    if missing := upstream.config.missing():
         return Absent(model.id, f"the environment variable {' or '.join(missing)} is not set")
     settings = Settings(
-        link=link,
-        api_version=upstream.api_version,
+        link=upstream.link,
+        api_version=upstream.config.api_version,
         abilities=model.abilities,
-        options={**upstream.options, **model.options},
+        options={**upstream.config.options, **model.options},
     )
-    leaf = _leaf(upstream.kind, settings, model.id)
+    leaf = _leaf(upstream.config.kind, settings, model.id)
     if isinstance(leaf, Absent):
         return leaf
+    if model.retry:
+        leaf = Retry(leaf, upstream.budget, model.retry, upstream.link.timeouts.total)
     return Route(Strict(leaf) if strict else leaf, model.name, changes(model))
 
 

@@ -98,7 +98,7 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
         "config.toml: no mistakes; 1 of 2 models available.\n\n"
         "server\n  http://127.0.0.1:8100  none asked, as only this machine can call\n\n"
         "models\n"
-        "  plain     open    Route › Compatible\n"
+        "  plain     open    Route › Retry › Compatible\n"
         "  locked-*  locked  not available: the environment variable LOCKED_KEY is not set\n\n"
         "secrets\n  LOCKED_KEY  missing  upstreams.locked\n"
     )
@@ -246,7 +246,7 @@ def test_the_banner_tells_clients_to_send_a_key_if_one_is_asked() -> None:
     text = '[server]\nhost = "::"\nkeys = ["K"]\n' + CONFIG.replace("[server]\nport = PORT", "")
     found = config.parse(text, environment={})
     said = describe.banner(found, ())
-    assert "http://[::]:8100/v1/chat/completions" in said
+    assert "http://[::]:8000/v1/chat/completions" in said
     assert "-H 'authorization: Bearer KEY'" in said
     assert "a client must send one of 1" in said
 

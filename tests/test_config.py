@@ -84,7 +84,7 @@ def mistakes(text: str, **environment: str) -> dict[str, str]:
 
 def test_a_server_without_a_section_has_safe_defaults() -> None:
     server = config.parse(ONE, environment={}).server
-    assert (server.host, server.port, server.keys) == ("127.0.0.1", 8100, ())
+    assert (server.host, server.port, server.keys) == ("127.0.0.1", 8000, ())
     assert (server.heartbeat, server.max_body, server.max_concurrent) == (15, 8 << 20, 1024)
     assert not server.strict
     assert not server.history_repair

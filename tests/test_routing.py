@@ -29,6 +29,7 @@ from adapters.protocol import (
 )
 from middleware import config
 from middleware.config import ConfigError
+from middleware.resilience import Retry
 from middleware.route import Changes, Layers, ModelUnavailable, Route, Strict, changes
 from middleware.routing import ModelEntry, Routes, build
 
@@ -219,7 +220,7 @@ def test_the_listing_says_what_is_there_and_why_not() -> None:
         ("thinking", False, ""),
         ("emulated", False, "up"),
     ]
-    assert found[0] == ModelEntry("plain", "up", True, "", "up", ("Route", "Compatible"))
+    assert found[0] == ModelEntry("plain", "up", True, "", "up", ("Route", "Retry", "Compatible"))
     assert "GONE_KEY" in found[1].reason
 
 
@@ -339,7 +340,7 @@ def test_strict_lets_a_lossless_request_through() -> None:
 def test_strict_stands_around_the_leaf_so_what_the_operator_drops_is_no_mistake() -> None:
     text = '[server]\nstrict = true\n[models.m]\nupstream = "up"\ndrop = ["seed"]\n'
     found = routes(text)
-    assert found.listing()[0].nesting == ("Route", "Strict", "Compatible")
+    assert found.listing()[0].nesting == ("Route", "Strict", "Retry", "Compatible")
     assert "seed" not in planned(found, asked(seed=1)).body
 
 
@@ -350,8 +351,9 @@ def link_of(text: str) -> Link:
     found = config.parse(f'[upstreams.up]\n{text}\n[models.m]\nupstream = "up"\n', environment={})
     route = build(found, Transport()).find("m")
     assert isinstance(route, Route)
-    assert isinstance(route.inner, Compatible)
-    return route.inner.link
+    assert isinstance(route.inner, Retry)
+    assert isinstance(route.inner.inner, Compatible)
+    return route.inner.inner.link
 
 
 OPEN = 'kind = "compatible"\nbase_url = "http://127.0.0.1:1/v1"\n'

@@ -48,7 +48,7 @@ SERVER: Mapping[str, Key] = {
     "host": Key(
         TEXT, "Address to listen on; others than this machine's own need keys", "127.0.0.1"
     ),
-    "port": Key(whole(1, 65535), "Port to listen on", 8100),
+    "port": Key(whole(1, 65535), "Port to listen on", 8000),
     "keys": Key(SECRETS, "Keys of which a client must send one; none = no key is asked", ()),
     "strict": Key(
         FLAG, "Refuse a request of which a field would be lost, instead of saying so", False
@@ -118,7 +118,6 @@ COMING: Mapping[str, Key] = {
     "fallback": _coming("Models asked when this one fails"),
     "fallbacks": _coming("Models asked when this one fails"),
     "choices": _coming("Models of which the first that answers is taken"),
-    "retry": _coming("How often a failed call is made again"),
     "recall": _coming("Where what the client does not echo is kept"),
 }
 MODEL: Mapping[str, Key] = {
@@ -133,6 +132,7 @@ MODEL: Mapping[str, Key] = {
     "defaults": Key(TABLE, "Fields for requests that do not have them", {}),
     "override": Key(TABLE, "Fields for every request, whatever the client sent", {}),
     "drop": Key(TEXTS, "Fields that are not passed on", ()),
+    "retry": Key(whole(0, 5), "How often a call that failed before its first word is repeated", 2),
     "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
     "options": Key(TABLE, "Further options of its upstream's kind", {}),
     **ABILITIES,

@@ -243,6 +243,7 @@ class _Reading:
             defaults=values["defaults"],
             override=values["override"],
             drop=values["drop"],
+            retry=values["retry"],
             abilities=self.merged(values, "abilities", ABILITIES, path),
             options=self.merged(values, "options", OPTIONS, path),
             coming=coming,

@@ -74,6 +74,8 @@ class ModelConfig:
     defaults: Mapping[str, Any]
     override: Mapping[str, Any]
     drop: tuple[str, ...]
+    retry: int
+    """How often a call that failed before its first word is made again."""
     abilities: Mapping[str, Any]
     options: Mapping[str, Any]
     coming: tuple[str, ...]

@@ -1,0 +1,96 @@
+"""Asking again: small wrappers of the same interface.
+
+One layer retries, and only before the first event: what was begun may have been billed, and may
+have been read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import ClassVar
+
+from adapters.errors import GatewayError
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+
+_LONGEST_PAUSE = 5.0
+_LONGEST_RETRY_AFTER = 10.0
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many retries an upstream may be given: a fifth of its calls, so that they cannot pile up.
+
+    The one thing wrappers of an upstream share; an upstream that fails for everyone is soon asked
+    once a request only.
+    """
+
+    START: ClassVar[float] = 10.0
+    PER_CALL: ClassVar[float] = 0.2
+    MOST: ClassVar[float] = 50.0
+    left: float = field(default=START)
+
+    def earn(self) -> None:
+        self.left = min(self.MOST, self.left + self.PER_CALL)
+
+    def spend(self) -> bool:
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Asks the same upstream again when that may help."""
+
+    inner: Adapter
+    budget: Budget
+    times: int = 2
+    total: float = 600
+    """Seconds for all attempts together."""
+    first_pause: float = 0.5
+
+    async def stream(self, request: ChatRequest) -> Events:
+        end = asyncio.get_running_loop().time() + self.total
+        self.budget.earn()
+        for attempt in count():
+            opened = False
+            try:
+                async with aclosing(self.inner.stream(request)) as events:
+                    async for batch in events:
+                        opened = True
+                        yield batch
+                return
+            except GatewayError as error:
+                if opened:
+                    raise
+                await self._wait_or_raise(error, attempt, end)
+            request = replace(request, call=replace(request.call, deadline=end))
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
+
+    async def _wait_or_raise(self, error: GatewayError, attempt: int, end: float) -> None:
+        if error.again != "same":
+            raise error
+        pause = self._pause(error, attempt)
+        late = asyncio.get_running_loop().time() + pause >= end
+        if late or attempt >= self.times or pause > _LONGEST_RETRY_AFTER or not self.budget.spend():
+            # Told with `x-should-retry: false`: the client's own retries would multiply ours.
+            error.again = "elsewhere"
+            raise error
+        await asyncio.sleep(pause)
+
+    def _pause(self, error: GatewayError, attempt: int) -> float:
+        """What the upstream asked for, else exponential with full jitter."""
+        if error.retry_after:
+            try:
+                return float(error.retry_after)
+            except ValueError:  # a date: not worth computing, the client is told
+                return _LONGEST_RETRY_AFTER + 1
+        longest = min(_LONGEST_PAUSE, self.first_pause * 2**attempt)
+        return random.uniform(0, longest)

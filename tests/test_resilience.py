@@ -1,0 +1,132 @@
+"""Asking again: when, how often, and when not."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from adapters.errors import GatewayError, RateLimited, Refused, Truncated, Unavailable
+from adapters.protocol import (
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    Opened,
+    Planned,
+    TextDelta,
+    Upstream,
+)
+from middleware.resilience import Budget, Retry
+
+REQUEST = ChatRequest("m", ({"role": "user", "content": "hi"},))
+OPENED = (Opened((), Upstream("up")), TextDelta("hello"))
+END = (Finish("stop"),)
+
+
+@dataclass
+class Failing:
+    """Fails as told, one list entry a call, then answers."""
+
+    failures: list[GatewayError]
+    after_opening: bool = False
+    requests: list[ChatRequest] = field(default_factory=list)
+
+    async def stream(self, request: ChatRequest) -> Events:
+        self.requests.append(request)
+        if self.after_opening:
+            yield OPENED
+        if self.failures:
+            raise self.failures.pop(0)
+        if not self.after_opening:
+            yield OPENED
+        yield END
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return (Planned("up", "http://up", {"model": request.model}),)
+
+
+async def _all(retry: Retry) -> list[tuple[Event, ...]]:
+    return [batch async for batch in retry.stream(REQUEST)]
+
+
+def ask(
+    inner: Failing, budget: Budget | None = None, total: float = 600
+) -> list[tuple[Event, ...]]:
+    retry = Retry(inner, budget or Budget(), times=2, total=total, first_pause=0.001)
+    return asyncio.run(_all(retry))
+
+
+@pytest.mark.parametrize("failures", range(3))
+def test_a_passing_failure_is_asked_again(failures: int) -> None:
+    inner = Failing([Unavailable("away")] * failures)
+    assert ask(inner) == [OPENED, END]
+    assert len(inner.requests) == failures + 1
+
+
+def test_the_third_failure_is_the_answer_and_asks_the_client_not_to_multiply_it() -> None:
+    inner = Failing([Unavailable("away") for _ in range(3)])
+    with pytest.raises(Unavailable) as caught:
+        ask(inner)
+    assert len(inner.requests) == 3
+    assert caught.value.again == "elsewhere"
+
+
+@pytest.mark.parametrize("error", [Refused("no"), Truncated("cut")])
+def test_what_asking_cannot_mend_is_not_asked_again(error: GatewayError) -> None:
+    inner = Failing([error])
+    with pytest.raises(type(error)):
+        ask(inner)
+    assert len(inner.requests) == 1
+
+
+def test_nothing_is_asked_again_once_an_event_has_left() -> None:
+    inner = Failing([Unavailable("away")], after_opening=True)
+    with pytest.raises(Unavailable):
+        ask(inner)
+    assert len(inner.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "calls"), [("0", 2), ("0.01", 2), ("11", 1), ("Wed, 18 Nov 2026", 1)]
+)
+def test_the_upstreams_own_pause_is_kept_if_it_is_short(retry_after: str, calls: int) -> None:
+    inner = Failing([RateLimited("slow down", retry_after=retry_after)])
+    if calls == 1:
+        with pytest.raises(RateLimited):
+            ask(inner)
+    else:
+        assert ask(inner) == [OPENED, END]
+    assert len(inner.requests) == calls
+
+
+def test_no_attempt_begins_after_the_time_of_all_attempts() -> None:
+    inner = Failing([Unavailable("away")])
+    with pytest.raises(Unavailable):
+        ask(inner, total=0)
+    assert len(inner.requests) == 1
+
+
+def test_a_later_attempt_knows_when_all_must_end() -> None:
+    inner = Failing([Unavailable("away")])
+    ask(inner)
+    first, second = inner.requests
+    assert first.call.deadline is None
+    assert second.call.deadline is not None
+
+
+def test_a_spent_budget_ends_retries_and_calls_earn_it_back() -> None:
+    budget = Budget(left=1)
+    with pytest.raises(Unavailable):
+        ask(Failing([Unavailable("away"), Unavailable("away")]), budget)
+    for _ in range(5):
+        budget.earn()
+    assert budget.spend()
+
+
+def test_the_budget_has_a_ceiling() -> None:
+    budget = Budget()
+    for _ in range(1000):
+        budget.earn()
+    assert budget.left == Budget.MOST
