@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 
 from starlette.types import Receive, Scope
 
 from adapters.errors import BadRequest, TooLarge, Unauthorized
 
-RECEIVE_SECONDS = 30.0
-_MAX_HEADERS = 100
+_RECEIVE_SECONDS = 30.0
+_MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
+_DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
 _HOW_TO_SEND_A_KEY = (
     "Send one of the gateway's own keys (`[server] keys` in its config) as "
     "'Authorization: Bearer KEY'."
@@ -57,21 +59,48 @@ def header(scope: Scope, wanted: bytes) -> bytes:
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """Return the whole request body; refuse what is too large before reading it."""
-    if len(scope["headers"]) > _MAX_HEADERS:
-        raise BadRequest("The request has too many headers.", status=431)
+    _require_modest_headers(scope)
     length = header(scope, b"content-length")
     if length and int(length) > limit:
+        await _discard(receive)
         raise _too_large(limit)
     if header(scope, b"content-encoding") not in (b"", b"identity"):
         raise BadRequest("Send the request body uncompressed.", status=415)
     message = await receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body"):
-        async with asyncio.timeout(RECEIVE_SECONDS):
-            body = await _rest(receive, body, limit)
+        try:
+            async with asyncio.timeout(_RECEIVE_SECONDS):
+                body = await _rest(receive, body, limit)
+        except TimeoutError:
+            raise BadRequest(
+                f"The request body did not arrive within {_RECEIVE_SECONDS:g} seconds.", status=408
+            ) from None
     if len(body) > limit:
         raise _too_large(limit)
     return body
+
+
+def _require_modest_headers(scope: Scope) -> None:
+    headers = scope["headers"]
+    size = sum([len(name) + len(value) for name, value in headers])
+    if len(headers) > _MAX_HEADERS or size > _MAX_HEADER_BYTES:
+        raise BadRequest(
+            f"The request's headers are too many (over {_MAX_HEADERS}) or too large (over "
+            f"{_MAX_HEADER_BYTES} bytes).",
+            status=431,
+        )
+
+
+async def _discard(receive: Receive) -> None:
+    """Read past a body nobody wants: a connection closed on unread bytes loses the answer too."""
+    size, more = 0, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while more and size < _DISCARD_BYTES:
+                message = await receive()
+                size += len(message.get("body", b""))
+                more = message.get("more_body", False)
 
 
 async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
@@ -83,6 +112,7 @@ async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
         if size > limit:
+            await _discard(receive)
             raise _too_large(limit)
         more = message.get("more_body", False)
     return b"".join(pieces)
