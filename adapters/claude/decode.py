@@ -11,7 +11,7 @@ import orjson
 from adapters.calls import Calls
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
-from adapters.errors import Truncated, UpstreamError
+from adapters.errors import Truncated
 from adapters.exchange import Heard
 from adapters.history import is_json_object
 from adapters.http import load
@@ -54,42 +54,34 @@ class State(Heard):
 
 def decode(frame: bytes, state: State) -> Iterable[Event]:
     event = load(frame)
-    try:
-        kind = event["type"]
-        if kind == "content_block_delta":
-            delta = event["delta"]
-            if delta["type"] == "text_delta":
-                text = delta["text"]
-                state.pieces.append(text)
-                return (TextDelta(text),) if text else ()
-            return _delta(delta, state)
-        return tuple(_HANDLERS.get(kind, _skip)(event, state))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _unreadable(event, state) from error
+    kind = event.get("type")
+    if kind == "content_block_delta":
+        delta = event["delta"]
+        if delta["type"] == "text_delta":
+            text = delta["text"]
+            state.pieces.append(text)
+            return (TextDelta(text),) if text else ()
+        return _delta(delta, state)
+    return _HANDLERS.get(kind, _skip)(event, state)
 
 
-def close(state: State) -> Iterable[Event]:
+def close(state: State) -> Iterator[Event]:
     if not state.ending:
         raise Truncated(
             f"Upstream '{state.upstream}' ended its stream without a stop_reason: it is cut."
         )
-    try:
-        return tuple(_finish(state))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _unreadable(None, state) from error
+    yield from _finish(state)
 
 
-def decode_answer(body: Any, state: State) -> Iterable[Event]:
+def decode_answer(body: Any, state: State) -> Iterator[Event]:
     """Read one plain message: each of its blocks begins and ends at once."""
-    try:
-        events = list(_begin({"message": body}, state))
-        for block in body["content"]:
-            events += _start({"content_block": block}, state)
-            events += _end_block(state)
-        _take_reason(body, state)
-        return [*events, *_finish(state)]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _unreadable(body, state) from error
+    _skip(body, state)
+    _begin({"message": body}, state)
+    for block in body["content"]:
+        yield from _start({"content_block": block}, state)
+        yield from _end_block(state)
+    _take_reason(body, state)
+    yield from _finish(state)
 
 
 def _delta(delta: Json, state: State) -> Iterable[Event]:
@@ -99,7 +91,7 @@ def _delta(delta: Json, state: State) -> Iterable[Event]:
             piece = delta["partial_json"]
             state.pieces.append(piece)
             if state.block["type"] == "tool_use":
-                return tuple(state.calls.delta(state.position, piece))
+                return state.calls.delta(state.position, piece)
         case "thinking_delta":
             thought = delta["thinking"]
             state.pieces.append(thought)
@@ -121,14 +113,14 @@ def _extend(block: Json, delta: Json) -> None:
 
 
 def _skip(event: Json, state: State) -> Iterable[Event]:
-    """Pings, and whatever is invented after this was written."""
+    """Pings, and whatever is invented after this was written; but never an error."""
+    if event.get("error") or event.get("type") == "error":
+        raise failure(event, state.upstream, state.secrets)
     return ()
 
 
 def _begin(event: Json, state: State) -> Iterable[Event]:
     message = event["message"]
-    if message.get("type") == "error":
-        raise failure(message, state.upstream, state.secrets)
     state.model = message.get("model") or state.model
     _take_usage(message, state)
     state.tier = _TIERS.get(state.usage.get("service_tier") or "")
@@ -162,7 +154,7 @@ def _note_once(text: str, state: State) -> Iterator[Event]:
 
 
 def _stop(event: Json, state: State) -> Iterator[Event]:
-    yield from _end_block(state)
+    return _end_block(state)
 
 
 def _end_block(state: State) -> Iterator[Event]:
@@ -180,8 +172,10 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         block[kind] = said
         state.broken |= kind == "thinking" and not block.get("signature")
     elif "input" in block and said.strip():
-        state.broken |= not is_json_object(said)
-        block["input"] = orjson.Fragment(said)
+        if is_json_object(said):
+            block["input"] = orjson.loads(said)
+        else:
+            state.broken = True
     elif kind == "tool_use":
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
@@ -230,25 +224,10 @@ def _finish(state: State) -> Iterator[Event]:
     yield Finish(reason, usage, state.native, turn)
 
 
-def _failed(event: Json, state: State) -> Iterable[Event]:
-    raise failure(event, state.upstream, state.secrets)
-
-
-def _unreadable(said: Any, state: State) -> UpstreamError:
-    if isinstance(said, dict) and said.get("error"):
-        return failure(said, state.upstream, state.secrets)
-    return UpstreamError(
-        f"Upstream '{state.upstream}' sent something that is not a Claude answer. Check that its "
-        "base_url leads to an Anthropic Messages API.",
-        code="upstream_bad_answer",
-    )
-
-
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {
     "message_start": _begin,
     "content_block_start": _start,
     "content_block_stop": _stop,
     "message_delta": _reason,
     "message_stop": _end,
-    "error": _failed,
 }
