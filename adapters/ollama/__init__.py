@@ -31,6 +31,9 @@ def connect(settings: Settings) -> Ollama:
     address = settings.link.base_url.rstrip("/")
     for ending in _ENDINGS:
         address = address.removesuffix(ending)
+    least = settings.options.get("min_num_ctx", MINIMUM)
+    if type(least) is not int or least < 1:
+        raise ValueError(f"min_num_ctx is {least!r}: write a number of tokens such as {MINIMUM}")
     link = replace(settings.link, base_url=address)
     return Ollama(link, settings.options, Asked(link, settings.abilities))
 

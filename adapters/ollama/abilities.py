@@ -12,7 +12,6 @@ import orjson
 from adapters.errors import GatewayError
 from adapters.http import Link
 
-_FRESH = 300.0
 _PATIENCE = 5.0
 """Seconds for a small question: it reads a manifest and loads nothing."""
 
@@ -76,10 +75,12 @@ def _overridden(found: Abilities, overrides: Mapping[str, Any]) -> Abilities:
 
 @dataclass(slots=True)
 class Asked:
-    """What one leaf was told of its models: an answer serves all requests for five minutes."""
+    """What one leaf was told of its models: an answer serves all requests for a while."""
 
     link: Link
     overrides: Mapping[str, Any]
+    fresh: float = 300.0
+    """Seconds an answer serves."""
     # Only models the server knows get in, so the names of clients cannot fill it.
     _known: dict[str, tuple[float, Abilities]] = field(default_factory=dict)
     _asking: dict[str, asyncio.Task[Abilities]] = field(default_factory=dict)
@@ -113,5 +114,5 @@ class Asked:
             # The chat that follows says what is wrong, in its own words.
             return self.known(model)
         found = shown(answer, self.overrides)
-        self._known[model] = (asyncio.get_running_loop().time() + _FRESH, found)
+        self._known[model] = (asyncio.get_running_loop().time() + self.fresh, found)
         return found
