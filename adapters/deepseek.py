@@ -190,11 +190,17 @@ def _response_format(messages: list[Json], fields: Fields) -> Json:
         fields.note("json_schema_as_prompt", "response_format", text)
     elif wanted.get("type") != "json_object":
         return {}
-    elif not any("json" in text_of(message.get("content")).lower() for message in messages):
+    elif not any("json" in text_of(message["content"]).lower() for message in _opening(messages)):
         _instruct(messages, "Answer with one JSON object, and nothing else.")
         text = "DeepSeek's JSON mode needs the word in the prompt: it was put there"
         fields.note("json_word_added", "response_format", text)
     return {"response_format": {"type": "json_object"}}
+
+
+def _opening(messages: list[Json]) -> list[Json]:
+    """Up to the first user message: later turns must not change what was put before them."""
+    roles = [message["role"] for message in messages]
+    return messages[: roles.index("user") + 1] if "user" in roles else messages
 
 
 def _instruct(messages: list[Json], text: str) -> None:
