@@ -289,12 +289,14 @@ def _unconnected(link: Link) -> Unavailable:
     """No connection in time. Behind https it is mostly a port that speaks no TLS and waits."""
     secure = link.base_url.startswith("https:")
     what = "no TLS connection to" if secure else "no connection to"
-    return Unavailable(
+    error = Unavailable(
         f"There was {what} upstream '{link.name}' in {link.timeouts.connect:g} seconds. Check its "
         "base_url in the config: host, port, http or https.",
         code="upstream_unreachable" if secure else "upstream_timeout",
         status=502 if secure else 504,
     )
+    error.again = "elsewhere"  # the time to connect is spent
+    return error
 
 
 def _timed_out(upstream: str, what: str) -> Unavailable:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from adapters.errors import GatewayError
@@ -22,25 +21,19 @@ _LONGEST_RETRY_AFTER = 10.0
 
 @dataclass(slots=True)
 class Budget:
-    """How many retries an upstream may be given: a fifth of its calls, so that they cannot pile up.
+    """How many requests to one upstream may be repeating themselves at the same time.
 
-    The one thing wrappers of an upstream share; an upstream that fails for everyone is soon asked
-    once a request only.
+    A fifth of those at work, so that retries cannot pile up on an upstream that fails for everyone,
+    and ten in any case. Shared by the models of an upstream.
     """
 
-    START: ClassVar[float] = 10.0
-    PER_CALL: ClassVar[float] = 0.2
-    MOST: ClassVar[float] = 50.0
-    left: float = field(default=START)
+    SHARE: ClassVar[float] = 0.2
+    LEAST: ClassVar[int] = 10
+    at_work: int = 0
+    repeating: int = 0
 
-    def earn(self) -> None:
-        self.left = min(self.MOST, self.left + self.PER_CALL)
-
-    def spend(self) -> bool:
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
+    def allows(self) -> bool:
+        return self.repeating < max(self.LEAST, self.SHARE * self.at_work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +49,26 @@ class Retry:
 
     async def stream(self, request: ChatRequest) -> Events:
         end = asyncio.get_running_loop().time() + self.total
-        self.budget.earn()
-        for attempt in count():
-            opened = False
-            try:
-                async with aclosing(self.inner.stream(request)) as events:
-                    async for batch in events:
-                        opened = True
-                        yield batch
-                return
-            except GatewayError as error:
-                if opened:
-                    raise
-                await self._wait_or_raise(error, attempt, end)
-            request = replace(request, call=replace(request.call, deadline=end))
+        self.budget.at_work += 1
+        attempt, opened = 0, False
+        try:
+            while True:
+                try:
+                    async with aclosing(self.inner.stream(request)) as events:
+                        async for batch in events:
+                            opened = True
+                            yield batch
+                    return
+                except GatewayError as error:
+                    if opened:
+                        raise
+                    await self._wait_or_raise(error, attempt, end)
+                    request = replace(request, call=replace(request.call, deadline=end))
+                    self.budget.repeating += attempt == 0
+                    attempt += 1
+        finally:
+            self.budget.at_work -= 1
+            self.budget.repeating -= attempt > 0
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.inner.plan(request)
@@ -79,11 +78,19 @@ class Retry:
             raise error
         pause = self._pause(error, attempt)
         late = asyncio.get_running_loop().time() + pause >= end
-        if late or attempt >= self.times or pause > _LONGEST_RETRY_AFTER or not self.budget.spend():
+        if (
+            late
+            or attempt >= self.times
+            or pause > _LONGEST_RETRY_AFTER
+            or not self._may_repeat(attempt)
+        ):
             # Told with `x-should-retry: false`: the client's own retries would multiply ours.
             error.again = "elsewhere"
             raise error
         await asyncio.sleep(pause)
+
+    def _may_repeat(self, attempt: int) -> bool:
+        return attempt > 0 or self.budget.allows()
 
     def _pause(self, error: GatewayError, attempt: int) -> float:
         """What the upstream asked for, else exponential with full jitter."""

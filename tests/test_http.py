@@ -96,7 +96,9 @@ def test_a_failure_before_the_answer_is_asked_once_and_named(
         async with loopback(behave) as up:
             error = await failing(up.link, 0.2)
             assert isinstance(error, Unavailable)
-            assert (error.code, error.status, error.again) == (code, status, "same")
+            assert (error.code, error.status) == (code, status)
+            # A silent upstream may still be at work: asking it again would double its load.
+            assert error.again == ("elsewhere" if behave is silence else "same")
             assert words in error.message
             assert "127.0.0.1" not in error.message
             assert up.connections == 1

@@ -116,17 +116,16 @@ def test_a_later_attempt_knows_when_all_must_end() -> None:
     assert second.call.deadline is not None
 
 
-def test_a_spent_budget_ends_retries_and_calls_earn_it_back() -> None:
-    budget = Budget(left=1)
+def test_no_more_than_a_share_of_the_requests_repeat_themselves_at_once() -> None:
+    budget = Budget(at_work=99, repeating=20)
     with pytest.raises(Unavailable):
-        ask(Failing([Unavailable("away"), Unavailable("away")]), budget)
-    for _ in range(5):
-        budget.earn()
-    assert budget.spend()
+        ask(Failing([Unavailable("away")]), budget)
+    assert (budget.at_work, budget.repeating) == (99, 20)
+    budget.repeating = 19
+    assert ask(Failing([Unavailable("away")]), budget) == [OPENED, END]
+    assert (budget.at_work, budget.repeating) == (99, 19)
 
 
-def test_the_budget_has_a_ceiling() -> None:
-    budget = Budget()
-    for _ in range(1000):
-        budget.earn()
-    assert budget.left == Budget.MOST
+def test_a_few_requests_may_always_repeat_themselves() -> None:
+    assert Budget(at_work=1, repeating=Budget.LEAST - 1).allows()
+    assert not Budget(at_work=1, repeating=Budget.LEAST).allows()

@@ -21,8 +21,6 @@ STATUS: Mapping[str, int] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# What a 503 says that says nothing itself.
-_RETRY_AFTER_OVERLOAD = "5"
 
 
 def failure(said: Json, upstream: str, secrets: tuple[str, ...]) -> UpstreamError:
@@ -31,7 +29,4 @@ def failure(said: Json, upstream: str, secrets: tuple[str, ...]) -> UpstreamErro
     told = told if isinstance(told, dict) else {"message": told}
     kind = str(told.get("type") or "")
     words = str(told.get("message") or kind)
-    error = from_words(STATUS.get(kind, 500), words, upstream, secrets)
-    if error.status == 503:
-        error.retry_after = _RETRY_AFTER_OVERLOAD
-    return error
+    return from_words(STATUS.get(kind, 500), words, upstream, secrets)
