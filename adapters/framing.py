@@ -6,7 +6,8 @@ from typing import Protocol
 
 from adapters.errors import UpstreamError
 
-MAX_FRAME = 1 << 20
+# An image in an event has megabytes; what never ends must not fill the memory.
+MAX_FRAME = 16 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
