@@ -66,6 +66,8 @@ class Usage:
     reasoning: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further members of OpenAI's usage object an upstream sent."""
+    parts: tuple[tuple[str, Usage | None], ...] = ()
+    """What each model of a pipeline reported; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)

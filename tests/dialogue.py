@@ -26,6 +26,7 @@ from adapters.protocol import (
 )
 
 OPENED = Opened((), Upstream("scripted"))
+USAGE = Usage(1, 1)
 Said = tuple[str, str, str]
 """Id, name and arguments of a call."""
 
@@ -56,7 +57,7 @@ def answer(
     text: str = "",
     said: Sequence[Said] = (),
     turn: Json | None = None,
-    usage: Usage | None = None,
+    usage: Usage | None = USAGE,
 ) -> list[Event]:
     events: list[Event] = [OPENED]
     events += [ReasoningDelta(thought)] if thought else []

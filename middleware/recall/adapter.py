@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adapters.protocol import (
     Adapter,
@@ -22,19 +22,19 @@ from middleware.recall.store import Entry, Store, StoreFailure
 from middleware.recall.walk import Walk
 
 
+@dataclass(frozen=True, slots=True)
 class Recall:
-    """A wrapper that gives its inner adapter back what the client does not send."""
+    """Gives its inner adapter back what the client does not send."""
 
-    def __init__(self, inner: Adapter, store: Store, scope: str = "") -> None:
-        self._inner = inner
-        self._store = store
-        self._scope = scope
-        """Keeps apart what must not meet, beyond client and model."""
+    inner: Adapter
+    store: Store
+    scope: str = ""
+    """Keeps apart what must not meet, beyond client and model."""
 
     async def stream(self, request: ChatRequest) -> Events:
-        walk = Walk(request, self._store, self._scope)
+        walk = Walk(request, self.store, self.scope)
         heard: list[tuple[Event, ...]] = []
-        async with aclosing(self._inner.stream(walk.request())) as events:
+        async with aclosing(self.inner.stream(walk.request())) as events:
             async for batch in events:
                 heard.append(batch)
                 if type(batch[-1]) is Finish:
@@ -45,10 +45,10 @@ class Recall:
                     yield batch
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        walk = Walk(request, self._store, self._scope)
+        walk = Walk(request, self.store, self.scope)
         return tuple(
             replace(planned, receipt=walk.receipt() + planned.receipt)
-            for planned in self._inner.plan(walk.request())
+            for planned in self.inner.plan(walk.request())
         )
 
     async def _last(self, walk: Walk, heard: Sequence[tuple[Event, ...]]) -> tuple[Event, ...]:
@@ -63,7 +63,7 @@ class Recall:
             return None
         entry = Entry(walk.key(memory.message()), memory.dumped())
         try:
-            await self._store.keep(entry, walk.used())
+            await self.store.keep(entry, walk.used())
         except StoreFailure as failure:
             return Note("recall_not_kept", "", f"{failure}; later turns go up without this one")
         return None

@@ -186,7 +186,7 @@ class Walk:
         if not self._failure:
             return ()
         text = f"{self._failure}; the conversation goes up as the client sent it"
-        return (Note("recall_unavailable", "messages", text),)
+        return (Note("recall_unavailable", "", text),)
 
     def used(self) -> list[bytes]:
         """Keys of what was put back."""
