@@ -422,6 +422,17 @@ def test_any_error_fails_the_answer_before_and_after_it_opened(failed: Json) -> 
     assert plain.batches == []
 
 
+MISSHAPEN: Mapping[str, Any] = {
+    "a list": [],
+    "a number": 5,
+    "no content": {"type": "message", "stop_reason": "end_turn"},
+    "content of null": {"type": "message", "content": None, "stop_reason": "end_turn"},
+    "content of text": {"type": "message", "content": "hello", "stop_reason": "end_turn"},
+    "a call without a name": {"type": "message", "content": [{"type": "tool_use", "id": "a"}]},
+    "an answer of OpenAI's": {"object": "chat.completion", "choices": []},
+}
+
+
 @pytest.mark.parametrize("body", MISSHAPEN.values(), ids=MISSHAPEN)
 def test_what_is_no_claude_message_is_an_error_and_no_empty_success(body: Any) -> None:
     answer = hear(orjson.dumps(body), streamed=False)
