@@ -26,7 +26,8 @@ def structured(fields: Fields, capability: Capability) -> tuple[Json | None, str
         fields.note("json_object_instructed", _FIELD, text)
         return None, _JSON_ONLY
     reduced = strict(schema) if capability.json_schema else None
-    if reduced is None:
+    # A form without properties stands for any object, and held to it Claude would say `{}`.
+    if reduced is None or not reduced.schema["properties"]:
         text = "this model cannot be held to this schema: it was asked in words"
         fields.note("json_schema_instructed", _FIELD, text)
         shown = orjson.dumps(schema).decode()
