@@ -125,8 +125,8 @@ def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
     if choice.get("index"):
         state.further = True
         return ()
-    # A few servers repeat the whole message in the last chunk instead of a delta.
-    delta = choice.get("delta") or choice.get("message") or {}
+    # A server that ignores `stream` may still send its one answer as an event.
+    delta = choice.get("delta", choice.get("message")) or {}
     if len(delta) == 1 and not choice.get("logprobs") and not choice.get("finish_reason"):
         text, pieces = delta.get("content"), delta.get("tool_calls")
         if text and type(text) is str:

@@ -301,6 +301,15 @@ def test_thoughts_go_back_only_where_they_are_wanted() -> None:
     assert (body["messages"][1], notes) == (turn, [])
 
 
+def test_an_error_inside_an_answer_never_repeats_our_key() -> None:
+    said = {"error": {"message": "wrong key: canary-1234", "code": 401}}
+    link = replace(tape([json.dumps(said).encode()]), secrets=("canary-1234",))
+    answer = run(fold(Compatible(link).stream(request())))
+    assert answer.error is not None
+    assert "canary" not in answer.error.message
+    assert "wrong key" in answer.error.message
+
+
 # Where it goes ---------------------------------------------------------------------------------
 
 

@@ -261,6 +261,13 @@ def test_padding_blank_lines_and_empty_choices_say_nothing() -> None:
     assert good(answer_to([b"\n\n \n", json.dumps(body).encode()], streamed=False)).text == "hi"
 
 
+def test_a_whole_answer_in_one_event_is_an_answer() -> None:
+    message = {"role": "assistant", "content": "hi", "tool_calls": [CALL]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    answer = good(heard(frame({"object": "chat.completion", "choices": [choice]}), DONE))
+    assert (answer.text, len(answer.calls), answer.reason) == ("hi", 1, "tool_calls")
+
+
 def test_further_choices_are_left_out_and_named() -> None:
     second = {"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}
     first = {"index": 0, "delta": {"content": "A"}, "finish_reason": None}

@@ -307,6 +307,13 @@ def test_allowed_tools_are_filtered() -> None:
     assert [declared["function"]["name"] for declared in body["tools"]] == ["f"]
 
 
+def test_custom_tools_become_functions() -> None:
+    custom = {"type": "custom", "custom": {"name": "run"}}
+    body, notes = written(tools=(custom,))
+    assert body["tools"][0]["function"]["parameters"]["required"] == ["input"]
+    assert notes == [("custom_tool_as_function", "tools[0]")]
+
+
 def test_one_call_at_a_time_is_kept_by_leaving_the_others_out() -> None:
     only = {"parallel_tool_calls": False}
     body, notes = written(tools=(tool(),), params=only)
@@ -507,7 +514,7 @@ def test_each_turn_only_adds_to_the_one_before(
     for number, (argument, text) in enumerate(turns):
         said = json.dumps({"city": argument})
         messages += [assistant(None, (f"id{number}", "查询", said)), result(f"id{number}", text)]
-        messages += [assistant("json"), user("more")]
+        messages += [assistant("json" if number else "so"), user("more")]
         settled, _ = settle(messages)
         sent = encode(replace(asked, messages=settled), USUAL)[0]["messages"]
         assert sent[: len(before)] == before
