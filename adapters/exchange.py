@@ -174,8 +174,9 @@ class Listener(Generic[S]):
     def _decode(self, frames: list[bytes], events: list[Event]) -> None:
         decode, state = self._exchange.decode, self._exchange.state
         for frame in frames:
-            self._take(decode(frame, state), events)
-            if self.over:
+            events.extend(decode(frame, state))
+            if events and type(events[-1]) is Finish:
+                self.over = True
                 return
 
     def _end(self, events: list[Event]) -> None:

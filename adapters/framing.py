@@ -104,10 +104,10 @@ class Sse:
 
 def _payload(block: bytes) -> bytes:
     # The two forms every provider sends, `data: …` alone and after one `event: …` line.
-    if block.startswith(b"event:"):
-        block = block[block.find(b"\n") + 1 :]
-    if block.startswith(b"data:") and b"\n" not in block:
-        return block[6:] if block[5:6] == b" " else block[5:]
+    if block[:6] == b"event:":
+        block = block.partition(b"\n")[2]
+    if block[:6] == b"data: " and b"\n" not in block:
+        return block[6:]
     lines = [line[5:].removeprefix(b" ") for line in block.split(b"\n") if line[:5] == b"data:"]
     return b"\n".join(lines)
 
