@@ -167,7 +167,10 @@ class _Answer:
 def _failure(error: Exception, link: Link) -> UpstreamError:
     status = getattr(error, "status_code", None)
     words = getattr(error, "message", None) or str(error)
-    return from_words(status if isinstance(status, int) else 500, words, link.name, link.secrets)
+    found = from_words(status if isinstance(status, int) else 500, words, link.name, link.secrets)
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    found.retry_after = headers.get("retry-after")
+    return found
 
 
 def connect(settings: Settings) -> Longtail:
