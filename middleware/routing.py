@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from adapters.errors import UnknownModel
 from adapters.http import Link, Timeouts, Transport
@@ -17,13 +19,19 @@ from middleware.config import (
     ConfigError,
     Mistake,
     ModelConfig,
+    RecallConfig,
     UpstreamConfig,
     path_of,
     suggest,
 )
+from middleware.pipeline import Pipeline, ReasonThenAnswer, Show
+from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store
 from middleware.resilience import Budget, Retry
 from middleware.route import Absent, Route, Strict, changes, nesting
+from middleware.search import Tavily
 
+# What a pipeline's config and the pipeline itself call by the same name.
+_SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
 _NAMES_SHOWN = 50
 _NAME_SHOWN = 100
 # Shorter ones are stand-ins, and blotting them out would blot out words.
@@ -99,16 +107,50 @@ def build(config: Config, transport: Transport) -> Routes:
         name: _Wired(upstream, _link(upstream, transport), Budget())
         for name, upstream in config.upstreams.items()
     }
-    routes: dict[str, Route | Absent] = {}
+    store = _store(config.recall)
+    parts: dict[str, Route | Absent] = {}
     mistakes = []
     for model in config.models.values():
+        if model.pipeline:
+            continue
         try:
-            routes[model.id] = _route(model, wired.get(model.upstream), config.server.strict)
+            parts[model.id] = _route(model, wired.get(model.upstream), store)
         except ValueError as error:  # how a leaf refuses its options
             mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
     if mistakes:
         raise ConfigError(config.source, tuple(mistakes))
+    joined = _Joined(config, wired, Routes(parts, ()), store)
+    routes = {
+        model.id: _shown(joined.route(model) if model.pipeline else parts[model.id], model, config)
+        for model in config.models.values()
+    }
     return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes))
+
+
+def _shown(route: Route | Absent, model: ModelConfig, config: Config) -> Route | Absent:
+    """What concerns the client alone stands outside of what pipelines are made of."""
+    if isinstance(route, Absent):
+        return route
+    inner = route.inner
+    if model.reasoning != "reasoning_content":
+        inner = Show(inner, model.reasoning)
+    return replace(route, inner=Strict(inner) if config.server.strict else inner)
+
+
+def _store(config: RecallConfig) -> Store | None:
+    limits = Limits(config.max_bytes, config.max_age)
+    match config.store:
+        case "off":
+            return None
+        case "memory":
+            return MemoryStore(limits)
+    return SqliteStore(Path(config.path).expanduser() if config.path else _state_file(), limits)
+
+
+def _state_file() -> Path:
+    """Where programs keep what should outlive a restart."""
+    state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
+    return Path(state or "~/.local/state").expanduser() / "usetool" / "recall.sqlite3"
 
 
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
@@ -125,7 +167,46 @@ class _Wired(NamedTuple):
     budget: Budget
 
 
-def _route(model: ModelConfig, upstream: _Wired | None, strict: bool) -> Route | Absent:
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Makes pipelines of models that are there."""
+
+    config: Config
+    wired: Mapping[str, _Wired]
+    parts: Routes
+    store: Store | None
+
+    def route(self, model: ModelConfig) -> Route | Absent:
+        said = model.pipeline
+        answerer = self.parts.find(said["answerer"])
+        if isinstance(answerer, Absent):
+            return Absent(model.id, answerer.reason)
+        adapter: Adapter = ReasonThenAnswer(
+            self.parts.find(said["reasoner"]), answerer, self._pipeline(said)
+        )
+        if self.store is not None:
+            # Not only for the thought: the reasoner too is told the conversation as it was.
+            adapter = Recall(adapter, self.store, f"pipeline {model.id}")
+        return Route(adapter, model.id, changes(model))
+
+    def _pipeline(self, said: Mapping[str, Any]) -> Pipeline:
+        given = {name: value for name, value in said.items() if name in _SAID_ALIKE}
+        search = self._search(said["search"]) if "search" in said else None
+        return Pipeline(**given, search=search, vision=self._sees(said["reasoner"]))
+
+    def _search(self, name: str) -> Tavily:
+        upstream = self.wired[name]
+        key = upstream.config.api_key
+        return Tavily(upstream.link if key and key.value else None)
+
+    def _sees(self, name: str) -> bool:
+        model = self.config.models.get(name)
+        upstream = self.wired.get(model.upstream) if model else None
+        usual = upstream is not None and upstream.config.kind == "claude"
+        return bool(model.abilities.get("vision", usual)) if model else False
+
+
+def _route(model: ModelConfig, upstream: _Wired | None, store: Store | None) -> Route | Absent:
     if model.coming or upstream is None:
         return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
     if missing := upstream.config.missing():
@@ -141,7 +222,9 @@ def _route(model: ModelConfig, upstream: _Wired | None, strict: bool) -> Route |
         return leaf
     if model.retry:
         leaf = Retry(leaf, upstream.budget, model.retry, upstream.link.timeouts.total)
-    return Route(Strict(leaf) if strict else leaf, model.name, changes(model))
+    if store is not None and model.recall:
+        leaf = Recall(leaf, store, model.upstream)
+    return Route(leaf, model.name, changes(model))
 
 
 def _leaf(kind: str, settings: Settings, model: str) -> Adapter | Absent:

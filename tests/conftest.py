@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("usetool", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("usetool")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test finds or leaves memories of conversations in the user's own folder."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))

@@ -169,7 +169,7 @@ def test_a_model_without_a_name_has_its_public_one() -> None:
 @pytest.mark.parametrize(
     ("model", "coming"),
     [
-        ("deepclaude", ("pipeline", "reasoner", "answerer")),
+        ("deepclaude", ()),
         ("emulated", ('tools = "emulated"',)),
         ("small", ()),
     ],
@@ -368,7 +368,62 @@ def test_every_upstream_kind_that_is_there_is_known() -> None:
 
 
 def test_a_model_key_is_either_served_or_said_to_come() -> None:
-    assert {name for name, key in MODEL.items() if key.coming} >= {"tools", "pipeline", "recall"}
+    assert {name for name, key in MODEL.items() if key.coming} >= {"server_tools", "fallback"}
+
+
+def test_memories_are_kept_in_a_file_for_a_week_unless_said_otherwise() -> None:
+    recall = whole().recall
+    assert (recall.store, recall.path, recall.max_age) == ("file", None, 604_800)
+    text = ONE + '[recall]\nstore = "memory"\nmax_bytes = 100000\n'
+    assert config.parse(text, environment={}).recall.max_bytes == 100_000
+    for kind, kept in (("claude", True), ("compatible", False)):
+        text = (
+            f"[models.a]\nupstream = 'up'\n[upstreams.up]\nkind = '{kind}'\nbase_url = 'http://a'"
+        )
+        assert config.parse(text, environment={}).models["a"].recall is kept
+
+
+TWO = f"{ONE}[models.two]\npipeline = 'reason-then-answer'\n"
+
+
+def test_a_pipeline_searches_tavily_without_a_word_about_it() -> None:
+    text = f"{TWO}reasoner = 'one'\nanswerer = 'one'\nsearch = 'tavily'\n"
+    found = config.parse(text, environment={"TAVILY_API_KEY": "tvly-x"})
+    assert found.upstreams["tavily"].base_url == "https://api.tavily.com"
+    assert found.upstreams["tavily"].missing() == ()
+    own = "[upstreams.tavily]\nkind = 'tavily'\nbase_url = 'http://127.0.0.1:9'\n"
+    found = config.parse(text + own, environment={})
+    assert found.upstreams["tavily"].base_url == "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        ("answerer = 'one'", "models.two.reasoner", "is missing"),
+        ("reasoner = 'on'\nanswerer = 'one'", "models.two.reasoner", "no such model"),
+        ("reasoner = 'one'\nanswerer = 'two'", "models.two.answerer", "a pipeline itself"),
+        (
+            "reasoner = 'one'\nanswerer = 'one'\nsearch = 'up'",
+            "models.two.search",
+            "of kind tavily",
+        ),
+        (
+            "reasoner = 'one'\nanswerer = 'one'\nupstream = 'up'",
+            "models.two.upstream",
+            "is not for",
+        ),
+        ("reasoner = 'one'\nanswerer = 'one'\ntemplate = 'x'", "models.two.template", "{thought}"),
+        ("reasoner = 'one'\nanswerer = 'one'\nrethink = 'x'", "models.two.rethink", "on-results"),
+        ("reasoning = 'loud'", "models.two.reasoning", "think-tags"),
+    ],
+)
+def test_mistakes_of_pipelines(text: str, key: str, words: str) -> None:
+    assert words in mistakes(TWO + text)[key]
+
+
+def test_keys_of_pipelines_need_one() -> None:
+    text = f"{ONE}[models.two]\nupstream = 'up'\nsearch_show = true\n"
+    assert "add pipeline" in mistakes(text)["models.two.search_show"]
 
 
 def test_importing_the_config_loads_no_web_package() -> None:

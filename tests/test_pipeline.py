@@ -271,7 +271,7 @@ def test_text_parts_get_the_thought_as_a_part() -> None:
 
 def test_the_reasoner_has_its_own_parameters_and_the_client_s_effort() -> None:
     reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
-    adapter = ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner={"max_tokens": 99}))
+    adapter = ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner_fields={"max_tokens": 99}))
     sent = {"max_tokens": 50, "temperature": 0.5}
     ask(adapter, with_tools(request(ASKED), **sent, reasoning_effort="high"))
     assert reasoner.asked[0].params == {"max_tokens": 99, "reasoning_effort": "high"}
@@ -393,7 +393,9 @@ def test_a_thought_that_breaks_off_is_used_as_far_as_it_came() -> None:
 def test_a_failure_can_be_made_an_error() -> None:
     reasoner, answerer = Model([AWAY], [AWAY]), Model(answer(text="x"))
     with pytest.raises(Unavailable):
-        ask(ReasonThenAnswer(reasoner, answerer, Pipeline(on_failure="error")), request(ASKED))
+        ask(
+            ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner_failure="error")), request(ASKED)
+        )
     assert not answerer.asked
 
 

@@ -29,6 +29,8 @@ from adapters.protocol import (
 )
 from middleware import config
 from middleware.config import ConfigError
+from middleware.pipeline import ReasonThenAnswer
+from middleware.recall import Recall
 from middleware.resilience import Retry
 from middleware.route import Changes, Layers, ModelUnavailable, Route, Strict, changes
 from middleware.routing import ModelEntry, Routes, build
@@ -167,6 +169,7 @@ name = "*"
 [models.thinking]
 pipeline = "reason-then-answer"
 reasoner = "plain"
+answerer = "locked-x"
 [models.emulated]
 upstream = "up"
 tools = "emulated"
@@ -177,7 +180,7 @@ tools = "emulated"
     ("model", "reason"),
     [
         ("locked-x", "the environment variable GONE_KEY is not set"),
-        ("thinking", "this version cannot do pipeline, reasoner yet"),
+        ("thinking", "the environment variable GONE_KEY is not set"),
         ("emulated", 'this version cannot do tools = "emulated" yet'),
     ],
 )
@@ -222,6 +225,55 @@ def test_the_listing_says_what_is_there_and_why_not() -> None:
     ]
     assert found[0] == ModelEntry("plain", "up", True, "", "up", ("Route", "Retry", "Compatible"))
     assert "GONE_KEY" in found[1].reason
+
+
+PIPELINE = """
+[upstreams.deep]
+kind = "deepseek"
+[upstreams.own]
+kind = "claude"
+[models.deep]
+upstream = "deep"
+reasoning = "hidden"
+[models.own]
+upstream = "own"
+[models.kept]
+upstream = "up"
+recall = true
+[models.both]
+pipeline = "reason-then-answer"
+reasoner = "deep"
+answerer = "own"
+reasoning = "think-tags"
+search = "tavily"
+separator = "\\n"
+"""
+
+
+def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
+    found = routes(PIPELINE + "[server]\nstrict = true\n")
+    nestings = {entry.id: entry.nesting[1:] for entry in found.listing()}
+    assert nestings["deep"] == ("Strict", "Show", "Recall", "Retry", "DeepSeek")
+    assert nestings["own"] == ("Strict", "Recall", "Retry", "Claude")
+    assert nestings["kept"] == ("Strict", "Recall", "Retry", "Compatible")
+    assert nestings["both"] == ("Strict", "Show", "Recall", "ReasonThenAnswer")
+    pipeline = found.find("both")
+    for _ in nestings["both"]:
+        pipeline = pipeline.inner  # type: ignore[attr-defined]  # wrappers all have one
+    assert isinstance(pipeline, ReasonThenAnswer)
+    assert isinstance(pipeline.reasoner, Route)
+    assert isinstance(pipeline.reasoner.inner, Recall)
+    assert pipeline.pipeline.search is not None
+    assert pipeline.pipeline.separator == "\n"
+    (thinking, answering) = found.find("both").plan(asked("both"))
+    assert (thinking.upstream, answering.upstream) == ("deep", "own")
+
+
+def test_recall_can_be_off_for_one_model_or_for_all() -> None:
+    text = '[models.a]\nupstream = "deep"\nrecall = false\n[upstreams.deep]\nkind = "deepseek"\n'
+    assert routes(text).listing()[0].nesting == ("Route", "Retry", "DeepSeek")
+    text = text.replace("recall = false\n", "") + '[recall]\nstore = "off"\n'
+    assert routes(text).listing()[0].nesting == ("Route", "Retry", "DeepSeek")
 
 
 # What a leaf sees ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from middleware.config.values import (
     ADDRESS,
+    ANY_TEXT,
     ANYTHING,
     DURATION,
     FLAG,
@@ -22,6 +23,7 @@ from middleware.config.values import (
     THINKING,
     Allowed,
     choice,
+    plain,
     whole,
 )
 
@@ -104,21 +106,51 @@ OPTIONS: Mapping[str, Key] = {
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }
+RECALL: Mapping[str, Key] = {
+    "store": Key(
+        choice("file", "memory", "off"),
+        "Where what clients do not send back is kept; a file survives a restart",
+        "file",
+    ),
+    "path": Key(TEXT, "The file; in the user's state directory if not given"),
+    "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
+    "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
+}
+PIPELINE: Mapping[str, Key] = {
+    "pipeline": Key(
+        choice("reason-then-answer"),
+        "Two models in turn: one thinks, the other answers",
+    ),
+    "reasoner": Key(TEXT, "The model that thinks in a pipeline"),
+    "answerer": Key(TEXT, "The model that answers in a pipeline"),
+    "rethink": Key(
+        choice("once", "on-results", "always"),
+        "When a pipeline thinks: once a question, on results of tools too, on every request",
+    ),
+    "reasoner_failure": Key(
+        choice("answer", "error"), "What a failing reasoner becomes: an answer without it, an error"
+    ),
+    "reasoner_fields": Key(TABLE, "Fields of the reasoner's requests; the client's are not its"),
+    "instructions": Key(ANY_TEXT, "What the reasoner is told"),
+    "template": Key(
+        plain(
+            "text with {thought} in it",
+            lambda value: isinstance(value, str) and "{thought}" in value,
+        ),
+        "How the answerer gets the thought",
+    ),
+    "separator": Key(ANY_TEXT, "Shown between thought and answer"),
+    "search": Key(TEXT, "The upstream of kind tavily that is searched before the reasoner thinks"),
+    "search_when": Key(
+        choice("tools", "always", "never"), "Search if the request has tools, always, or never"
+    ),
+    "search_show": Key(FLAG, "Findings are shown with the thought"),
+}
 COMING: Mapping[str, Key] = {
-    "pipeline": _coming("Several models in turn: reason-then-answer"),
-    "reasoner": _coming("The model that thinks in a pipeline"),
-    "answerer": _coming("The model that answers in a pipeline"),
-    "rethink": _coming("When a pipeline thinks again"),
-    "reasoning": _coming("How thoughts are shown"),
-    "separator": _coming("What stands between thought and answer"),
-    "search": _coming("Search the web for the model"),
-    "search_when": _coming("When to search"),
-    "search_show": _coming("How searches are shown"),
     "server_tools": _coming("Tools the gateway runs itself"),
     "fallback": _coming("Models asked when this one fails"),
     "fallbacks": _coming("Models asked when this one fails"),
     "choices": _coming("Models of which the first that answers is taken"),
-    "recall": _coming("Where what the client does not echo is kept"),
 }
 MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),
@@ -135,8 +167,18 @@ MODEL: Mapping[str, Key] = {
     "retry": Key(whole(0, 5), "How often a call that failed before its first word is repeated", 2),
     "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
     "options": Key(TABLE, "Further options of its upstream's kind", {}),
+    "recall": Key(
+        FLAG,
+        "Keep what its upstream needs back and clients do not send; compatible: not unless set",
+    ),
+    "reasoning": Key(
+        choice("reasoning_content", "reasoning", "think-tags", "hidden"),
+        "How thoughts are shown: in a field of the message, in its text, or not",
+        "reasoning_content",
+    ),
     **ABILITIES,
     **OPTIONS,
+    **PIPELINE,
     **COMING,
 }
 # What a request consists of; `defaults` and `override` are for the fields around it.
@@ -145,6 +187,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "server": SERVER,
     "defaults": DEFAULTS,
     "defaults.timeouts": TIMEOUTS,
+    "recall": RECALL,
     "upstreams.NAME": UPSTREAM,
     "upstreams.NAME.timeouts": TIMEOUTS,
     "models.NAME": MODEL,
@@ -160,6 +203,8 @@ class Kind:
     auth: str = "bearer"
     api_version: str | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
+    recall: bool = True
+    """It thinks in ways that must come back; else a layer around every event is not worth it."""
     added: tuple[str, ...] = ()
     """What the leaf adds to the address, longest first: its doubling is a common mistake."""
 
@@ -180,8 +225,11 @@ KINDS: Mapping[str, Kind] = {
         timeouts={"first_event": 600, "idle": 300},
         added=("/api/chat", "/v1/chat/completions", "/api", "/v1"),
     ),
-    "compatible": Kind(added=("/chat/completions", "/completions", "/responses", "/models")),
+    "compatible": Kind(
+        recall=False, added=("/chat/completions", "/completions", "/responses", "/models")
+    ),
+    "tavily": Kind("https://api.tavily.com", added=("/search",)),
     "longtail": Kind(needs_address=False),
-    "scripted": Kind(needs_address=False),
+    "scripted": Kind(needs_address=False, recall=False),
     "local": Kind(needs_address=False),
 }

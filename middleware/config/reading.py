@@ -20,6 +20,8 @@ from middleware.config.keys import (
     MODEL,
     OPTIONS,
     OWN_FIELDS,
+    PIPELINE,
+    RECALL,
     SECTIONS,
     SERVER,
     TIMEOUTS,
@@ -27,17 +29,19 @@ from middleware.config.keys import (
     Key,
     Kind,
 )
+from middleware.config.pipelines import TAVILY, mistakes_of
 from middleware.config.shape import (
     Config,
     ConfigError,
     Mistake,
     ModelConfig,
+    RecallConfig,
     Server,
     UpstreamConfig,
 )
 from middleware.config.values import Environment, Wrong
 
-_TABLES = ("server", "defaults", "upstreams", "models")
+_TABLES = ("server", "defaults", "recall", "upstreams", "models")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 Values = dict[str, Any]
 Keys = Mapping[str, Key]
@@ -122,7 +126,13 @@ class _Reading:
         }
         if not models and not misspelt and self.clean("models"):
             self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
-        return Config(source, server, upstreams, models)
+        if any(model.pipeline.get("search") == TAVILY for model in models.values()):
+            usual = {"kind": TAVILY, "api_key": "env:TAVILY_API_KEY"}
+            upstreams.setdefault(TAVILY, self.upstream(TAVILY, usual, common))
+        for path, text in mistakes_of(models, upstreams):
+            self.wrong(path, text)
+        recall = RecallConfig(**self.table(found.get("recall", {}), RECALL, ("recall",)))
+        return Config(source, server, recall, upstreams, models)
 
     def entries(self, found: Values, section: str) -> Values:
         """The tables of a section, by name."""
@@ -231,8 +241,11 @@ class _Reading:
     def model(self, name: str, found: Any, upstreams: Mapping[str, UpstreamConfig]) -> ModelConfig:
         path = ("models", name)
         values = self.table(found, MODEL, path)
-        coming = _coming(found)
-        self.reference(values["upstream"], upstreams, path, optional=bool(coming))
+        coming, pipeline = _coming(found), _given(values, PIPELINE)
+        optional = bool(coming or pipeline)
+        self.reference(values["upstream"], upstreams, path, optional=optional)
+        upstream = upstreams.get(values["upstream"])
+        usual = KINDS.get(upstream.kind, Kind()) if upstream else Kind()
         self.wildcards(name, values["name"], path)
         self.own_fields(values, path)
         return ModelConfig(
@@ -246,6 +259,9 @@ class _Reading:
             retry=values["retry"],
             abilities=self.merged(values, "abilities", ABILITIES, path),
             options=self.merged(values, "options", OPTIONS, path),
+            recall=usual.recall if values["recall"] is None else values["recall"],
+            reasoning=values["reasoning"],
+            pipeline=pipeline,
             coming=coming,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 Tools = Literal["auto", "native", "emulated"]
+Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,22 @@ class ModelConfig:
     """How often a call that failed before its first word is made again."""
     abilities: Mapping[str, Any]
     options: Mapping[str, Any]
+    recall: bool
+    reasoning: Reasoning
+    pipeline: Mapping[str, Any]
+    """What is said of a pipeline; empty for a model of one upstream."""
     coming: tuple[str, ...]
     """What it asks for and this version cannot do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallConfig:
+    """Where memories are kept; the keys are explained in `keys.RECALL`."""
+
+    store: str
+    path: str | None
+    max_bytes: int
+    max_age: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +102,7 @@ class Config:
     source: str
     """The file it was read from."""
     server: Server
+    recall: RecallConfig
     upstreams: Mapping[str, UpstreamConfig]
     models: Mapping[str, ModelConfig]
 

@@ -157,6 +157,7 @@ def _thinking(value: Any, _: Environment) -> Any:
 
 FLAG = plain("true or false", lambda value: type(value) is bool)
 TEXT = plain("text", lambda value: isinstance(value, str) and bool(value.strip()))
+ANY_TEXT = plain("text", lambda value: isinstance(value, str))
 TEXTS = listed(TEXT, "a list of texts")
 SECONDS = plain(
     "a number of seconds above 0", lambda value: type(value) in (int, float) and 0 < value < 1e9

@@ -93,7 +93,7 @@ class ReasonThenAnswer:
         return told(gathered.findings)
 
     def _failed(self, error: GatewayError, gathered: Gathered) -> None:
-        if self.pipeline.on_failure == "error":
+        if self.pipeline.reasoner_failure == "error":
             raise error
         if gathered.thought.pieces:
             text = f"the thought was used as far as it came: {error.message}"

@@ -37,14 +37,14 @@ class Pipeline:
     """How a reasoner and an answerer work together, as the config says it."""
 
     rethink: Rethink = "once"
-    on_failure: OnFailure = "answer"
+    reasoner_failure: OnFailure = "answer"
     instructions: str = INSTRUCTIONS
     """What the reasoner is told."""
     template: str = TEMPLATE
     """How the answerer is given the `{thought}`."""
     separator: str = ""
     """Shown between thought and answer."""
-    reasoner: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 16_384})
+    reasoner_fields: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 16_384})
     """The reasoner's own parameters; the client's are the answerer's."""
     vision: bool = False
     """The reasoner reads images."""
@@ -113,7 +113,7 @@ class Asked:
         return ChatRequest(
             model=self.request.model,
             messages=(*messages[:leading], told, *messages[leading:]),
-            params={**self.pipeline.reasoner, **wanted},
+            params={**self.pipeline.reasoner_fields, **wanted},
             # Whoever wants to stop it in time must hear it thinking.
             call=replace(self.request.call, streamed=True, deadline=deadline),
         ), receipt
