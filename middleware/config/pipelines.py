@@ -1,0 +1,57 @@
+"""What a pipeline's keys must say of the models and upstreams they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from middleware.config.shape import ModelConfig, UpstreamConfig
+
+TAVILY = "tavily"
+"""The kind of upstream that searches; also its name, if the config has none of that kind."""
+_PARTS = ("reasoner", "answerer")
+Path = tuple[str, ...]
+
+
+def mistakes_of(
+    models: Mapping[str, ModelConfig], upstreams: Mapping[str, UpstreamConfig]
+) -> Iterator[tuple[Path, str]]:
+    for model in models.values():
+        said, path = model.pipeline, ("models", model.id)
+        if said and "pipeline" not in said:
+            first = next(iter(said))
+            yield (*path, first), 'is for pipelines: add pipeline = "reason-then-answer".'
+            continue
+        for part in _PARTS if said else ():
+            yield from _of_part(part, said, models, path)
+        if said and model.upstream:
+            yield (*path, "upstream"), "is not for pipelines: reasoner and answerer have their own."
+        yield from _of_search(said.get("search"), upstreams, path)
+
+
+def _of_part(
+    part: str, said: Mapping[str, Any], models: Mapping[str, ModelConfig], path: Path
+) -> Iterator[tuple[Path, str]]:
+    name = said.get(part)
+    if name is None:
+        yield (*path, part), "is missing: write the name of a model of this file."
+        return
+    found = next((model for model in models.values() if _is_named(name, model.id)), None)
+    if found is None:
+        yield (*path, part), f"is '{name}', but there is no such model in this file."
+    elif found.pipeline:
+        yield (*path, part), f"is '{name}', which is a pipeline itself: name a plain model."
+
+
+def _is_named(name: str, public: str) -> bool:
+    return name == public or ("*" in public and fnmatchcase(name, public))
+
+
+def _of_search(
+    name: str | None, upstreams: Mapping[str, UpstreamConfig], path: Path
+) -> Iterator[tuple[Path, str]]:
+    if name is None or (name in upstreams and upstreams[name].kind == TAVILY):
+        return
+    text = f"is '{name}', but must name an upstream of kind tavily: write an [upstreams.{name}]."
+    yield (*path, "search"), text
