@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -269,20 +269,24 @@ class Stream:
     def _chat(self) -> Interaction:
         return interactions(self.upstream.path(self.case))[-1]
 
-    async def fold(self, pieces: list[bytes]) -> Answer:
-        """Read these pieces as its answer."""
+    def read(self, deliveries: Sequence[list[bytes]]) -> list[Answer]:
+        """Read the same stream once for each way it is delivered."""
         small = interactions(self.upstream.path(self.case))[:-1]
-        answers = {found.url.removeprefix(self.upstream.url): found.body for found in small}
         link = Tape(
             self.upstream.name,
             self.upstream.url,
             Transport(),
-            pieces=pieces,
+            deliveries=iter(deliveries),
             answer_headers=self._chat.headers,
-            answers=answers,
+            answers={found.url.removeprefix(self.upstream.url): found.body for found in small},
         )
         adapter = self.upstream.connect(link)
-        return await fold(adapter.stream(self.upstream.request(self.case, streamed=True)))
+        request = self.upstream.request(self.case, streamed=True)
+
+        async def whole() -> list[Answer]:
+            return [await fold(adapter.stream(request)) for _ in deliveries]
+
+        return run(whole())
 
 
 def streams() -> list[Stream]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -51,20 +51,23 @@ class TapeReply(Reply):
 
 @dataclass(frozen=True, slots=True)
 class Tape(Link):
-    pieces: Sequence[bytes] = ()
+    deliveries: Iterator[Sequence[bytes]] = field(default_factory=lambda: iter(()))
+    """The pieces of each answer in turn."""
     answer_headers: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, bytes] = field(default_factory=dict)
     """To small questions, by path."""
 
     async def post(self, path: str, body: bytes, due: float) -> Reply:
-        return TapeReply(self.pieces, self.answer_headers)
+        return TapeReply(next(self.deliveries), self.answer_headers)
 
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
         return load(self.answers.get(path, b"null"))
 
 
 def tape(pieces: Sequence[bytes], **headers: str) -> Tape:
-    return Tape("tape", "http://tape", Transport(), pieces=pieces, answer_headers=headers)
+    return Tape(
+        "tape", "http://tape", Transport(), deliveries=iter([pieces]), answer_headers=headers
+    )
 
 
 @dataclass
