@@ -58,7 +58,8 @@ class Block:
             yield from _take_line(self.tape)
         else:
             self.tape.back(blank)
-        return Found(self.name or "", self.arguments, self.whole)
+        whole = self.whole and not (self.arguments is None and self.tape.ended)
+        return Found(self.name or "", self.arguments, whole)
 
     def _line_value(self) -> Waiting[str]:
         """The rest of the line, up to another key on it."""

@@ -11,21 +11,22 @@ from middleware.emulation.language import is_fence
 from middleware.emulation.output import Candidate, Output
 from middleware.emulation.tape import Tape, Waiting
 
-_LEAD = 2048
+_LEAD = 256
 _KEYS = frozenset((
     "name", "tool", "tool_name", "function", "function_name", "action", "type", "id",
     "tool_call_id", "arguments", "parameters", "args", "input", "action_input", "tool_input",
     "recipient_name", "thought",
 ))  # fmt: skip
 _FIRST = re.compile(
-    r"(?:functools)?[{\[｛][\s{\[]*"
+    r"(?:functools)?[{\[｛][\s{\[]{0,64}"
     r"(?:[\"'“]?(?P<key>\w+)[\"'”]?\s*[:：]|(?P<call>[A-Za-z_][\w.\-]*)\s*\()"
 )
-_UNDECIDED = re.compile(r"(?:functools)?[{\[｛]?[\s{\[]*[\"'“]?[\w.\-]*[\"'”]?\s*")
+_UNDECIDED = re.compile(r"(?:functools)?[{\[｛]?[\s{\[]{0,64}[\"'“]?[\w.\-]*[\"'”]?\s*")
 _PREFIX = "functools"
 _ACTION = re.compile(r"[ \t*]*Action[*]*\s*:[ \t*]*(?P<name>[^\r\n]*?)[\s*]*\Z", re.IGNORECASE)
 _INPUT = re.compile(r"[ \t*]*Action Input[*]*\s*:[ \t]*", re.IGNORECASE)
-_INVENTED = re.compile(r"\n[ \t*]*(?:Observation|Action)[*]*\s*:", re.IGNORECASE)
+_NEXT = re.compile(r"[ \t*]*(?:Observation|Action)[*]*\s*:", re.IGNORECASE)
+_LONGEST_ACTION = 160
 _STARS = re.compile(r"\A\*+\s*(?=\{)")
 
 
@@ -128,6 +129,8 @@ class Candidates:
         """`Action:` with a declared name and `Action Input:`; or `Action:` above JSON."""
         while True:
             line, newline, rest = self._tape.rest().partition("\n")
+            if len(line) > _LONGEST_ACTION:
+                return False
             following = rest.lstrip()
             decided = newline and (following[13:] or not _may_be(following, ("Action Input:",)))
             if self._tape.ended or (newline and following and decided):
@@ -152,10 +155,12 @@ class Candidates:
 
     def _input(self) -> Waiting[str]:
         """Everything up to the observation the model may go on to invent."""
-        while not self._tape.ended and not _INVENTED.search(self._tape.text, self._tape.at):
-            yield
-        found = _INVENTED.search(self._tape.text, self._tape.at)
-        return self._tape.take(found.start() if found else len(self._tape.text))
+        lines: list[str] = []
+        while True:
+            line = yield from self._tape.line()
+            if not line or (lines and _NEXT.match(line)):
+                return "".join(lines)
+            lines.append(self._tape.pull(line))
 
 
 def _may_be(line: str, words: tuple[str, ...]) -> bool:

@@ -38,10 +38,11 @@ _MARKER = re.compile(
 )
 _NAME_KEY = re.compile(rf"{_DECO}TOOL[ _-]?NAME{_AFTER}[:：=]", re.IGNORECASE)
 _QUOTED = re.compile(r"\s*[\"'“]")
+_QUOTED_KEY = re.compile(r"\s*[\"'“][\w ]+[\"'”]\s*[:：=]")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)[^`\n]*$")
 _PLAIN = re.compile(_DECO)
 _OPENERS = ("USETOOL", "NOTOOL", "TOOLNAME")
-_KEYS = tuple(word.replace(" ", "") for words in _WORDS.values() for word in words)
+KEYS = tuple(word.replace(" ", "") for words in _WORDS.values() for word in words)
 _WORD = re.compile(r"[A-Za-z工具名称参数原因理由_ \-]*")
 _LONGEST_DECO = 24
 _INVENTED = re.compile(
@@ -75,18 +76,19 @@ def is_fence(line: str) -> bool:
 
 def is_barrier(line: str, quoted: bool) -> bool:
     """Can no JSON go on with this line? `quoted`: not even with a key in quotation marks."""
-    if not quoted and _QUOTED.match(line):
+    if _QUOTED.match(line) and not (quoted and _QUOTED_KEY.match(line)):
         return False
     found = _KEY.match(line)
-    if found and (found["args"] or found["name"]) and _TOOLISH.search(found[0]):
+    if found and not found["reason"] and _TOOLISH.search(found[0]):
         return True
-    if found and found["reason"] and _SHOUTED.search(found[0]):
-        return True
+    if found and found["reason"]:
+        return bool(_SHOUTED.search(found[0])) or not _JSON_VALUE.match(line, found.end())
     return _MARKER.match(line) is not None or is_fence(line)
 
 
 _TOOLISH = re.compile(r"TOOL|FUNCTION|工具", re.IGNORECASE)
-_SHOUTED = re.compile(r"REASON|原因|理由|^\W*reason\W*[:：]")
+_SHOUTED = re.compile(r"REASON|原因|理由")
+_JSON_VALUE = re.compile(r"\s*[\"'“\[{\d]")
 
 
 def is_invented(line: str) -> bool:
@@ -121,10 +123,10 @@ def _behind_marker(line: str, marker: re.Match[str], complete: bool) -> Opening:
         return Opening(kind, marker.end()) if complete else _WAIT
     if key_line(rest):
         return Opening(kind, marker.end())
-    return _WAIT if not complete and may_begin(rest, _KEYS) else _TEXT
+    return _WAIT if not complete and may_begin(rest, KEYS) else _TEXT
 
 
-def may_begin(line: str, words: tuple[str, ...] = _KEYS) -> bool:
+def may_begin(line: str, words: tuple[str, ...] = KEYS) -> bool:
     """Is this the beginning of one of the words, or one of them with its separator to come?"""
     deco = _PLAIN.match(line)
     body = line[deco.end() :] if deco else line

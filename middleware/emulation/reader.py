@@ -16,7 +16,7 @@ from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool
 from middleware.emulation.candidates import Candidates
 from middleware.emulation.formats import STOP, held_from
-from middleware.emulation.language import is_fence, is_invented, may_begin, opening
+from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names, plain
 from middleware.emulation.output import Fault, Output, Ready
 from middleware.emulation.schemas import properties
@@ -160,6 +160,8 @@ class Reader:
         complete = bool(newline) or tape.ended or len(line) >= _LOOK
         if self._output.behind_call and (yield from self._cut_invention(line, complete)):
             return
+        if tape.ended and self._output.reason == "length" and self._cut_key(line):
+            return
         what = opening(line, complete) if line[0] in _BEGINNERS else None
         if what is None or what.kind == "text":
             yield from self._other_line(line, complete)
@@ -169,6 +171,15 @@ class Reader:
             yield from self._other_line(line, complete)
         else:
             yield from self._block(what.kind, what.end)
+
+    def _cut_key(self, line: str) -> bool:
+        """The answer ran out of tokens inside a key or a marker."""
+        if not (self._output.behind_call or line.startswith(("USE_", "TOOL_"))):
+            return False
+        if not may_begin(line, (*KEYS, "USETOOL", "NOTOOL")):
+            return False
+        self._tape.take(len(self._tape.text))
+        return True
 
     @staticmethod
     def _may_be_fence(line: str) -> bool:

@@ -22,6 +22,8 @@ _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 
 def problem(value: Any, schema: Json) -> str:
     """What is wrong with a value, in one line; empty where nothing is (or nothing can be said)."""
+    if _plainly_valid(value, schema, 0):
+        return ""
     try:
         error = best_match(jsonschema.Draft202012Validator(schema).iter_errors(value))
     except (Unresolvable, jsonschema.SchemaError, jsonschema.exceptions.UnknownType, re.error):
@@ -32,6 +34,47 @@ def problem(value: Any, schema: Json) -> str:
         return ""
     where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
     return f"{where}: {error.message[:200]}"
+
+
+_CHECKED = frozenset((
+    "type", "properties", "required", "items", "enum", "additionalProperties",
+    "description", "title", "default", "examples", "$schema", "strict",
+))  # fmt: skip
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+    "array": (list,), "object": (dict,), "null": (type(None),),
+}
+
+
+def _plainly_valid(value: Any, schema: Any, depth: int) -> bool:
+    """The quick yes for the keywords nearly every tool keeps to; False: look closer."""
+    if not isinstance(schema, dict) or not schema.keys() <= _CHECKED or depth > _DEPTH:
+        return False
+    kind = schema.get("type")
+    if kind is not None:
+        fits = isinstance(value, _KINDS.get(kind, ()) if isinstance(kind, str) else ())
+        if not fits or (isinstance(value, bool) and kind != "boolean"):
+            return False
+    if "enum" in schema and not (isinstance(value, str) and value in schema["enum"]):
+        return False
+    if isinstance(value, dict):
+        return _plainly_valid_members(value, schema, depth)
+    if isinstance(value, list) and "items" in schema:
+        return all(_plainly_valid(item, schema["items"], depth + 1) for item in value)
+    return True
+
+
+def _plainly_valid_members(value: Json, schema: Json, depth: int) -> bool:
+    declared = schema.get("properties") or {}
+    if not isinstance(declared, dict) or not all(map(value.__contains__, schema.get("required", ()))):
+        return False
+    if schema.get("additionalProperties", True) is not True and not value.keys() <= declared.keys():
+        return False
+    return all(
+        _plainly_valid(member, declared[name], depth + 1)
+        for name, member in value.items()
+        if name in declared
+    )
 
 
 def resolved(schema: Any, root: Json) -> Json:

@@ -9,7 +9,10 @@ from middleware.emulation.output import Output
 from middleware.emulation.tape import Tape, Waiting
 
 _CLOSER = re.compile("|".join(map(re.escape, dict.fromkeys(THOUGHTS.values()))))
-_MARKER = re.compile(r"(?m)^[ \t*_`#>\-•]*(?:USE|NO)[ _-]?TOOL[*_`:： \t]*\n", re.IGNORECASE)
+_MARKER = re.compile(
+    r"^[ \t*_`#>\-•\"]*(?:(?:USE|NO)[ _-]?TOOL[*_`:： \t]*\r?\n|TOOL[ _-]?NAME[*_`\" \t]*[:：=])",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CALL = re.compile(
     "|".join(re.escape(opener) for opener in sorted(BY_OPENER, key=len, reverse=True))
 )
@@ -18,12 +21,12 @@ _LONGEST = max(map(len, (*THOUGHTS, *THOUGHTS.values())))
 
 def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
     """Take the thought an answer begins with, if it begins with one."""
+    blank = yield from tape.past_blank()
     while True:
-        text = tape.rest()
-        bare = text.lstrip()
+        bare = tape.rest()
         opener = next((one for one in THOUGHTS if bare.startswith(one)), None)
         if opener:
-            tape.take(tape.at + len(text) - len(bare) + len(opener))
+            tape.pull(opener)
             yield from _think(tape, output, THOUGHTS[opener])
             break
         if not tape.ended and any(one.startswith(bare) for one in THOUGHTS):
@@ -31,6 +34,7 @@ def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
             continue
         if (yield from _unopened(tape, output, hold)):
             break
+        output.hold(blank)
         return
     yield from tape.past_blank()
 
