@@ -185,13 +185,15 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 
 
 def _whole_calls(message: Json, state: State) -> Iterator[Event]:
-    for position, call in enumerate(message.get("tool_calls") or ()):
+    calls = list(message.get("tool_calls") or ())
+    if message.get("function_call"):
+        calls.append({"function": message["function_call"]})
+    for position, call in enumerate(calls):
         kind, said = _told(call)
-        yield from state.calls.start(position, call.get("id"), said.get("name") or "", kind)
-        yield from state.calls.delta(position, _argument_text(said))
-    legacy = message.get("function_call")
-    if legacy:
-        yield from state.calls.whole("legacy", None, legacy["name"], _argument_text(legacy))
+        slot = _Slot(position, call.get("id") or "", early=_argument_text(said))
+        state.slots[position] = slot
+        if said.get("name"):
+            yield from _start(slot, said["name"], kind, state)
 
 
 def _identify(said: Json, state: State) -> None:

@@ -419,10 +419,11 @@ def test_a_call_without_arguments_says_an_empty_object() -> None:
 
 
 def test_a_call_that_never_gets_a_name_is_left_out_and_named() -> None:
-    answer = good(heard(piece(A, id="a", index=0), chunk({}, "tool_calls")))
-    assert answer.calls == []
-    assert answer.reason == "stop"
-    assert "call_without_name" in answer.notes
+    streamed = heard(piece(A, id="a", index=0), chunk({}, "tool_calls"))
+    plain = whole({"tool_calls": [{"id": "a", "function": {"arguments": A}}]}, "tool_calls")
+    for answer in (streamed, plain):
+        assert (good(answer).calls, answer.reason) == ([], "stop")
+        assert "call_without_name" in answer.notes
 
 
 def test_broken_arguments_are_passed_on_as_they_are_and_named() -> None:
