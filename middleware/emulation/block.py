@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from middleware.emulation import bodies
 from middleware.emulation.found import Found
 from middleware.emulation.language import (
     KeyLine,
@@ -133,6 +134,47 @@ class Block:
         self.tape.back(blank)
         if pairs:
             self.arguments = pairs
+
+
+def read_short(tape: Tape, names: Sequence[str]) -> Waiting[list[Found]]:
+    """A short form behind a marker: JSON that names the tool, or the name and then JSON."""
+    taken = yield from _to_value(tape)
+    head = yield from tape.ahead(max(map(len, names), default=0) + 1)
+    name = max((one for one in names if _begins(head, one)), key=len, default="")
+    taken += tape.pull(name)
+    if name:
+        taken += yield from _to_value(tape)
+        if tape.rest()[:1] in ("(", "|"):
+            taken += tape.take(tape.at + 1) + (yield from _to_value(tape))
+    if tape.rest()[:1] != "{":
+        tape.back(taken)
+        return []
+    value = yield from tape.value()
+    yield from tape.ahead(8)
+    if stray := _STRAY.match(tape.text, tape.at):
+        tape.take(stray.end())
+    if name:
+        return [Found(name, value.text, value.closed)]
+    try:
+        found = list(bodies.calls_in(bodies.parse(value.text)))
+    except ValueError:
+        found = []
+    return [one._replace(whole=value.closed) for one in found] or [Found("", value.text)]
+
+
+def _begins(head: str, name: str) -> bool:
+    return head.startswith(name) and not re.match(r"[\w-]", head[len(name) :])
+
+
+def _to_value(tape: Tape) -> Waiting[str]:
+    """Blanks, a colon, and at most one line end."""
+    taken = ""
+    while True:
+        while (start := tape.rest()[:1]) and start in (" \t:\r" if "\n" in taken else " \t:\r\n"):
+            taken += tape.take(tape.at + 1)
+        if tape.at < len(tape.text) or tape.ended:
+            return taken
+        yield
 
 
 def _unquoted(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Key = Literal["name", "args", "reason"]
@@ -107,22 +107,28 @@ class Opening(NamedTuple):
 _TEXT, _WAIT = Opening("text"), Opening("wait")
 
 
-def opening(line: str, complete: bool) -> Opening:
+def opening(line: str, complete: bool, names: Sequence[str] = ()) -> Opening:
     """What the beginning of a line is, or that more of it must be seen."""
     if marker := _MARKER.match(line):
-        return _behind_marker(line, marker, complete)
+        return _behind_marker(line, marker, complete, names)
     if _NAME_KEY.match(line):
         return Opening("name")
     return _WAIT if not complete and may_begin(line, _OPENERS) else _TEXT
 
 
-def _behind_marker(line: str, marker: re.Match[str], complete: bool) -> Opening:
+def _behind_marker(
+    line: str, marker: re.Match[str], complete: bool, names: Sequence[str]
+) -> Opening:
     kind: Literal["use", "no"] = "use" if marker["which"].upper() == "USE" else "no"
     rest = line[marker.end() :].strip(" \t\r\n*_`")
     if not rest:
         return Opening(kind, marker.end()) if complete else _WAIT
-    if key_line(rest):
+    if key_line(rest) or (kind == "use" and rest[0] == "{"):
         return Opening(kind, marker.end())
+    if kind == "use" and any(rest.startswith(name) for name in names):
+        return Opening(kind, marker.end())
+    if kind == "use" and not complete and any(name.startswith(rest) for name in names):
+        return _WAIT
     return _WAIT if not complete and may_begin(rest, KEYS) else _TEXT
 
 

@@ -124,12 +124,12 @@ class Output:
     def propose(self, candidate: Candidate) -> None:
         self._flush()
         self._queue.append(candidate)
-        self.behind_call = True
+        self._set_apart()
 
     def accept(self, found: Found) -> None:
         """Pass a call on, or note what is wrong with it."""
         self._flush()
-        self.behind_call = True
+        self._set_apart()
         if self._queue:
             self._queue.append(found)
         else:
@@ -139,6 +139,11 @@ class Output:
         """Something behind a special token could not be read at all."""
         detail = f"the call could not be read: {body[:80]!r}"
         self.open.append(Fault("unreadable_arguments", "", detail))
+
+    def _set_apart(self) -> None:
+        """Of the white space around a call, as much stays as keeps the texts apart."""
+        self.behind_call = True
+        del self._held[1 if self.spoken else 0 :]
 
     def drain(self) -> list[Event]:
         self._flush()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, TextDelta
 from adapters.toolbox import Tool
-from middleware.emulation.block import Block, read_no_tool
+from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.candidates import Candidates
 from middleware.emulation.formats import STOP, held_from
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
@@ -162,7 +162,8 @@ class Reader:
             return
         if tape.ended and self._output.reason == "length" and self._cut_key(line):
             return
-        what = opening(line, complete) if line[0] in _BEGINNERS else None
+        names = self._output.names.declared
+        what = opening(line, complete, names) if line[0] in _BEGINNERS else None
         if what is None or what.kind == "text":
             yield from self._other_line(line, complete)
         elif what.kind == "wait" and not self._may_be_fence(line):
@@ -232,6 +233,12 @@ class Reader:
             yield from read_no_tool(tape, fenced)
             return
         block = Block(tape, self._parameters, fenced)
+        if marker and (short := (yield from read_short(tape, self._output.names.declared))):
+            self._output.drop_fence()
+            for one in short:
+                self._output.accept(one)
+            self._line_start = True
+            return
         blank = yield from tape.past_blank()
         if marker and not (yield from block.begins()):
             if tape.ended and self._output.reason == "length" and len(tape.rest()) < _LOOK:
