@@ -73,6 +73,17 @@ def text_of(content: Any, separator: str = "\n") -> str:
     return separator.join(text for text in said if text is not None)
 
 
+def speaker(message: Json) -> str:
+    """Who speaks, where that says more than the role: AutoGen names every user "user"."""
+    name = message.get("name") or ""
+    return "" if name.lower() == message["role"] else name
+
+
+def spoken(name: str, text: str) -> str:
+    """A speaker's words for a language without names; a line of its own keeps their beginning."""
+    return f"{name}:\n{text}"
+
+
 def system_text(message: Json) -> str:
     return text_of(message.get("content"))
 

@@ -181,8 +181,14 @@ def test_prefill_is_refused_where_the_model_does_not() -> None:
 def test_names_stand_before_the_text() -> None:
     messages = ({**user([said("a"), said("b")]), "name": "Li"}, {**assistant("c"), "name": "x"})
     asked = (*messages, user("d"))
-    assert turns(*asked)[0]["content"] == [said("Li: a"), said("b")]
+    assert turns(*asked)[0]["content"] == [said("Li:\na"), said("b")]
     assert codes(*asked) == ["name_as_prefix", "name_dropped"]
+
+
+def test_a_name_that_repeats_the_role_is_not_said() -> None:
+    asked = ({**user("a"), "name": "User"},)
+    assert turns(*asked)[0]["content"] == [said("a")]
+    assert codes(*asked) == ["name_dropped"]
 
 
 def test_refusals_of_the_past_are_text() -> None:

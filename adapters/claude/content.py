@@ -13,7 +13,7 @@ import orjson
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.fields import unsupported
-from adapters.history import is_json_object
+from adapters.history import is_json_object, speaker, spoken
 from adapters.protocol import Json, Note
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -60,10 +60,12 @@ class Content:
                 blocks += self._text(part["text"], part, at)
             else:
                 self._empty(at)
-        name = message.get("name")
+        name = speaker(message)
         if name and blocks:
             self._put_name(name, blocks)
             self.note("name_as_prefix", f"{where}.name", "the name was put before the text")
+        elif message.get("name"):
+            self.note("name_dropped", f"{where}.name", "the name says no more than the role")
         return blocks
 
     def result(self, message: Json, identity: str, where: str) -> Json:
@@ -106,7 +108,7 @@ class Content:
     def _put_name(self, name: str, blocks: list[Json]) -> None:
         for block in blocks:
             if block["type"] == "text":
-                block["text"] = f"{name}: {block['text']}"
+                block["text"] = spoken(name, block["text"])
                 return
         blocks.insert(0, {"type": "text", "text": f"{name}:"})
 

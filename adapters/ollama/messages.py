@@ -11,7 +11,7 @@ import orjson
 
 from adapters.errors import BadRequest
 from adapters.fields import unsupported
-from adapters.history import text_of, wrapped_arguments
+from adapters.history import speaker, spoken, text_of, wrapped_arguments
 from adapters.ollama.abilities import Abilities
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 from adapters.toolbox import alias
@@ -69,7 +69,13 @@ def _message(turns: _Turns, message: Json, where: str) -> Json:
         return _result(turns, message, where)
     if role == "user":
         return _user(turns, message, where)
+    _lose_name(turns, message, where)
     return {"role": "system", "content": _text(turns, message.get("content"), where)}
+
+
+def _lose_name(turns: _Turns, message: Json, where: str) -> None:
+    if message.get("name"):
+        turns.note("name_dropped", f"{where}.name", "this turn has no place for a name")
 
 
 def _text(turns: _Turns, content: Any, where: str) -> str:
@@ -90,9 +96,11 @@ def _user(turns: _Turns, message: Json, where: str) -> Json:
         media = list(_media(turns, content, where))
         content = _text(turns, texts, where)
     content = content or ""
-    if name := message.get("name"):
+    if name := speaker(message):
         turns.note("name_in_text", f"{where}.name", "the name of a speaker is said in the text")
-        content = f"{name}: {content}"
+        content = spoken(name, content)
+    elif message.get("name"):
+        turns.note("name_dropped", f"{where}.name", "the name says no more than the role")
     written: Json = {"role": "user", "content": content}
     return {**written, "images": media} if media else written
 
@@ -139,6 +147,7 @@ def _assistant(turns: _Turns, message: Json, where: str) -> Json:
             _call(turns, call, position, f"{where}.tool_calls[{position}]")
             for position, call in enumerate(calls)
         ]
+    _lose_name(turns, message, where)
     for name, (code, text) in _LOST.items():
         if message.get(name):
             turns.note(code, f"{where}.{name}", text)
