@@ -43,9 +43,7 @@ def is_forced(box: Toolbox, capability: Capability) -> bool:
 
 
 def encode_choice(box: Toolbox, capability: Capability) -> Json | None:
-    """`tool_choice`; without tools it would be a 400."""
-    if not box.tools:
-        return None
+    """`tool_choice`, where it is not what leaving it out means; `none` takes no flag."""
     if box.mode == "none":
         return {"type": "none"}
     choice: Json = {"type": "auto"}
