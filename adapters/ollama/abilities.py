@@ -110,7 +110,9 @@ class Asked:
         body = orjson.dumps({"model": model})
         try:
             answer = await self.link.fetch("POST", "/api/show", body, _PATIENCE)
-        except GatewayError:
+        except GatewayError as error:
+            if error.code == "upstream_unreachable":
+                raise  # the chat could not reach it either, and would wait as long again
             # The chat that follows says what is wrong, in its own words.
             return self.known(model)
         found = shown(answer, self.overrides)
