@@ -109,6 +109,8 @@ def _refuse(fields: Fields) -> None:
 def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> Thinking:
     """Whether it will think: by default yes, except the old plain model."""
     asked, effort = fields.take("thinking"), fields.take("reasoning_effort")
+    if isinstance(asked, dict) and asked.keys() - {"type"}:
+        fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
     wanted, by_default = _wanted(asked, effort), model != "deepseek-chat"
     on = by_default if wanted is None else wanted
     if on and not habits.may_think:

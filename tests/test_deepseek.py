@@ -82,7 +82,7 @@ def test_effort_is_said_in_its_three_words(
 @pytest.mark.parametrize(
     ("asked", "effort", "sent", "notes"),
     [
-        ({"type": "enabled", "budget_tokens": 9}, None, ON, []),
+        ({"type": "enabled", "budget_tokens": 9}, None, ON, ["thinking_budget_dropped"]),
         ({"type": "disabled"}, None, OFF, []),
         (True, None, ON, []),
         (False, None, OFF, []),

@@ -66,7 +66,7 @@ def test_a_plain_request_says_so_because_streaming_is_the_default() -> None:
     ("fields", "options"),
     [
         ({"max_tokens": 5}, {"num_predict": 5}),
-        ({"max_tokens": 5, "max_completion_tokens": 7}, {"num_predict": 7}),
+        ({"max_tokens": 7, "max_completion_tokens": 7}, {"num_predict": 7}),
         ({"stop": "X"}, {"stop": ["X"]}),
         ({"stop": ["X", "Y"]}, {"stop": ["X", "Y"]}),
         ({"frequency_penalty": 0}, {"frequency_penalty": 0}),
@@ -74,7 +74,6 @@ def test_a_plain_request_says_so_because_streaming_is_the_default() -> None:
         ({"temperature": 0, "top_p": 0.1, "seed": 3}, {"temperature": 0, "top_p": 0.1, "seed": 3}),
         ({"extra": {"top_k": 4, "min_p": 0.1}}, {"top_k": 4, "min_p": 0.1}),
         ({"extra": {"options": {"stop": "X", "mirostat": 1}}}, {"stop": ["X"], "mirostat": 1}),
-        ({"temperature": 1, "extra": {"options": {"temperature": 0.5}}}, {"temperature": 0.5}),
         ({"extra": {"num_ctx": 999}}, {"num_ctx": 999}),
         ({"temperature": None}, {}),
     ],
@@ -83,6 +82,26 @@ def test_sampling_and_limits_become_options(fields: Json, options: Json) -> None
     found, receipt = encoded(**fields)
     assert found["options"] == options
     assert receipt == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "lost"),
+    [
+        ({"max_tokens": 5, "max_completion_tokens": 7}, {"num_predict": 7}, ["max_tokens"]),
+        ({"max_tokens": 5, "extra": {"num_predict": 9}}, {"num_predict": 9}, ["max_tokens"]),
+        (
+            {"temperature": 1, "extra": {"options": {"temperature": 0.5}}},
+            {"temperature": 0.5},
+            ["temperature"],
+        ),
+    ],
+)
+def test_what_is_said_twice_counts_once_and_the_other_is_named(
+    fields: Json, options: Json, lost: list[str]
+) -> None:
+    found, receipt = encoded(**fields)
+    assert found["options"] == options
+    assert [note.field for note in receipt] == lost
 
 
 def test_the_config_gives_what_the_client_does_not_say() -> None:
@@ -353,7 +372,9 @@ def test_a_form_of_the_answer(fields: Json, form: Any) -> None:
 def test_two_forms_of_the_answer_are_one_too_many() -> None:
     found, receipt = encoded(response_format={"type": "json_object"}, extra={"format": {}})
     assert found["format"] == "json"
-    assert [note.field for note in receipt] == ["format"]
+    assert [(note.field, note.text) for note in receipt] == [
+        ("format", "response_format says what it is")
+    ]
 
 
 def test_a_form_beside_tools_leaves_room_for_a_call() -> None:
@@ -518,7 +539,8 @@ def test_a_sound_is_bytes_like_an_image_where_the_model_hears() -> None:
     ("message", "content", "told"),
     [
         ({"role": "developer", "content": "be brief"}, "be brief", []),
-        ({"role": "user", "name": "Ann", "content": "hi"}, "Ann: hi", ["name_in_text"]),
+        ({"role": "user", "name": "Ann", "content": "hi"}, "Ann:\nhi", ["name_in_text"]),
+        ({"role": "user", "name": "user", "content": "hi"}, "hi", ["name_dropped"]),
         ({"role": "assistant", "content": "a", "refusal": "no"}, "a\nno", ["refusal_as_text"]),
         ({"role": "assistant", "content": "a", "audio": {"id": "x"}}, "a", ["audio_dropped"]),
         (

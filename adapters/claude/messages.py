@@ -60,6 +60,8 @@ def conversation(messages: Sequence[Json], content: Content, last_words: str = "
     begun = False
     for position, message in enumerate(messages):
         where = f"messages[{position}]"
+        if message.get("name") and message["role"] != "user":
+            content.note("name_dropped", f"{where}.name", "only a user's turn can say a name")
         if message["role"] not in ("system", "developer"):
             begun = True
             writer.add(message, where)
@@ -177,8 +179,6 @@ class _Writer:
         if message.get("refusal"):
             self.content.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
             blocks += self.content.texts(message["refusal"], where)
-        if message.get("name"):
-            self.content.note("name_dropped", f"{where}.name", "Claude's turns have no names")
         self.open_calls = {call["id"]: self._identity(call["id"]) for call in calls}
         for position, call in enumerate(calls):
             blocks.append(self._tool_use(call, f"{where}.tool_calls[{position}]"))

@@ -19,7 +19,7 @@ _SAMPLING = (
     *("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "stop"),
     # Ollama's own, which a client may send beside OpenAI's fields.
     *("top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),
-    *("num_keep", "num_predict", "num_ctx"),
+    *("num_keep", "num_ctx"),
 )
 _THINKING = ("reasoning_effort", "thinking", "think")
 _TOP_LEVEL = ("logprobs", "top_logprobs", "keep_alive", "truncate", "shift")
@@ -147,14 +147,26 @@ def _asked_to_think(fields: Fields) -> Any:
     effort, vendor, own = (fields.take(name) for name in _THINKING)
     if own is None and isinstance(vendor, dict):
         own = vendor.get("type") != "disabled"
+        if vendor.keys() - {"type"}:
+            fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
     return effort if own is None else own
+
+
+def _limit(fields: Fields) -> int | None:
+    """The first of its names that is there counts."""
+    names = ("num_predict", "max_completion_tokens", "max_tokens")
+    said = _taken(fields, names)
+    limit: int | None = next(iter(said.values()), None)
+    for name, value in said.items():
+        if value != limit:
+            fields.note("parameter_dropped", name, f"'{next(iter(said))}' is the one that counts")
+    return limit
 
 
 def _options(fields: Fields, configured: Mapping[str, Any]) -> Json:
     """Collect sampling and limits; what a client says in Ollama's own words outranks."""
-    limits = [fields.take(name) for name in ("max_completion_tokens", "max_tokens")]
     said = {
-        "num_predict": next(filter(None, limits), configured.get("max_tokens")),
+        "num_predict": _limit(fields) or configured.get("max_tokens"),
         "num_ctx": configured.get("num_ctx"),
         **_taken(fields, _SAMPLING),
     }
@@ -162,6 +174,10 @@ def _options(fields: Fields, configured: Mapping[str, Any]) -> Json:
     native = fields.take("options") or {}
     if not isinstance(native, dict):
         raise BadRequest("'options' must be an object, as Ollama's API has it.", param="options")
+    for name in options.keys() & native.keys():
+        if options[name] != native[name]:
+            field = "max_tokens" if name == "num_predict" else name
+            fields.note("parameter_dropped", field, "'options' outranks it")
     options |= native
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
