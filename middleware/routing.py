@@ -131,9 +131,7 @@ def _shown(route: Route | Absent, model: ModelConfig, config: Config) -> Route |
     """What concerns the client alone stands outside of what pipelines are made of."""
     if isinstance(route, Absent):
         return route
-    inner = route.inner
-    if model.reasoning != "reasoning_content":
-        inner = Show(inner, model.reasoning)
+    inner = Show(route.inner, model.reasoning)
     return replace(route, inner=Strict(inner) if config.server.strict else inner)
 
 

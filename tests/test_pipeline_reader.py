@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,24 @@ def test_what_is_noted_while_hidden_is_not_lost() -> None:
     opened = shown("hidden", [*THINKING[:2], note, *THINKING[2:]])[0]
     assert isinstance(opened, Opened)
     assert opened.receipt == note.receipt
+
+
+@pytest.mark.parametrize("kind", ["json_object", "json_schema"])
+def test_beside_json_thoughts_are_hidden_and_it_is_said(kind: str) -> None:
+    asked = replace(request(user("hi")), params={"response_format": {"type": kind}})
+    opened, *rest = ask(Show(Model(THINKING)), asked)
+    assert rest == [TextDelta("answer"), Finish("stop")]
+    assert isinstance(opened, Opened)
+    assert [note.code for note in opened.receipt] == ["reasoning_hidden"]
+    (opened, *_) = ask(Show(Model(answer(text="no thought"))), asked)
+    assert opened == OPENED
+    assert ask(Show(Model(THINKING), "reasoning_content"), asked) == THINKING
+
+
+def test_elsewhere_no_layer_stands_between() -> None:
+    model = Model(THINKING)
+    asked = replace(request(user("hi")), params={"response_format": {"type": "text"}})
+    assert ask(Show(model), asked) == THINKING
 
 
 def test_shown_as_they_are_nothing_changes() -> None:

@@ -29,7 +29,7 @@ from adapters.protocol import (
 )
 from middleware import config
 from middleware.config import ConfigError
-from middleware.pipeline import ReasonThenAnswer
+from middleware.pipeline import ReasonThenAnswer, Show
 from middleware.recall import Recall
 from middleware.resilience import Retry
 from middleware.route import Changes, Layers, ModelUnavailable, Route, Strict, changes
@@ -223,7 +223,9 @@ def test_the_listing_says_what_is_there_and_why_not() -> None:
         ("thinking", False, ""),
         ("emulated", False, "up"),
     ]
-    assert found[0] == ModelEntry("plain", "up", True, "", "up", ("Route", "Retry", "Compatible"))
+    assert found[0] == ModelEntry(
+        "plain", "up", True, "", "up", ("Route", "Show", "Retry", "Compatible")
+    )
     assert "GONE_KEY" in found[1].reason
 
 
@@ -254,8 +256,8 @@ def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
     found = routes(PIPELINE + "[server]\nstrict = true\n")
     nestings = {entry.id: entry.nesting[1:] for entry in found.listing()}
     assert nestings["deep"] == ("Strict", "Show", "Recall", "Retry", "DeepSeek")
-    assert nestings["own"] == ("Strict", "Recall", "Retry", "Claude")
-    assert nestings["kept"] == ("Strict", "Recall", "Retry", "Compatible")
+    assert nestings["own"] == ("Strict", "Show", "Recall", "Retry", "Claude")
+    assert nestings["kept"] == ("Strict", "Show", "Recall", "Retry", "Compatible")
     assert nestings["both"] == ("Strict", "Show", "Recall", "ReasonThenAnswer")
     pipeline = found.find("both")
     for _ in nestings["both"]:
@@ -271,9 +273,9 @@ def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
 
 def test_recall_can_be_off_for_one_model_or_for_all() -> None:
     text = '[models.a]\nupstream = "deep"\nrecall = false\n[upstreams.deep]\nkind = "deepseek"\n'
-    assert routes(text).listing()[0].nesting == ("Route", "Retry", "DeepSeek")
+    assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "DeepSeek")
     text = text.replace("recall = false\n", "") + '[recall]\nstore = "off"\n'
-    assert routes(text).listing()[0].nesting == ("Route", "Retry", "DeepSeek")
+    assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "DeepSeek")
 
 
 # What a leaf sees ------------------------------------------------------------------------------
@@ -392,7 +394,7 @@ def test_strict_lets_a_lossless_request_through() -> None:
 def test_strict_stands_around_the_leaf_so_what_the_operator_drops_is_no_mistake() -> None:
     text = '[server]\nstrict = true\n[models.m]\nupstream = "up"\ndrop = ["seed"]\n'
     found = routes(text)
-    assert found.listing()[0].nesting == ("Route", "Strict", "Retry", "Compatible")
+    assert found.listing()[0].nesting == ("Route", "Strict", "Show", "Retry", "Compatible")
     assert "seed" not in planned(found, asked(seed=1)).body
 
 
@@ -403,9 +405,11 @@ def link_of(text: str) -> Link:
     found = config.parse(f'[upstreams.up]\n{text}\n[models.m]\nupstream = "up"\n', environment={})
     route = build(found, Transport()).find("m")
     assert isinstance(route, Route)
-    assert isinstance(route.inner, Retry)
-    assert isinstance(route.inner.inner, Compatible)
-    return route.inner.inner.link
+    assert isinstance(route.inner, Show)
+    retry = route.inner.inner
+    assert isinstance(retry, Retry)
+    assert isinstance(retry.inner, Compatible)
+    return retry.inner.link
 
 
 OPEN = 'kind = "compatible"\nbase_url = "http://127.0.0.1:1/v1"\n'

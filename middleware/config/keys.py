@@ -173,8 +173,7 @@ MODEL: Mapping[str, Key] = {
     ),
     "reasoning": Key(
         choice("reasoning_content", "reasoning", "think-tags", "hidden"),
-        "How thoughts are shown: in a field of the message, in its text, or not",
-        "reasoning_content",
+        "How thoughts are shown: in a field of the message, in its text, or not; beside JSON not",
     ),
     **ABILITIES,
     **OPTIONS,

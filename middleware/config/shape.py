@@ -80,7 +80,7 @@ class ModelConfig:
     abilities: Mapping[str, Any]
     options: Mapping[str, Any]
     recall: bool
-    reasoning: Reasoning
+    reasoning: Reasoning | None
     pipeline: Mapping[str, Any]
     """What is said of a pipeline; empty for a model of one upstream."""
     coming: tuple[str, ...]

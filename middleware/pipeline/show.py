@@ -13,10 +13,12 @@ from adapters.protocol import (
     ChatRequest,
     Event,
     Events,
+    Note,
     Noted,
     Opened,
     Planned,
     ReasoningDelta,
+    Receipt,
     TextDelta,
 )
 
@@ -24,29 +26,50 @@ Manner = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 _OPENER, _CLOSER = "<think>\n", "\n</think>\n\n"
 
 
+_HIDDEN = Note(
+    "reasoning_hidden",
+    "response_format",
+    "thoughts are not shown beside JSON: some clients put them into its text",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Tells the thoughts of its inner adapter in another manner than `reasoning_content`."""
+    """Tells the thoughts of its inner adapter as the config wants them told."""
 
     inner: Adapter
-    manner: Manner
+    manner: Manner | None = None
+    """None: in `reasoning_content`, except beside JSON, where Dify would mix them into it."""
 
-    async def stream(self, request: ChatRequest) -> Events:
-        shown = _Shown(self.manner)
+    def stream(self, request: ChatRequest) -> Events:
+        beside_json = self.manner is None and _wants_json(request)
+        manner = self.manner or ("hidden" if beside_json else "reasoning_content")
+        if manner == "reasoning_content":
+            return self.inner.stream(request)
+        return self._told(request, _Shown(manner, (_HIDDEN,) if beside_json else ()))
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
+
+    async def _told(self, request: ChatRequest, shown: _Shown) -> Events:
         async with aclosing(self.inner.stream(request)) as events:
             async for batch in events:
                 if told := tuple(shown.told(batch)):
                     yield told
 
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return self.inner.plan(request)
+
+def _wants_json(request: ChatRequest) -> bool:
+    form = request.params.get("response_format") or {}
+    return form.get("type") in ("json_object", "json_schema")
 
 
 class _Shown:
     """One answer's thoughts."""
 
-    def __init__(self, manner: Manner) -> None:
+    def __init__(self, manner: Manner, receipt: Receipt) -> None:
         self._manner = manner
+        self._receipt = receipt
+        """To be told if there is a thought."""
         self._open = False
         self._held: Opened | None = None
         """Opens nothing as long as nothing is shown."""
@@ -58,15 +81,22 @@ class _Shown:
             elif type(event) is Opened and self._manner == "hidden":
                 self._held = event
             elif type(event) is Noted and self._held is not None:
-                receipt = self._held.receipt + event.receipt
-                self._held = Opened(receipt, self._held.upstream)
+                self._note(event.receipt)
             else:
                 yield from self._other(event)
 
+    def _note(self, receipt: Receipt) -> None:
+        if self._held is not None:
+            self._held = Opened(self._held.receipt + receipt, self._held.upstream)
+
     def _thought(self, text: str) -> Iterator[Event]:
         match self._manner:
-            case "reasoning_content":
-                yield ReasoningDelta(text)
+            case "hidden":
+                receipt, self._receipt = self._receipt, ()
+                if self._held is not None:
+                    self._note(receipt)
+                elif receipt:
+                    yield Noted(receipt)
             case "reasoning":
                 yield Aside("reasoning", text)
             case "think-tags":
