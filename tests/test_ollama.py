@@ -319,3 +319,16 @@ def test_a_chinese_tool_is_called_by_its_own_name_again() -> None:
             return (await ask(leaf, request(tools=(tool,))))[0]
 
     assert [name for _, name, *_ in run(work()).calls] == ["查询"]
+
+
+def test_a_call_of_a_tool_that_was_not_asked_for_is_told() -> None:
+    other: Json = {"type": "function", "function": {"name": "other", "parameters": {}}}
+    call = {"function": {"name": "other", "arguments": {}}}
+    message = {"role": "assistant", "content": "", "tool_calls": [call]}
+    named = {"type": "function", "function": {"name": "weather"}}
+
+    async def work() -> Answer:
+        async with serving(Server(answer={**DONE, "message": message})) as leaf:
+            return (await ask(leaf, request(tools=(TOOL, other), tool_choice=named)))[0]
+
+    assert run(work()).notes == ["tool_unknown"]

@@ -111,6 +111,11 @@ def test_the_first_event_says_who_answers() -> None:
     assert events[0].upstream.model == "qwen3"
 
 
+def test_an_end_without_figures_is_an_end() -> None:
+    found = events_of(line(content="a"), line(done=True, content="b"))
+    assert found == [TextDelta("ab"), Finish("stop", Usage(0, 0))]
+
+
 def test_an_empty_answer_is_an_answer() -> None:
     assert events_of(end()) == [DONE]
 
@@ -446,6 +451,7 @@ def test_a_shaped_call_that_was_cut_stays_as_far_as_it_came() -> None:
         '{"tool":"weather","arguments":{}',
         '{"tool":5,"arguments":{}}',
         '{"answer":1}',
+        'x{"tool":"weather","arguments":{}}',
     ],
 )
 @pytest.mark.parametrize("must_call", [True, False])

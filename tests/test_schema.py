@@ -6,6 +6,7 @@ import copy
 import json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -393,4 +394,5 @@ def test_hostile_schemas_cost_little(schema: Any) -> None:
 
 
 def test_what_goes_up_is_never_too_deep_to_be_written() -> None:
-    json.dumps(subset(inline(nest(400, "properties")), FEW)[0])
+    assert orjson.dumps(inline({**nest(400, "properties"), "$defs": {}}))
+    assert orjson.dumps(subset(nest(400, "properties"), FEW)[0])

@@ -12,8 +12,8 @@ import orjson
 from adapters.errors import GatewayError
 from adapters.http import Link
 
-_PATIENCE = 5.0
-"""Seconds for a small question: it reads a manifest and loads nothing."""
+_PATIENCE = 8.0
+"""Seconds for a small question: longer than a connection may take, as it loads nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,7 @@ def close(state: State) -> Iterable[Event]:
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
     """Read one plain answer: the same object as a line, with everything in it."""
     yield from _decode_line(body, state)
-    if body.get("done") is False:
-        yield from close(state)
-    elif "done" not in body:
+    if "done" not in body:
         yield from _end(body, state)
 
 
