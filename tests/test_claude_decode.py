@@ -456,6 +456,15 @@ def test_misshapen_event_fails_the_answer(event: Json) -> None:
     assert isinstance(hear(sse(begin(), event, *end())).error, UpstreamError)
 
 
+def test_end_of_nothing_is_an_error() -> None:
+    strange = {"type": "message", "model": "claude-x", "stop_reason": "end_turn"}
+    for stream in (sse(*end()), sse(strange, *end()), sse({"type": "message_stop"})):
+        answer = hear(stream)
+        assert isinstance(answer.error, UpstreamError)
+        assert answer.batches == []
+    assert hear(sse(*text(0, "a"), *end())).text == "a"
+
+
 def test_half_a_json_text_is_a_cut() -> None:
     assert isinstance(hear(sse(begin()), b'data: {"type":"content_block_de').error, Truncated)
 

@@ -11,7 +11,7 @@ import orjson
 from adapters.calls import Calls
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
-from adapters.errors import Truncated
+from adapters.errors import Truncated, UpstreamError
 from adapters.exchange import Heard
 from adapters.history import is_json_object
 from adapters.http import load
@@ -48,6 +48,8 @@ class State(Heard):
     details: Json = field(default_factory=dict)
     """What goes with a refusal."""
     noted: set[str] = field(default_factory=set)
+    begun: bool = False
+    """There is a message; without one an end is the end of nothing."""
     broken: bool = False
     """A call's arguments are not what Claude would take back."""
 
@@ -121,6 +123,7 @@ def _skip(event: Json, state: State) -> Iterable[Event]:
 
 def _begin(event: Json, state: State) -> Iterable[Event]:
     message = event["message"]
+    state.begun = True
     state.model = message.get("model") or state.model
     _take_usage(message, state)
     state.tier = _TIERS.get(state.usage.get("service_tier") or "")
@@ -210,6 +213,8 @@ def _end(event: Json, state: State) -> Iterator[Event]:
 
 def _finish(state: State) -> Iterator[Event]:
     yield from _end_block(state)
+    if not state.begun and not state.blocks:
+        raise UpstreamError(f"Upstream '{state.upstream}' ended an answer it had not begun.")
     yield from state.calls.close()
     if state.native == "refusal" and state.details.get("explanation"):
         yield RefusalDelta(state.details["explanation"])
