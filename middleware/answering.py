@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import aclosing
 
+import orjson
 from starlette.types import Receive, Send
 
 from adapters.errors import GatewayError
@@ -17,6 +18,7 @@ from middleware.doors.openai import (
     Heading,
     error_body,
     error_frame,
+    usage_parts,
     warnings_header,
 )
 from middleware.responses import EventStream, RawHeaders, raw, send_json
@@ -85,7 +87,10 @@ class Answer:
         self.visit.finish = fold.finish
         self.visit.status = 200
         self._unwatch()
-        await send_json(self._send, 200, body, self._response_headers(fold.opened))
+        headers = self._response_headers(fold.opened)
+        if parts := usage_parts(fold.finish.usage if fold.finish else None):
+            headers = [*headers, *raw({"x-usetool-usage": orjson.dumps(parts).decode()})]
+        await send_json(self._send, 200, body, headers)
 
     async def _give_stream(self, adapter: Adapter, asked: Asked) -> None:
         stream = self._stream = EventStream(self._send, self._headers, self._heartbeat)

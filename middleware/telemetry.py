@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.protocol import Finish, Json, Opened, Receipt
+from adapters.protocol import Finish, Json, Opened, Receipt, Usage
 
 _FLUSH_SECONDS = 0.2
 
@@ -58,7 +58,9 @@ class Visit:
         if self.finish is not None:
             told["finish"] = self.finish.reason
             if self.finish.usage is not None:
-                told["usage"] = [self.finish.usage.prompt, self.finish.usage.completion]
+                told["usage"] = _figures(self.finish.usage)
+                if parts := self.finish.usage.parts:
+                    told["usage_parts"] = {name: used and _figures(used) for name, used in parts}
         if self.receipt:
             told["warnings"] = [f"{note.code}: {note.field}: {note.text}" for note in self.receipt]
         if self.error is not None:
@@ -66,6 +68,10 @@ class Visit:
         if self.gone:
             told["client_gone"] = True
         return told
+
+
+def _figures(usage: Usage) -> list[int]:
+    return [usage.prompt, usage.completion]
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from middleware.doors.openai.chunks import Chunks
 from middleware.doors.openai.errors import error_body, error_frame
 from middleware.doors.openai.fold import Fold
 from middleware.doors.openai.parse import Asked, parse
-from middleware.doors.openai.words import Heading, warnings_header
+from middleware.doors.openai.words import Heading, usage_parts, warnings_header
 
 __all__ = [
     "Asked",
@@ -14,5 +14,6 @@ __all__ = [
     "error_body",
     "error_frame",
     "parse",
+    "usage_parts",
     "warnings_header",
 ]

@@ -26,7 +26,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
-from middleware.doors.openai.words import Heading, usage_object, warnings_object
+from middleware.doors.openai.words import Heading, usage_object, usage_parts, warnings_object
 
 _dumps = orjson.dumps
 
@@ -133,7 +133,7 @@ class Chunks:
         reason: str = event.reason
         if self._heading.legacy and reason == "tool_calls":
             reason = "function_call"
-        frames = self._choice({}, reason, None)
+        frames = self._choice({}, reason, None, self._told(event))
         if self._heading.usage_chunk:
             # The client asked for it, so it comes even where the upstream reported nothing.
             usage = usage_object(event.usage or Usage(0, 0))
@@ -141,11 +141,19 @@ class Chunks:
             frames += b"data: " + _dumps(said) + b"\n\n"
         return frames + b"data: [DONE]\n\n"
 
-    def _choice(self, delta: Json, reason: str | None, logprobs: Json | None) -> bytes:
+    def _told(self, event: Finish) -> Json:
+        """What is ours to tell and could not stand in the headers."""
+        warnings = warnings_object(self._late) if self._late else {}
+        parts = usage_parts(event.usage)
+        return {**warnings, "usage": parts} if parts else warnings
+
+    def _choice(
+        self, delta: Json, reason: str | None, logprobs: Json | None, told: Json | None = None
+    ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
         said: Json = {**self._base, "choices": [choice]}
         if self._heading.usage_chunk:
             said["usage"] = None
-        if reason is not None and self._late:
-            said["x_usetool"] = warnings_object(self._late)
+        if told:
+            said["x_usetool"] = told
         return b"data: " + _dumps(said) + b"\n\n"

@@ -68,6 +68,8 @@ class Fold:
         known = self._asides.get(name)
         if isinstance(known, list) and isinstance(value, list):
             value = known + value
+        elif isinstance(known, str) and isinstance(value, str):
+            value = known + value
         elif isinstance(known, dict) and isinstance(value, dict):
             value = {**known, **value}
         self._asides[name] = value

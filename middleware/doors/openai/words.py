@@ -40,6 +40,14 @@ def usage_object(usage: Usage) -> Json:
     return said
 
 
+def usage_parts(usage: Usage | None) -> Json:
+    """What each model of a pipeline used; null where it did not say."""
+    return {
+        name: None if part is None else usage_object(part)
+        for name, part in (usage.parts if usage else ())
+    }
+
+
 def warnings_object(receipt: Receipt) -> Json:
     return {"warnings": [note._asdict() for note in receipt]}
 
