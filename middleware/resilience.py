@@ -16,7 +16,8 @@ from adapters.errors import GatewayError
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 
 _LONGEST_PAUSE = 5.0
-_LONGEST_RETRY_AFTER = 10.0
+_LONGEST_WAIT = 10.0
+"""Seconds for all pauses of a request together; an upstream that asks for more is passed on."""
 
 
 @dataclass(slots=True)
@@ -48,9 +49,9 @@ class Retry:
     first_pause: float = 0.5
 
     async def stream(self, request: ChatRequest) -> Events:
-        end = asyncio.get_running_loop().time() + self.total
+        attempts = _Attempts(asyncio.get_running_loop().time() + self.total)
         self.budget.at_work += 1
-        attempt, opened = 0, False
+        opened = False
         try:
             while True:
                 try:
@@ -60,44 +61,49 @@ class Retry:
                             yield batch
                     return
                 except GatewayError as error:
-                    if opened:
+                    if opened or error.again != "same":
                         raise
-                    await self._wait_or_raise(error, attempt, end)
-                    request = replace(request, call=replace(request.call, deadline=end))
-                    self.budget.repeating += attempt == 0
-                    attempt += 1
+                    await self._wait_or_raise(error, attempts)
+                request = replace(request, call=replace(request.call, deadline=attempts.end))
         finally:
             self.budget.at_work -= 1
-            self.budget.repeating -= attempt > 0
+            self.budget.repeating -= attempts.repeated > 0
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.inner.plan(request)
 
-    async def _wait_or_raise(self, error: GatewayError, attempt: int, end: float) -> None:
-        if error.again != "same":
-            raise error
-        pause = self._pause(error, attempt)
-        late = asyncio.get_running_loop().time() + pause >= end
-        if (
-            late
-            or attempt >= self.times
-            or pause > _LONGEST_RETRY_AFTER
-            or not self._may_repeat(attempt)
-        ):
+    async def _wait_or_raise(self, error: GatewayError, attempts: _Attempts) -> None:
+        pause = self._pause(error, attempts.repeated)
+        allowed = attempts.repeated > 0 or self.budget.allows()
+        if attempts.repeated >= self.times or not allowed or not attempts.may_wait(pause):
             # Told with `x-should-retry: false`: the client's own retries would multiply ours.
             error.again = "elsewhere"
             raise error
+        self.budget.repeating += attempts.repeated == 0
+        attempts.repeated += 1
+        attempts.waited += pause
         await asyncio.sleep(pause)
 
-    def _may_repeat(self, attempt: int) -> bool:
-        return attempt > 0 or self.budget.allows()
-
-    def _pause(self, error: GatewayError, attempt: int) -> float:
+    def _pause(self, error: GatewayError, repeated: int) -> float:
         """What the upstream asked for, else exponential with full jitter."""
         if error.retry_after:
             try:
                 return float(error.retry_after)
             except ValueError:  # a date: not worth computing, the client is told
-                return _LONGEST_RETRY_AFTER + 1
-        longest = min(_LONGEST_PAUSE, self.first_pause * 2**attempt)
+                return _LONGEST_WAIT + 1
+        longest = min(_LONGEST_PAUSE, self.first_pause * 2**repeated)
         return random.uniform(0, longest)
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What one request has spent on asking again."""
+
+    end: float
+    """When all attempts must be over."""
+    repeated: int = 0
+    waited: float = 0.0
+
+    def may_wait(self, pause: float) -> bool:
+        in_time = asyncio.get_running_loop().time() + pause < self.end
+        return in_time and self.waited + pause <= _LONGEST_WAIT

@@ -101,6 +101,17 @@ def test_the_upstreams_own_pause_is_kept_if_it_is_short(retry_after: str, calls:
     assert len(inner.requests) == calls
 
 
+def test_pauses_add_up_to_no_more_than_a_client_would_wait() -> None:
+    inner = Failing([RateLimited("slow down", retry_after="0.02") for _ in range(3)])
+    with pytest.raises(RateLimited):
+        ask(inner)
+    assert len(inner.requests) == 3
+    long = Failing([RateLimited("x", retry_after="0.01"), RateLimited("x", retry_after="9.995")])
+    with pytest.raises(RateLimited):
+        ask(long)
+    assert len(long.requests) == 2
+
+
 def test_no_attempt_begins_after_the_time_of_all_attempts() -> None:
     inner = Failing([Unavailable("away")])
     with pytest.raises(Unavailable):
