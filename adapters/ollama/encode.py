@@ -165,20 +165,16 @@ def _limit(fields: Fields) -> int | None:
 
 def _options(fields: Fields, configured: Mapping[str, Any]) -> Json:
     """Collect sampling and limits; what a client says in Ollama's own words outranks."""
-    said = {
-        "num_predict": _limit(fields) or configured.get("max_tokens"),
-        "num_ctx": configured.get("num_ctx"),
-        **_taken(fields, _SAMPLING),
-    }
-    options = _given(said)
+    said = _given({"num_predict": _limit(fields) or None, **_taken(fields, _SAMPLING)})
     native = fields.take("options") or {}
     if not isinstance(native, dict):
         raise BadRequest("'options' must be an object, as Ollama's API has it.", param="options")
-    for name in options.keys() & native.keys():
-        if options[name] != native[name]:
+    for name in said:
+        if native.get(name, said[name]) != said[name]:
             field = "max_tokens" if name == "num_predict" else name
             fields.note("parameter_dropped", field, "'options' outranks it")
-    options |= native
+    defaults = {"num_predict": configured.get("max_tokens"), "num_ctx": configured.get("num_ctx")}
+    options = _given(defaults) | said | native
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     return options
