@@ -322,6 +322,7 @@ def test_server_tools_and_citations_stay_behind_by_name_and_cost_no_text() -> No
         *block(1, searched, query),
         *block(2, found),
         *block(3, {"type": "text", "text": "", "citations": []}, said, cited),
+        *block(4, found),
         *end(),
     )
     answer = hear(stream)

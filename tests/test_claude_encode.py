@@ -565,12 +565,30 @@ def test_only_as_many_tools_are_strict_as_claude_compiles() -> None:
     assert notes == ["strict_dropped"] * 2
 
 
-def test_unions_of_all_tools_count_together() -> None:
-    properties = {f"p{n}": {"type": ["string", "null"]} for n in range(9)}
-    said = {"type": "object", "properties": properties, "required": list(properties)}
-    tools = [tool(f"f{n}", strict=True, parameters=said) for n in range(2)]
+@pytest.mark.parametrize(
+    ("kind", "needed", "counts", "strict"),
+    [
+        (["string", "null"], True, (8, 8), [True, True]),
+        (["string", "null"], True, (8, 9), [True, False]),
+        (["string", "null"], True, (15,), [True]),
+        (["string", "null"], True, (16,), [False]),
+        ("string", False, (12, 12), [True, True]),
+        ("string", False, (12, 13), [True, False]),
+        ("string", False, (23,), [True]),
+        ("string", False, (24,), [False]),
+    ],
+)
+def test_unions_and_optional_properties_of_all_tools_count_together(
+    kind: Any, needed: bool, counts: tuple[int, ...], strict: list[bool]
+) -> None:
+    tools: list[Json] = []
+    for count in counts:
+        properties = {f"p{n}": {"type": kind} for n in range(count)}
+        said = {"type": "object", "properties": properties}
+        said |= {"required": list(properties)} if needed else {}
+        tools.append(tool(f"f{count}_{len(tools)}", strict=True, parameters=said))
     body, _ = sent(request(tools=tools))
-    assert ["strict" in said for said in body["tools"]] == [True, False]
+    assert ["strict" in said for said in body["tools"]] == strict
 
 
 @pytest.mark.parametrize(
