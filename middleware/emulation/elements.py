@@ -41,5 +41,3 @@ def nested(text: str) -> Any:
     if all(key == "item" for key, _ in pairs):
         return [nested(value) for _, value in pairs]
     return {key: nested(value) for key, value in pairs}
-
-

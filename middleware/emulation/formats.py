@@ -41,8 +41,10 @@ FORMATS: tuple[Format, ...] = (
     Format("hermes", ("<tool_call>", "<function_call>"), ("</tool_call>", "</function_call>"),
            bodies.tagged_calls),
     Format("qwen-xml", ("<function=",), ("</function>",), bodies.xml_calls, "closer", whole=True),
-    Format("function-xml", ("<function name=",), ("</function>",), bodies.xml_calls, "closer", whole=True),
-    Format("invoke", ("<invoke name=",), ("</invoke>", "/>"), bodies.xml_calls, "closer", whole=True),
+    Format("function-xml", ("<function name=",), ("</function>",),
+           bodies.xml_calls, "closer", whole=True),
+    Format("invoke", ("<invoke name=",), ("</invoke>", "/>"),
+           bodies.xml_calls, "closer", whole=True),
     Format("dsml", ("<｜DSML｜invoke name=",), ("</｜DSML｜invoke>", "/>"),
            lambda body: bodies.xml_calls(body.replace("｜DSML｜", "")), "closer", whole=True),
     Format("atem", ("<atem:invoke name=",), ("</atem:invoke>", "/>"),
@@ -92,9 +94,7 @@ FORMATS: tuple[Format, ...] = (
 BY_OPENER: Mapping[str, Format] = {
     opener: format for format in FORMATS for opener in format.openers
 }
-CLOSERS = frozenset(
-    closer for format in FORMATS for closer in format.closers if closer != "/>"
-)
+CLOSERS = frozenset(closer for format in FORMATS for closer in format.closers if closer != "/>")
 # Thoughts: opener → closer. A closer without its opener ends a thought the template began.
 THOUGHTS: Mapping[str, str] = {
     "<think>": "</think>",

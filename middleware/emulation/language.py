@@ -146,3 +146,10 @@ def may_begin(line: str, words: tuple[str, ...] = KEYS) -> bool:
         return any(one.startswith(said) or said == one for one in words)
     left = body[word.end() :]
     return said in words and not left.strip("*_`\"'“” \t:：=\r")
+
+
+def is_protocol(line: str) -> bool:
+    """Does a line begin like one of the protocol's?"""
+    found = _KEY.match(line)
+    toolish = found is not None and _TOOLISH.search(found[0]) is not None
+    return toolish or _MARKER.match(line) is not None or is_invented(line)

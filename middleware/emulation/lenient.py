@@ -23,11 +23,23 @@ _QUOTES: Mapping[str, str] = {
     "＂": "＂",
 }
 _ESCAPES: Mapping[str, str] = {
-    '"': '"', "\\": "\\", "/": "/", "'": "'",
-    "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\n": "",
+    '"': '"',
+    "\\": "\\",
+    "/": "/",
+    "'": "'",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "\n": "",
 }
 _LITERALS: Mapping[str, Any] = {
-    "true": True, "false": False, "null": None, "none": None, "undefined": None,
+    "true": True,
+    "false": False,
+    "null": None,
+    "none": None,
+    "undefined": None,
     "nan": None,
 }
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z))+", re.DOTALL)

@@ -65,8 +65,8 @@ class Output:
     reason: FinishReason = "stop"
     open: list[Ready | Fault] = field(default_factory=list)
     """The calls from the first faulty one on, in order."""
-    count: int = 0
-    """Calls passed on."""
+    made: list[Ready] = field(default_factory=list)
+    """The calls passed on."""
     dropped: int = 0
     """Calls that were not allowed, or cut by the end."""
     spoken: bool = False
@@ -77,6 +77,10 @@ class Output:
     _words: list[str] = field(default_factory=list)
     _held: list[str] = field(default_factory=list)
     _queue: list[Event | Candidate | Found] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.made)
 
     @property
     def plain(self) -> bool:
@@ -233,4 +237,4 @@ class Output:
             self.open.append(Ready(name, arguments.text))
         else:
             self._events += self.calls.whole(self.count, None, name, arguments.text)
-            self.count += 1
+            self.made.append(Ready(name, arguments.text))

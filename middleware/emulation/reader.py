@@ -49,6 +49,8 @@ class How:
     """No call was allowed: only whole blocks are taken out, and not passed on."""
     hold: int = 64
     """Characters at the start of an answer that may turn out to be an unmarked thought."""
+    thoughts: bool = True
+    """Are thoughts in the text told apart? Not where the upstream does it."""
     known: tuple[str, ...] = ()
     """Names of withdrawn tools, seen in the conversation."""
 
@@ -76,9 +78,9 @@ class Reader:
         return self._output.open
 
     @property
-    def called(self) -> int:
-        """How many calls were passed on."""
-        return self._output.count
+    def made(self) -> Sequence[Ready]:
+        """The calls that were passed on."""
+        return self._output.made
 
     @property
     def dropped(self) -> int:
@@ -105,7 +107,8 @@ class Reader:
 
     def _run(self) -> Waiting[None]:
         if self._how.trained:
-            yield from read_thought(self._tape, self._output, self._how.hold)
+            if self._how.thoughts:
+                yield from read_thought(self._tape, self._output, self._how.hold)
             yield from self._first_line()
         while not (self._tape.ended and self._tape.at == len(self._tape.text)):
             if self._line_start:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # ships no types
+import jsonschema
 from jsonschema.exceptions import best_match
 from referencing.exceptions import Unresolvable
 
@@ -41,8 +41,13 @@ _CHECKED = frozenset((
     "description", "title", "default", "examples", "$schema", "strict",
 ))  # fmt: skip
 _KINDS: Mapping[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
-    "array": (list,), "object": (dict,), "null": (type(None),),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
 }
 
 
@@ -66,7 +71,8 @@ def _plainly_valid(value: Any, schema: Any, depth: int) -> bool:
 
 def _plainly_valid_members(value: Json, schema: Json, depth: int) -> bool:
     declared = schema.get("properties") or {}
-    if not isinstance(declared, dict) or not all(map(value.__contains__, schema.get("required", ()))):
+    needed = schema.get("required", ())
+    if not isinstance(declared, dict) or not all(name in value for name in needed):
         return False
     if schema.get("additionalProperties", True) is not True and not value.keys() <= declared.keys():
         return False

@@ -1,0 +1,181 @@
+"""From a request with tools to one without: what is sent, and how its answer is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from adapters.errors import BadRequest
+from adapters.history import rounds
+from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.toolbox import Tool, Toolbox, toolbox
+from middleware.emulation.constrain import Held, Way, held
+from middleware.emulation.conversation import (
+    first_question,
+    has_calls,
+    instructed,
+    rendered,
+)
+from middleware.emulation.output import Fault
+from middleware.emulation.prompt import Ask, instructions, signature
+from middleware.emulation.reader import How
+
+_OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
+_STOPS = ("\nTOOL_RESULT", "\nObservation:")
+_MOST_STOPS = 4
+_CORRECTION_TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Emulation:
+    """How tools are emulated for a model."""
+
+    reask: int = 1
+    """How often a faulty call is asked for again."""
+    constraint: Way = "response_format"
+    """How the upstream is held to the form where a call is demanded."""
+    hold: int = 64
+    """Characters at the start of an answer that may turn out to be an unmarked thought."""
+    result_length: int | None = None
+    """Longest tool result in characters; None: as long as it is."""
+
+
+class Asked(NamedTuple):
+    """A request as a model without tools gets it."""
+
+    request: ChatRequest
+    tools: tuple[Tool, ...]
+    """What may come out, under the client's names."""
+    box: Toolbox
+    how: How
+    receipt: Receipt
+    held: bool = False
+    """The upstream is held to the form."""
+
+    @property
+    def forced(self) -> bool:
+        return self.how.forced
+
+
+def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked | None:
+    """What to send; None where tools play no part."""
+    if not request.tools and not has_calls(request.messages):
+        return None
+    box = toolbox(request)
+    tools = _offered(box)
+    messages = rendered(request.messages, options.result_length)
+    plain = replace(request, messages=messages, tools=(), tool_choice=None)
+    if not tools or box.mode == "none":
+        params = _without(request.params, _OF_TOOLS)
+        how = How(trained=False, bare=False, withheld=True)
+        return Asked(replace(plain, params=params), _all(box), box, how, box.receipt)
+    forced = box.mode in ("required", "named")
+    way = _held_to(tools, request, options.constraint) if forced and hold_to_form else None
+    ask = Ask(box.mode, _named(box), box.parallel, way is not None)
+    text = instructions(tools, ask, first_question(request.messages))
+    params, receipt = _params(request.params)
+    if way:
+        params = {**params, **way.params}
+    sent = replace(
+        plain,
+        messages=instructed(messages, text),
+        params=params,
+        extra={**request.extra, **(way.extra if way else {})},
+    )
+    how = How(
+        bare=way is not None or not wants_json(request.params),
+        forced=forced,
+        hold=0 if way else options.hold,
+        known=tuple(dict.fromkeys(rounds(request.messages).values())),
+    )
+    return Asked(sent, tools, box, how, box.receipt + receipt, way is not None)
+
+
+def _offered(box: Toolbox) -> tuple[Tool, ...]:
+    """The tools in play, under the client's own names: a prompt needs no ASCII."""
+    tools = _all(box)
+    if box.mode != "named":
+        return tools
+    named = tuple(tool for tool in tools if tool.name == _named(box))
+    if not named:
+        raise BadRequest(
+            f"tool_choice names the tool '{_named(box)}', which is not among 'tools'. "
+            "Declare it there, or choose one that is.",
+            param="tool_choice",
+        )
+    return named
+
+
+def _all(box: Toolbox) -> tuple[Tool, ...]:
+    return tuple(replace(tool, name=box.originals.get(tool.name, tool.name)) for tool in box.tools)
+
+
+def _named(box: Toolbox) -> str:
+    return box.originals.get(box.named, box.named)
+
+
+def _held_to(tools: Sequence[Tool], request: ChatRequest, way: Way) -> Held | None:
+    return None if wants_json(request.params) else held(tools, way)
+
+
+def wants_json(params: Mapping[str, Any]) -> bool:
+    shape = params.get("response_format")
+    return isinstance(shape, dict) and shape.get("type") in ("json_object", "json_schema")
+
+
+def _without(params: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name not in names}
+
+
+def _params(params: Mapping[str, Any]) -> tuple[dict[str, Any], Receipt]:
+    """What goes along; tokens and their probabilities do not survive reading the text."""
+    kept = _without(params, _OF_TOOLS)
+    notes = tuple(
+        Note("parameter_dropped", name, "tools are emulated: the text is read anew")
+        for name in ("logprobs", "top_logprobs")
+        if kept.pop(name, None)
+    )
+    stops = kept.get("stop") or ()
+    stops = (stops,) if isinstance(stops, str) else tuple(stops)
+    if len(stops) + len(_STOPS) <= _MOST_STOPS:
+        kept["stop"] = [*stops, *_STOPS]
+    return kept, notes
+
+
+def correction(was: Asked, said: str, faults: Sequence[Fault], way: Held | None) -> Asked:
+    """The one further question about a call that could not be passed on."""
+    complaints = [_complaint(fault, was.tools) for fault in faults]
+    wrong = "\n".join(complaints) or _nothing_called(was.tools)
+    messages: tuple[Json, ...] = (
+        *was.request.messages,
+        {"role": "assistant", "content": said or "(nothing)"},
+        {"role": "user", "content": f"{wrong}\nAnswer with the corrected block only."},
+    )
+    limits = {"max_tokens", "max_completion_tokens"} & was.request.params.keys()
+    limit = min(limits, default="max_tokens")
+    given = was.request.params.get(limit)
+    tokens = min(given, _CORRECTION_TOKENS) if isinstance(given, int) else _CORRECTION_TOKENS
+    params = {
+        **_without(was.request.params, frozenset(("max_tokens", "max_completion_tokens"))),
+        limit: tokens,
+        "temperature": 0,
+        **(way.params if way else {}),
+    }
+    extra = {**was.request.extra, **(way.extra if way else {})}
+    request = replace(was.request, messages=messages, params=params, extra=extra)
+    how = replace(was.how, forced=True, bare=True)
+    return was._replace(request=request, how=how, held=way is not None)
+
+
+def _complaint(fault: Fault, tools: Sequence[Tool]) -> str:
+    known = next((tool for tool in tools if tool.name == fault.name), None)
+    if known is None:
+        names = ", ".join(tool.name for tool in tools)
+        return f"Your call is not valid: {fault.detail}. The tools are: {names}."
+    return f"Your call of {known.name} is not valid: {fault.detail}. It is {signature(known)}."
+
+
+def _nothing_called(tools: Sequence[Tool]) -> str:
+    names = ", ".join(tool.name for tool in tools)
+    return f"You wrote no tool call, but a call is required. The tools are: {names}."

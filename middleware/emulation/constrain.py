@@ -1,0 +1,114 @@
+"""Holding an upstream to the form of a call, where it has a way to be held.
+
+The constraint guarantees the form alone: the full schema is checked afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from adapters.protocol import Json
+from adapters.toolbox import Tool
+from middleware.emulation.schemas import resolved
+
+Way = Literal["response_format", "structured_outputs", "json_schema", "lark", "off"]
+_STRING, _ARRAY, _DEPTH = 256, 16, 8
+# What constraint compilers take; the rest of a schema is checked on the answer.
+_KEPT = frozenset((
+    "type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems",
+    "maxLength", "minLength", "minimum", "maximum", "additionalProperties", "description",
+))  # fmt: skip
+
+
+class Held(NamedTuple):
+    """What a request gets so that the upstream keeps to the form."""
+
+    params: Mapping[str, Any]
+    extra: Mapping[str, Any]
+
+
+def held(tools: Sequence[Tool], way: Way) -> Held | None:
+    make = _WAYS.get(way)
+    return make(tools) if make and tools else None
+
+
+def call_schema(tools: Sequence[Tool]) -> Json:
+    """One object that names a tool and gives its arguments."""
+    calls = [
+        {
+            "type": "object",
+            "properties": {
+                "name": {"const": tool.name, "type": "string"},
+                "arguments": bounded(tool.parameters),
+            },
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
+    return calls[0] if len(calls) == 1 else {"anyOf": calls}
+
+
+def bounded(schema: Json) -> Json:
+    """The schema without what constraints cannot take, and with an end to what has none."""
+    found: Json = _bounded(schema, schema, 0)
+    return {"type": "object", **found}
+
+
+def _bounded(schema: Any, root: Json, depth: int) -> Any:
+    said = resolved(schema, root)
+    if depth > _DEPTH:
+        return {}
+    branches = said.get("anyOf") or said.get("oneOf")
+    kept = {key: value for key, value in said.items() if key in _KEPT and key != "anyOf"}
+    if isinstance(branches, list):
+        kept["anyOf"] = [_bounded(branch, root, depth + 1) for branch in branches]
+    if isinstance(kept.get("properties"), dict):
+        kept["properties"] = {
+            name: _bounded(member, root, depth + 1) for name, member in kept["properties"].items()
+        }
+        kept.setdefault("additionalProperties", False)
+    if "items" in kept:
+        kept["items"] = _bounded(kept["items"], root, depth + 1)
+    if kept.get("type") == "string" and not {"enum", "const"} & kept.keys():
+        kept.setdefault("maxLength", _STRING)
+    if kept.get("type") == "array":
+        kept.setdefault("maxItems", _ARRAY)
+    return kept
+
+
+def _response_format(tools: Sequence[Tool]) -> Held:
+    shape = {"name": "tool_call", "schema": call_schema(tools)}
+    return Held({"response_format": {"type": "json_schema", "json_schema": shape}}, {})
+
+
+def _structured_outputs(tools: Sequence[Tool]) -> Held:
+    """vLLM from 0.12 on."""
+    return Held({}, {"structured_outputs": {"json": call_schema(tools)}})
+
+
+def _json_schema(tools: Sequence[Tool]) -> Held:
+    """llama.cpp's server."""
+    return Held({}, {"json_schema": call_schema(tools)})
+
+
+def _lark(tools: Sequence[Tool]) -> Held:
+    """llguidance: the canonical block itself, with each tool's own arguments."""
+    calls = " | ".join(f"c{position}" for position in range(len(tools)))
+    rules = [f'start: "USE_TOOL\\nTOOL_NAME: " ({calls})']
+    for position, tool in enumerate(tools):
+        name = orjson.dumps(f"{tool.name}\nTOOL_ARGS: ").decode()
+        schema = orjson.dumps(bounded(tool.parameters)).decode()
+        rules.append(f"c{position}: {name} a{position}\na{position}: %json {schema}")
+    return Held({}, {"grammar": "%llguidance {}\n" + "\n".join(rules)})
+
+
+_WAYS: Mapping[str, Callable[[Sequence[Tool]], Held]] = {
+    "response_format": _response_format,
+    "structured_outputs": _structured_outputs,
+    "json_schema": _json_schema,
+    "lark": _lark,
+}

@@ -1,0 +1,113 @@
+"""A conversation with tools for a model that has no tool role: blocks and results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from adapters.history import rounds, text_of
+from adapters.protocol import Json
+from middleware.emulation.language import is_protocol
+from middleware.emulation.prompt import block
+
+_AFTER = "Answer the user, or call another tool in the same format."
+_SYSTEM = frozenset(("system", "developer"))
+_MEMBERS_OF_CALLS = frozenset(("tool_calls", "function_call", "refusal"))
+
+
+def has_calls(messages: Sequence[Json]) -> bool:
+    return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
+
+
+def rendered(messages: Sequence[Json], longest: int | None = None) -> tuple[Json, ...]:
+    """Every call and result as text; the roles still alternate."""
+    names = rounds(messages)
+    out: list[Json] = []
+    results: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            results.append(_result(message, names, longest))
+            continue
+        if results:
+            text, results = _results(results), []
+            if message["role"] == "user":
+                out.append(_before(text, message))
+                continue
+            out.append({"role": "user", "content": text})
+        out.append(_called(message) if message.get("tool_calls") else message)
+    if results:
+        out.append({"role": "user", "content": _results(results)})
+    return tuple(out)
+
+
+def instructed(messages: Sequence[Json], text: str) -> tuple[Json, ...]:
+    """The instructions, behind the caller's own system text."""
+    for position, message in enumerate(messages):
+        if message["role"] in _SYSTEM:
+            told = {**message, "content": _joined(message.get("content"), text)}
+            return (*messages[:position], told, *messages[position + 1 :])
+    return ({"role": "system", "content": text}, *messages)
+
+
+def first_question(messages: Sequence[Json]) -> str:
+    return next((text_of(one.get("content")) for one in messages if one["role"] == "user"), "")
+
+
+def _joined(content: Any, text: str) -> Any:
+    if isinstance(content, list):
+        return [*content, {"type": "text", "text": text}]
+    return f"{content}\n\n{text}" if content else text
+
+
+def _called(message: Json) -> Json:
+    said = [text_of(message.get("content")).rstrip()]
+    said += [block(*_call(call)) for call in message["tool_calls"]]
+    kept = {key: value for key, value in message.items() if key not in _MEMBERS_OF_CALLS}
+    return {**kept, "content": "\n".join(filter(None, said))}
+
+
+def _call(call: Json) -> tuple[str, str]:
+    said = call[call.get("type", "function")]
+    if "input" in said and "arguments" not in said:
+        return said["name"], orjson.dumps({"input": said["input"]}).decode()
+    return said["name"], said.get("arguments") or "{}"
+
+
+def _result(message: Json, names: Mapping[str, str], longest: int | None) -> str:
+    identity = message["tool_call_id"]
+    content = "\n".join(_texts(message.get("content")))
+    if longest is not None and len(content) > longest:
+        content = f"{content[:longest]}\n[cut: {len(content) - longest} more characters]"
+    return (
+        f"TOOL_RESULT\nTOOL_NAME: {names.get(identity, '')}\nCALL_ID: {identity}\n"
+        f"CONTENT:\n{_guarded(content)}\nEND_TOOL_RESULT"
+    )
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if content is None or isinstance(content, str):
+        yield content or ""
+        return
+    for part in content:
+        kind = part.get("type", "text")
+        yield part.get("text") or "" if kind in ("text", "refusal") else f"[{kind} omitted]"
+
+
+def _guarded(text: str) -> str:
+    """Lines of the protocol in a result are not the model's own: they are set in by one blank."""
+    if "TOOL" not in text.upper() and "工具" not in text:
+        return text
+    return "\n".join(f" {line}" if is_protocol(line) else line for line in text.split("\n"))
+
+
+def _results(results: Sequence[str]) -> str:
+    return "\n".join((*results, _AFTER))
+
+
+def _before(text: str, message: Json) -> Json:
+    content = message.get("content")
+    if isinstance(content, list):
+        return {**message, "content": [{"type": "text", "text": text}, *content]}
+    return {**message, "content": f"{text}\n\n{content}" if content else text}

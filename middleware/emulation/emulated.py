@@ -1,0 +1,79 @@
+"""`EmulatedTools`: an adapter that gives tools to a model that has none, around any adapter."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from adapters.errors import GatewayError, Refused
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from middleware.emulation.asking import Asked, Emulation, asked, correction
+from middleware.emulation.constrain import held
+from middleware.emulation.turn import Turn
+
+_MOST_REMEMBERED = 256
+
+
+@dataclass(slots=True)
+class EmulatedTools:
+    """Tools by prompt; a request without tools passes through untouched."""
+
+    inner: Adapter
+    options: Emulation = field(default_factory=Emulation)
+    # State between requests, because the upstream will not change its mind: the models that
+    # refused to be held to a form.
+    unheld: set[str] = field(default_factory=set)
+
+    def stream(self, request: ChatRequest) -> Events:
+        ask = self._asked(request)
+        return self.inner.stream(request) if ask is None else self._emulate(ask, request)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        ask = self._asked(request)
+        if ask is None:
+            return self.inner.plan(request)
+        planned = self.inner.plan(ask.request)
+        return tuple(replace(one, receipt=ask.receipt + one.receipt) for one in planned)
+
+    def _asked(self, request: ChatRequest) -> Asked | None:
+        return asked(request, self.options, request.model not in self.unheld)
+
+    async def _emulate(self, ask: Asked, request: ChatRequest) -> Events:
+        turn = Turn(ask)
+        try:
+            async for batch in self._read(turn):
+                yield batch
+        except Refused as error:
+            if not ask.held or turn.opened or error.status != 400:
+                raise
+            if len(self.unheld) < _MOST_REMEMBERED:
+                self.unheld.add(request.model)
+            free = asked(request, self.options, hold_to_form=False)
+            if free is None:
+                raise
+            async for batch in self._read(Turn(free)):
+                yield batch
+
+    async def _read(self, turn: Turn) -> Events:
+        async with aclosing(self.inner.stream(turn.ask.request)) as batches:
+            async for batch in batches:
+                if events := turn.take(batch):
+                    yield events
+        if turn.asks_again and self.options.reask:
+            await self._correct(turn)
+        if events := turn.end():
+            yield events
+
+    async def _correct(self, turn: Turn) -> None:
+        """Ask once more, for the faulty calls only."""
+        ask = turn.ask
+        free = ask.request.model in self.unheld
+        way = None if free else held(ask.tools, self.options.constraint)
+        answer = Turn(correction(ask, "".join(turn.said), turn.faults, way))
+        try:
+            async with aclosing(self.inner.stream(answer.ask.request)) as batches:
+                async for batch in batches:
+                    answer.take(batch)
+        except GatewayError:
+            return  # the answer that is there counts
+        turn.correct(answer)

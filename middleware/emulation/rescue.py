@@ -1,0 +1,46 @@
+"""`LeakRescue`: calls that a server with native tools missed and left in the text."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.toolbox import toolbox
+from middleware.emulation.asking import Asked, wants_json
+from middleware.emulation.reader import How
+from middleware.emulation.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class LeakRescue:
+    """Reads the text of answers to requests with tools; what is asked stays as it is."""
+
+    inner: Adapter
+
+    def stream(self, request: ChatRequest) -> Events:
+        if not request.tools or request.tool_choice == "none":
+            return self.inner.stream(request)
+        return self._read(request)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
+
+    async def _read(self, request: ChatRequest) -> Events:
+        turn = Turn(_asked(request))
+        async with aclosing(self.inner.stream(request)) as batches:
+            async for batch in batches:
+                if events := turn.take(batch):
+                    yield events
+        if events := turn.end():
+            yield events
+
+
+def _asked(request: ChatRequest) -> Asked:
+    box = toolbox(request)
+    tools = tuple(replace(tool, name=box.originals.get(tool.name, tool.name)) for tool in box.tools)
+    # Both names may stand in the text: the upstream was told the alias.
+    named = replace(box, receipt=())
+    demanded = box.mode in ("required", "named")
+    how = How(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
+    return Asked(request, tools, named, how, ())

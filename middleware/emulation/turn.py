@@ -1,0 +1,181 @@
+"""One answer while it is read: what leaves at once, what waits for its end, what was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from adapters.errors import UpstreamError
+from adapters.protocol import (
+    Event,
+    Finish,
+    Note,
+    Noted,
+    Opened,
+    Receipt,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Usage,
+)
+from middleware.emulation.asking import Asked
+from middleware.emulation.output import Fault, Ready
+from middleware.emulation.reader import Reader
+
+
+class Turn:
+    """Maps the events of an answer in text to those of an answer with calls."""
+
+    def __init__(self, ask: Asked) -> None:
+        self.ask = ask
+        self.opened = False
+        self.finish: Finish | None = None
+        self.said: list[str] = []
+        """The model's own text, to show it what was wrong."""
+        self._calls = ask.box.calls(ask.request.call.id)
+        self._calls.names = {}
+        self._calls.custom = frozenset(ask.box.originals.get(one, one) for one in ask.box.custom)
+        self._reader = Reader(ask.tools, self._calls, ask.how)
+        self._first: Opened | None = None
+        self._waiting: list[Event] = []
+        """What came of an answer from which a call is demanded, before the call."""
+        self._native = False
+        """The upstream made a call of its own: its text is text from then on."""
+        self._notes: Receipt = ()
+        self._corrections: list[Ready] = []
+        self._usage: Usage | None = None
+
+    @property
+    def faults(self) -> list[Fault]:
+        return [one for one in self._reader.open if isinstance(one, Fault)]
+
+    @property
+    def asks_again(self) -> bool:
+        """Is there a call to be had by asking once more?"""
+        if self.finish is None or self.finish.reason == "length":
+            return False
+        missing = self.ask.how.forced and not self._reader.made and not self._reader.open
+        return bool(self.faults) or missing
+
+    @property
+    def calls(self) -> list[Ready]:
+        """Every good call that was read."""
+        return [*self._reader.made, *(one for one in self._reader.open if isinstance(one, Ready))]
+
+    def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
+        """What may leave of one batch."""
+        out: list[Event] = []
+        for event in batch:
+            if isinstance(event, TextDelta) and not self._native:
+                self.said.append(event.text)
+                out += self._reader.feed(event.text)
+            elif isinstance(event, Opened):
+                self._first = replace(event, receipt=self.ask.receipt + event.receipt)
+            elif isinstance(event, ToolCallStart | ToolCallDelta):
+                out += self._own(event)
+            elif isinstance(event, Finish):
+                self.finish, self._usage = event, event.usage
+                if not self._native:
+                    out += self._reader.close(event.reason)
+            else:
+                out.append(event)
+        return self._gate(out)
+
+    def _own(self, event: ToolCallStart | ToolCallDelta) -> Iterator[Event]:
+        """The upstream's own call, behind those that were read in its text."""
+        if not self._native:
+            self._native = True
+            yield from self._reader.close("stop")
+        yield replace(event, index=event.index + len(self._reader.made))
+
+    def _gate(self, events: list[Event]) -> tuple[Event, ...]:
+        """`Opened` leaves with the first real event; all waits where a call is demanded."""
+        events = self._waiting + events if self._waiting else events
+        if self.ask.how.forced and not self._reader.made:
+            self._waiting = events
+            return ()
+        self._waiting = []
+        if not events or self._first is None:
+            return tuple(events)
+        first, self._first = self._first, None
+        self.opened = True
+        return (first, *events)
+
+    def correct(self, answer: Turn) -> None:
+        """Take the calls of the answer to the correction."""
+        self._corrections = answer.calls
+        self._usage = _sum(self._usage, answer.finish.usage if answer.finish else None)
+
+    def end(self) -> tuple[Event, ...]:
+        """What is left to say, and the finish."""
+        if self.finish is None:
+            return ()
+        out = [*self._waiting, *self._rest()]
+        called = self._native or self._reader.made or any(map(_is_call, out))
+        reason = self.finish.reason
+        if self.ask.how.forced and not called and reason != "length":
+            raise UpstreamError(
+                "The model made no tool call although one was required, even when asked again. "
+                "Ask it with tool_choice 'auto', or use a model that calls tools better.",
+                code="tool_emulation_failed",
+            )
+        out += self._calls.close()
+        if called and reason == "stop":
+            reason = "tool_calls"
+        if self._reader.dropped:
+            self._note("tool_call_withheld", "a call was not allowed, or cut by the token limit")
+        if self._notes:
+            out.append(Noted(self._notes))
+        out.append(replace(self.finish, reason=reason, usage=self._usage))
+        return (self._first, *out) if self._first else tuple(out)
+
+    def _rest(self) -> Iterator[Event]:
+        """The calls from the first faulty one on, corrected where they could be."""
+        made = self.calls
+        corrections = [one for one in self._corrections if one not in made]
+        ready: list[Ready] = []
+        for one in self._reader.open:
+            call = one if isinstance(one, Ready) else self._settled(one, corrections)
+            if call is not None:
+                ready.append(call)
+            elif isinstance(one, Fault) and one.text:
+                yield TextDelta(one.text)
+        if self.ask.how.forced and not made and not ready:
+            ready = corrections
+        for position, call in enumerate(ready, start=len(self._reader.made)):
+            yield from self._calls.whole(position, None, *call)
+
+    def _settled(self, fault: Fault, corrections: list[Ready]) -> Ready | None:
+        """The correction of a faulty call, else the call as far as it was read."""
+        for one in corrections:
+            if one.name == fault.name or fault.kind == "unknown_tool" or not fault.name:
+                corrections.remove(one)
+                self._note("tool_call_corrected", f"asked again: {fault.detail}")
+                return one
+        self._note("tool_repair_failed", fault.detail)
+        return fault.best
+
+    def _note(self, code: str, text: str) -> None:
+        self._notes += (Note(code, "tool_calls", text[:200]),)
+
+
+def _is_call(event: Event) -> bool:
+    return isinstance(event, ToolCallStart)
+
+
+def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
+    """What both questions cost."""
+    if first is None or second is None:
+        return first or second
+    return replace(
+        first,
+        prompt=first.prompt + second.prompt,
+        completion=first.completion + second.completion,
+        cached=_plus(first.cached, second.cached),
+        cache_write=_plus(first.cache_write, second.cache_write),
+        reasoning=_plus(first.reasoning, second.reasoning),
+    )
+
+
+def _plus(first: int | None, second: int | None) -> int | None:
+    return None if first is None and second is None else (first or 0) + (second or 0)
