@@ -15,9 +15,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import orjson
 
 from adapters.errors import GatewayError, Truncated, UpstreamError
+from adapters.failures import too_large
 from adapters.framing import Framer, Sse
 from adapters.headers import for_client, request_id
-from adapters.http import MAX_ANSWER, Link, Timeouts, load, too_large
+from adapters.http import MAX_ANSWER, Link, Timeouts, load
 from adapters.protocol import (
     Call,
     Event,
@@ -75,7 +76,10 @@ async def converse(link: Link, exchange: Exchange[S], call: Call) -> Events:
     """Send the request and yield one tuple of events per upstream read."""
     clock = Clock(link.timeouts, call.deadline)
     body = orjson.dumps(exchange.body)
-    reply = await link.post(exchange.path, body, clock.until_headers(exchange.streamed))
+    due = clock.until_headers(exchange.streamed)
+    if link.opened_by:
+        link = link.of_client(call.key)
+    reply = await link.post(exchange.path, body, due, call.kept)
     try:
         listener = Listener(link.name, exchange, reply.headers)
         while not listener.over:
@@ -163,7 +167,7 @@ class Listener(Generic[S]):
             self._pieces.append(data)
             self._size += len(data)
             if self._size > MAX_ANSWER:
-                raise too_large(self._upstream)
+                raise too_large(self._upstream, MAX_ANSWER)
             return
         answer = load(b"".join(self._pieces))
         said: list[Event] = []

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import orjson
 from yarl import URL
 
-from adapters.errors import GatewayError, Truncated, Unavailable, UpstreamError, from_status
+from adapters.errors import GatewayError, Unauthorized, UpstreamError, from_status
+from adapters.failures import broke_off, timed_out, too_large, unconnected, unreachable
 from adapters.headers import for_client
+from adapters.kept import Contact, Kept
 
 MAX_ANSWER = 32 << 20
 MAX_ERROR_BODY = 64 << 10
@@ -98,13 +101,34 @@ class Link:
     proxy: str | None = field(default=None, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Never repeated in an error text."""
+    opened_by: Literal["", "bearer", "x-api-key"] = ""
+    """How it is opened by the client's own key; empty: by a key of the config, or none."""
+
+    def of_client(self, key: str) -> Link:
+        """This link with the key of one client."""
+        if not self.opened_by:
+            return self
+        if not key:
+            raise Unauthorized(
+                f"Upstream '{self.name}' is opened by the client's own key, and the request has "
+                "none. Send the key you have for it as 'Authorization: Bearer KEY'."
+            )
+        name, value = "x-api-key", key
+        if self.opened_by == "bearer":
+            name, value = "authorization", f"Bearer {key}"
+        return replace(self, headers={**self.headers, name: value}, secrets=(*self.secrets, key))
 
     def url(self, path: str) -> str:
         return self.base_url.rstrip("/") + path
 
-    async def post(self, path: str, body: bytes, due: float) -> Reply:
+    async def post(self, path: str, body: bytes, due: float, kept: Kept | None = None) -> Reply:
         """Send a body and return once the headers of a good answer are here."""
-        return await self._send("POST", path, body, due)
+        contact = None
+        if kept is not None:
+            url = self.url(path)
+            contact = Contact(self.name, url, self.headers, self.secrets, self.proxy, body)
+            kept.append(contact)
+        return await self._send("POST", path, body, due, contact)
 
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
         """Ask a small question (a model list, a model's abilities) and return its JSON."""
@@ -112,17 +136,19 @@ class Link:
         reply = await self._send(method, path, body, due)
         return load(await reply.whole(due))
 
-    async def _send(self, method: str, path: str, body: bytes | None, due: float) -> Reply:
+    async def _send(
+        self, method: str, path: str, body: bytes | None, due: float, contact: Contact | None = None
+    ) -> Reply:
         try:
             async with asyncio.timeout_at(due):
                 response = await self._connect(method, path, body)
         except aiohttp.ConnectionTimeoutError as error:
-            raise _unconnected(self) from error
+            raise unconnected(self.name, self.base_url, self.timeouts.connect) from error
         except TimeoutError as error:
-            raise _timed_out(self.name, "did not answer in time") from error
+            raise timed_out(self.name, "did not answer in time") from error
         except _BROKEN as error:
-            raise _unreachable(self.name, error) from error
-        reply = Reply(response, self.name)
+            raise unreachable(self.name, error) from error
+        reply = Reply(response, self.name, contact)
         if response.status >= 300:
             raise await self._refusal(reply, due)
         return reply
@@ -160,11 +186,19 @@ class Link:
 class Reply:
     """The body of one good answer, read piece by piece."""
 
-    __slots__ = ("_alarm", "_loop", "_response", "_upstream", "_waiting_until", "headers", "status")
+    __slots__ = (
+        *("_alarm", "_contact", "_loop", "_response", "_upstream", "_waiting_until"),
+        *("headers", "status"),
+    )
 
-    def __init__(self, response: aiohttp.ClientResponse, upstream: str) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, upstream: str, contact: Contact | None = None
+    ) -> None:
         self._response = response
         self._upstream = upstream
+        self._contact = contact
+        if contact is not None:
+            contact.answered, contact.status = time.monotonic(), response.status
         self._loop = asyncio.get_running_loop()
         self._alarm: asyncio.TimerHandle | None = None
         self._waiting_until: float | None = None
@@ -177,13 +211,16 @@ class Reply:
         if self._alarm is None or due < self._alarm.when():
             self._set_alarm(due)
         try:
-            return await self._response.content.readany()
+            piece = await self._response.content.readany()
         except TimeoutError as error:
-            raise _timed_out(self._upstream, "fell silent") from error
+            raise timed_out(self._upstream, "fell silent") from error
         except _BROKEN as error:
-            raise _broke_off(self._upstream, error) from error
+            raise broke_off(self._upstream, error) from error
         finally:
             self._waiting_until = None
+        if self._contact is not None:
+            self._contact.heard(piece)
+        return piece
 
     # One timer a stream, set again only when it rings: a timer a read costs more than the read.
     def _set_alarm(self, due: float) -> None:
@@ -208,7 +245,7 @@ class Reply:
                 pieces.append(piece)
                 size += len(piece)
                 if size > MAX_ANSWER:
-                    raise too_large(self._upstream)
+                    raise too_large(self._upstream, MAX_ANSWER)
         finally:
             self.close()
         return b"".join(pieces)
@@ -237,6 +274,8 @@ class Reply:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        if self._contact is not None and self._contact.ended is None:
+            self._contact.ended = time.monotonic()
         self._response.close()
 
 
@@ -260,67 +299,3 @@ def _parsed(url: str) -> URL:
 @lru_cache(maxsize=64)
 def _connect_timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, sock_connect=seconds)
-
-
-def _unreachable(upstream: str, error: Exception) -> Unavailable:
-    """Say what failed in our own words: the library's texts name addresses."""
-    reason = next((words for kind, words in _CONNECT_FAILURES if isinstance(error, kind)), "failed")
-    return Unavailable(
-        f"The connection to upstream '{upstream}' {reason}. Check that it runs and that its "
-        "base_url (and proxy, if it needs one) in the config is right.",
-        code="upstream_unreachable",
-    )
-
-
-_CONNECT_FAILURES: tuple[tuple[type[Exception], str], ...] = (
-    (aiohttp.ClientConnectorDNSError, "failed: its host name is unknown"),
-    (aiohttp.ClientConnectorCertificateError, "failed: its TLS certificate is not trusted"),
-    (aiohttp.ClientSSLError, "failed: it does not speak TLS as its address says"),
-    (aiohttp.ClientProxyConnectionError, "failed at the proxy"),
-    (aiohttp.ClientConnectorError, "was refused"),
-    (aiohttp.ServerDisconnectedError, "was closed by it before it answered"),
-    (aiohttp.ClientResponseError, "brought an answer that is not HTTP"),
-    (aiohttp.ClientOSError, "was closed by it before it answered"),
-    (ConnectionError, "was closed by it before it answered"),
-)
-
-
-def _unconnected(link: Link) -> Unavailable:
-    """No connection in time. Behind https it is mostly a port that speaks no TLS and waits."""
-    secure = link.base_url.startswith("https:")
-    what = "no TLS connection to" if secure else "no connection to"
-    error = Unavailable(
-        f"There was {what} upstream '{link.name}' in {link.timeouts.connect:g} seconds. Check its "
-        "base_url in the config: host, port, http or https.",
-        code="upstream_unreachable" if secure else "upstream_timeout",
-        status=502 if secure else 504,
-    )
-    error.again = "elsewhere"  # the time to connect is spent
-    return error
-
-
-def _timed_out(upstream: str, what: str) -> Unavailable:
-    error = Unavailable(
-        f"Upstream '{upstream}' {what}. If it needs longer, raise its timeouts in the config.",
-        code="upstream_timeout",
-        status=504,
-    )
-    # It may still be at work on the request: asking it again would double the load.
-    error.again = "elsewhere"
-    return error
-
-
-def too_large(upstream: str) -> UpstreamError:
-    return UpstreamError(
-        f"The answer of upstream '{upstream}' is larger than {MAX_ANSWER} bytes.",
-        code="upstream_too_large",
-    )
-
-
-def _broke_off(upstream: str, error: Exception) -> UpstreamError:
-    if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error).lower():
-        return UpstreamError(
-            f"Upstream '{upstream}' sent a compressed answer that cannot be read.",
-            code="upstream_bad_encoding",
-        )
-    return Truncated(f"Upstream '{upstream}' broke off in the middle of its answer.")

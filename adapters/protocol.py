@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from adapters.kept import Kept
+
 Json = dict[str, Any]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CallKind = Literal["function", "custom"]
@@ -38,6 +40,10 @@ class Call:
     deadline: float | None = None
     """Event-loop time at which the whole request ends."""
     streamed: bool = False
+    key: str = field(default="", repr=False, compare=False)
+    """The client's key, for upstreams that are opened by it."""
+    kept: Kept | None = field(default=None, repr=False, compare=False)
+    """Where to keep what upstreams are told and answer."""
 
 
 @dataclass(frozen=True, slots=True)

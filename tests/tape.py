@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from adapters.errors import GatewayError
 from adapters.http import Link, Reply, Transport, load
+from adapters.kept import Kept
 from adapters.protocol import (
     Aside,
     Event,
@@ -57,7 +58,7 @@ class Tape(Link):
     answers: Mapping[str, bytes] = field(default_factory=dict)
     """To small questions, by path."""
 
-    async def post(self, path: str, body: bytes, due: float) -> Reply:
+    async def post(self, path: str, body: bytes, due: float, kept: Kept | None = None) -> Reply:
         return TapeReply(next(self.deliveries), self.answer_headers)
 
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:

@@ -64,7 +64,7 @@ def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Ask
         tool_choice=_choice(data, notes),
         params={k: v for k, v in data.items() if k in FIELDS and k not in _OWN and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=Call(call.id, call.client, call.deadline, streamed)
+        call=Call(call.id, call.client, call.deadline, streamed, call.key, call.kept)
         if call
         else Call(streamed=streamed),
     )
