@@ -24,6 +24,7 @@ from middleware.config import (
     path_of,
     suggest,
 )
+from middleware.emulation import tooled
 from middleware.pipeline import Pipeline, ReasonThenAnswer, Show
 from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store
 from middleware.resilience import Budget, Retry
@@ -218,11 +219,13 @@ def _route(model: ModelConfig, upstream: _Wired | None, store: Store | None) -> 
     leaf = _leaf(upstream.config.kind, settings, model.id)
     if isinstance(leaf, Absent):
         return leaf
+    inner = leaf
     if model.retry:
-        leaf = Retry(leaf, upstream.budget, model.retry, upstream.link.timeouts.total)
+        inner = Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
+    inner = tooled(model.tools, inner, leaf, upstream.config.kind, model.abilities)
     if store is not None and model.recall:
-        leaf = Recall(leaf, store, model.upstream)
-    return Route(leaf, model.name, changes(model))
+        inner = Recall(inner, store, model.upstream)
+    return Route(inner, model.name, changes(model))
 
 
 def _leaf(kind: str, settings: Settings, model: str) -> Adapter | Absent:

@@ -65,9 +65,9 @@ pipeline = "reason-then-answer"
 reasoner = "small"
 answerer = "own"
 
-[models.emulated]
+[models.guarded]
 upstream = "home"
-tools = "emulated"
+fallback = ["small"]
 """
 ONE = '[models.one]\nupstream = "up"\n[upstreams.up]\nkind = "ollama"\n'
 
@@ -170,7 +170,7 @@ def test_a_model_without_a_name_has_its_public_one() -> None:
     ("model", "coming"),
     [
         ("deepclaude", ()),
-        ("emulated", ('tools = "emulated"',)),
+        ("guarded", ("fallback",)),
         ("small", ()),
     ],
 )

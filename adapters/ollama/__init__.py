@@ -62,6 +62,10 @@ class Ollama:
                 self.asked.forget(request.model)
             raise
 
+    async def calls_tools(self, model: str) -> bool | None:
+        """What `/api/show` or the config says; None: neither does."""
+        return (await self.asked.of(model)).tools
+
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         exchange, _ = self._exchange(request, self.asked.known(request.model))
         return (Planned(self.link.name, self.link.url(PATH), exchange.body, exchange.receipt),)

@@ -159,7 +159,6 @@ MODEL: Mapping[str, Key] = {
         choice("auto", "native", "emulated"),
         "Tool calls by the upstream's API, or by prompt",
         "auto",
-        coming=("emulated",),
     ),
     "defaults": Key(TABLE, "Fields for requests that do not have them", {}),
     "override": Key(TABLE, "Fields for every request, whatever the client sent", {}),

@@ -1,1 +1,20 @@
 """Tools by prompt: any model calls tools, through the USE_TOOL language."""
+
+from middleware.emulation.asking import Emulation
+from middleware.emulation.choice import Automatic, tooled
+from middleware.emulation.emulated import EmulatedTools
+from middleware.emulation.output import Fault, Ready
+from middleware.emulation.reader import How, Reader
+from middleware.emulation.rescue import LeakRescue
+
+__all__ = (
+    "Automatic",
+    "EmulatedTools",
+    "Emulation",
+    "Fault",
+    "How",
+    "LeakRescue",
+    "Reader",
+    "Ready",
+    "tooled",
+)

@@ -62,17 +62,17 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
     """What to send; None where tools play no part."""
     if not request.tools and not has_calls(request.messages):
         return None
-    box = toolbox(request)
+    box = _by_own_names(toolbox(request))
     tools = _offered(box)
     messages = rendered(request.messages, options.result_length)
     plain = replace(request, messages=messages, tools=(), tool_choice=None)
     if not tools or box.mode == "none":
         params = _without(request.params, _OF_TOOLS)
         how = How(trained=False, bare=False, withheld=True)
-        return Asked(replace(plain, params=params), _all(box), box, how, box.receipt)
+        return Asked(replace(plain, params=params), box.tools, box, how, box.receipt)
     forced = box.mode in ("required", "named")
     way = _held_to(tools, request, options.constraint) if forced and hold_to_form else None
-    ask = Ask(box.mode, _named(box), box.parallel, way is not None)
+    ask = Ask(box.mode, box.named, box.parallel, way is not None)
     text = instructions(tools, ask, first_question(request.messages))
     params, receipt = _params(request.params)
     if way:
@@ -92,27 +92,32 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
     return Asked(sent, tools, box, how, box.receipt + receipt, way is not None)
 
 
+def _by_own_names(box: Toolbox) -> Toolbox:
+    """The tools under the client's own names: a prompt needs no ASCII."""
+    own = box.originals
+    if not own:
+        return box
+    return replace(
+        box,
+        tools=tuple(replace(tool, name=own.get(tool.name, tool.name)) for tool in box.tools),
+        named=own.get(box.named, box.named),
+        custom=frozenset(own.get(name, name) for name in box.custom),
+        originals={},
+    )
+
+
 def _offered(box: Toolbox) -> tuple[Tool, ...]:
-    """The tools in play, under the client's own names: a prompt needs no ASCII."""
-    tools = _all(box)
+    """The tools in play."""
     if box.mode != "named":
-        return tools
-    named = tuple(tool for tool in tools if tool.name == _named(box))
+        return box.tools
+    named = tuple(tool for tool in box.tools if tool.name == box.named)
     if not named:
         raise BadRequest(
-            f"tool_choice names the tool '{_named(box)}', which is not among 'tools'. "
+            f"tool_choice names the tool '{box.named}', which is not among 'tools'. "
             "Declare it there, or choose one that is.",
             param="tool_choice",
         )
     return named
-
-
-def _all(box: Toolbox) -> tuple[Tool, ...]:
-    return tuple(replace(tool, name=box.originals.get(tool.name, tool.name)) for tool in box.tools)
-
-
-def _named(box: Toolbox) -> str:
-    return box.originals.get(box.named, box.named)
 
 
 def _held_to(tools: Sequence[Tool], request: ChatRequest, way: Way) -> Held | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.toolbox import toolbox
@@ -38,9 +38,6 @@ class LeakRescue:
 
 def _asked(request: ChatRequest) -> Asked:
     box = toolbox(request)
-    tools = tuple(replace(tool, name=box.originals.get(tool.name, tool.name)) for tool in box.tools)
-    # Both names may stand in the text: the upstream was told the alias.
-    named = replace(box, receipt=())
     demanded = box.mode in ("required", "named")
     how = How(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
-    return Asked(request, tools, named, how, ())
+    return Asked(request, box.tools, box, how, ())

@@ -33,8 +33,6 @@ class Turn:
         self.said: list[str] = []
         """The model's own text, to show it what was wrong."""
         self._calls = ask.box.calls(ask.request.call.id)
-        self._calls.names = {}
-        self._calls.custom = frozenset(ask.box.originals.get(one, one) for one in ask.box.custom)
         self._reader = Reader(ask.tools, self._calls, ask.how)
         self._first: Opened | None = None
         self._waiting: list[Event] = []

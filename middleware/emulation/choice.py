@@ -1,0 +1,108 @@
+"""Native, emulated, or native with a net: chosen by what the upstream knows of its model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from adapters.errors import Refused
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from middleware.emulation.asking import Emulation
+from middleware.emulation.conversation import has_calls
+from middleware.emulation.emulated import EmulatedTools
+from middleware.emulation.rescue import LeakRescue
+
+# The kinds whose servers read calls out of text themselves, and miss some.
+_LEAKING = frozenset(("ollama", "compatible"))
+_REFUSAL = re.compile(
+    r"(?:not|n't) support\w*.{0,30}(?:tool|function)"
+    r"|(?:tool|function)s?\b.{0,30}(?:not|n't) support",
+    re.IGNORECASE,
+)
+_REMEMBERED, _MOST = 300.0, 256
+
+
+@runtime_checkable
+class Knowing(Protocol):
+    """A leaf that can ask its upstream whether a model calls tools; None: it does not say."""
+
+    async def calls_tools(self, model: str) -> bool | None: ...
+
+
+def tooled(
+    mode: str, inner: Adapter, leaf: Adapter, kind: str, abilities: Mapping[str, Any]
+) -> Adapter:
+    """What stands around a model so that it calls tools the way the config says."""
+    if mode == "emulated":
+        return EmulatedTools(inner, Emulation())
+    if mode == "native":
+        return inner
+    native = LeakRescue(inner) if kind in _LEAKING else inner
+    said = abilities.get("tools")
+    if said is not None:
+        return native if said else EmulatedTools(inner, Emulation())
+    if isinstance(leaf, Knowing):
+        return Automatic(native, EmulatedTools(inner, Emulation()), leaf.calls_tools)
+    return Automatic(native, EmulatedTools(inner, Emulation())) if kind in _LEAKING else native
+
+
+async def _unknown(_model: str) -> bool | None:
+    return None
+
+
+@dataclass(slots=True)
+class Automatic:
+    """Asks on the first request with tools; a model nobody knows is native until it refuses."""
+
+    inner: Adapter
+    """Its native tools, perhaps with a net under them."""
+    emulated: Adapter
+    calls_tools: Callable[[str], Awaitable[bool | None]] = _unknown
+    # State between requests: when a model that refused tools may be asked again.
+    refused: dict[str, float] = field(default_factory=dict)
+
+    def stream(self, request: ChatRequest) -> Events:
+        if not request.tools and not has_calls(request.messages):
+            return self.inner.stream(request)
+        return self._choose(request)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return (self.emulated if request.model in self.refused else self.inner).plan(request)
+
+    async def _choose(self, request: ChatRequest) -> Events:
+        if self._refuses(request.model) or await self.calls_tools(request.model) is False:
+            async with aclosing(self.emulated.stream(request)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
+        opened = False
+        try:
+            async with aclosing(self.inner.stream(request)) as batches:
+                async for batch in batches:
+                    opened = True
+                    yield batch
+            return
+        except Refused as error:
+            if opened or not _REFUSAL.search(error.message):
+                raise
+            self._remember(request.model)
+        async with aclosing(self.emulated.stream(request)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def _refuses(self, model: str) -> bool:
+        until = self.refused.get(model)
+        if until is None:
+            return False
+        if until < asyncio.get_running_loop().time():
+            del self.refused[model]
+            return False
+        return True
+
+    def _remember(self, model: str) -> None:
+        if len(self.refused) < _MOST:
+            self.refused[model] = asyncio.get_running_loop().time() + _REMEMBERED
