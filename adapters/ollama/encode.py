@@ -71,6 +71,8 @@ def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Rece
         "format": _format(fields, tools, forced(box)),
         "think": _think(request.model, fields, setup.abilities),
         "keep_alive": setup.options.get("keep_alive"),
+        # Else the server cuts the oldest messages off without a word; so it says that it must.
+        "truncate": False,
         **_taken(fields, _TOP_LEVEL),
     }
     body |= _given(members)
