@@ -66,7 +66,7 @@ CASES: Mapping[str, Json] = {
     "text_before_call": ask(
         "Say what you do, then do it.", 'PREAMBLE get_weather {"city":"沈阳"}', tools=[WEATHER]
     ),
-    "tool_result_turn": after_a_call("How cold is it?", 'CALL get_weather {"city":"沈阳"}'),
+    "tool_result_turn": after_a_call("How cold is it outside?", 'CALL get_weather {"city":"沈阳"}'),
     "reasoning": ask("Think first.", "THINK SAY Because of the continental climate."),
     "reasoning_call": ask(
         "Think, then look it up.", 'THINK CALL get_weather {"city":"沈阳"}', tools=[WEATHER]

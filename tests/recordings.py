@@ -52,7 +52,7 @@ class Upstream:
     auth: str = "bearer"
     overload: int = 503
     """The status that says it has too much to do."""
-    reasoning: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The model and the parameters of the cases that want thoughts."""
 
     @property
