@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ examples:
   usetool serve --config my.toml --port 9000
   usetool check                                 before a restart: mistakes, missing keys
   usetool explain --model sonnet request.json   what would be sent, and what would be lost
+  usetool chat --model sonnet                   talk to a model, with three example tools
+  usetool import litellm proxy.yaml -o my.toml  come from LiteLLM's proxy
 """
 _SERVE = """\
 Listens until it is interrupted; requests that are being answered then get 30 seconds to end.
@@ -48,6 +51,18 @@ Exit code: 0, or 1 if the request would be refused (with the reason), 2 if the c
 """
 _MODELS = """\
 Lists the models of a config as /v1/models does: public name, upstream, and whether it can answer.
+"""
+_CHAT = """\
+A chat on this terminal: text as it streams in, thoughts dim, tool calls and their results. The
+model gets three example tools: a weather that is made up, a calculator and a clock.
+
+Talks to the gateway of the config if it runs, else runs that config inside the chat.
+"""
+_IMPORT = """\
+Writes a config.toml from another gateway's config, and lists on stderr what it could not carry,
+with the reason. Keys stay in the environment: one that is written out in the file is not copied.
+
+Exit code: 0 all was carried, 1 something was not, 2 nothing was written.
 """
 
 
@@ -86,10 +101,33 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("request", help="file with the JSON body of a request; - is stdin")
 
     _add(commands, "models", "list the models", _MODELS, _models)
+
+    chat = _add(commands, "chat", "talk to a model on the terminal", _CHAT, _chat)
+    chat.add_argument("--model", help="public name of the model; the first that can answer")
+    chat.add_argument("--url", help="address of another gateway, instead of the config's")
+    chat.add_argument("--key", default="", help="key for --url")
+    chat.add_argument("--no-tools", action="store_true", help="without the example tools")
+
+    came = _bare(commands, "import", "write a config from another gateway's", _IMPORT, _import)
+    came.add_argument("format", choices=["litellm"], help="whose config it is")
+    came.add_argument("file", help="the config of LiteLLM's proxy, in YAML")
+    came.add_argument("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+    came.add_argument("--force", action="store_true", help="write over a file that is there")
     return parser
 
 
 def _add(
+    commands: Any, name: str, summary: str, text: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """A command that reads the config."""
+    parser = _bare(commands, name, summary, text, run)
+    parser.add_argument(
+        "--config", default="config.toml", metavar="FILE", help="default: config.toml"
+    )
+    return parser
+
+
+def _bare(
     commands: Any, name: str, summary: str, text: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -97,9 +135,6 @@ def _add(
         help=summary,
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--config", default="config.toml", metavar="FILE", help="default: config.toml"
     )
     parser.set_defaults(command=run)
     return parser
@@ -159,6 +194,59 @@ def _explain(options: argparse.Namespace) -> int:
         return LACKING
     print(describe.plan(planned, asked.receipt))
     return FINE
+
+
+def _chat(options: argparse.Namespace) -> int:
+    from middleware import chatting
+    from middleware.config import load
+
+    with suppress(ImportError):  # not on Windows; it makes input() remember and edit lines
+        import_module("readline")
+    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    screen = chatting.Screen(_print_now, colours)
+    tools = () if options.no_tools else chatting.example_tools()
+    try:
+        if options.url:
+            endpoint = chatting.Endpoint(chatting.address(options.url), options.key)
+            chatting.chat(endpoint, options.model, tools, input, screen)
+            return FINE
+        with chatting.running(load(options.config), screen.note) as endpoint:
+            chatting.chat(endpoint, options.model, tools, input, screen)
+    except chatting.Failed as error:
+        print(error, file=sys.stderr)
+        return LACKING
+    return FINE
+
+
+def _print_now(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from middleware import importing
+
+    output = Path(options.output) if options.output else None
+    if output and output.exists() and not options.force:
+        print(f"{output} is there already: choose another name, or --force.", file=sys.stderr)
+        return WRONG
+    try:
+        text = Path(options.file).read_text("utf-8-sig")
+        found = importing.from_litellm(text, Path(options.file).name, os.environ)
+        if output:
+            output.write_text(found.text, "utf-8")
+        else:
+            print(found.text, end="")
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return WRONG
+    except (importing.Unreadable, UnicodeDecodeError) as error:
+        print(f"{options.file} {error}", file=sys.stderr)
+        return WRONG
+    lost = importing.lost_lines(found.lost)
+    print(f"{len(found.models)} models written to {output or 'stdout'}.", file=sys.stderr)
+    if lost:
+        print("Not carried:", *lost, sep="\n  ", file=sys.stderr)
+    return LACKING if lost else FINE
 
 
 def _without_keys(path: str) -> Config:

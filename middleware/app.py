@@ -9,6 +9,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TextIO
 
 import orjson
 from fastapi import FastAPI, Request, Response
@@ -98,12 +99,12 @@ class Gateway:
             await self.app(scope, receive, send)
 
 
-def create(config: Config) -> Gateway:
+def create(config: Config, out: TextIO | None = None) -> Gateway:
     """Build the app for a config; nothing is connected before the first request."""
     transport = Transport()
     routes = build(config, transport)
     keys = Keys(key.value for key in config.server.keys)
-    log = Log(sys.stderr)
+    log = Log(out or sys.stderr)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import uvicorn
 
 from middleware import describe
-from middleware.app import create
+from middleware.app import Gateway, create
 from middleware.config import Config
 from middleware.listening import Protocol
 
@@ -47,26 +47,28 @@ class _Server(uvicorn.Server):
 
 def serve(config: Config) -> None:
     """Listen until a signal ends it."""
-    with _listen(config) as listening:
+    with listen(config) as listening:
         app = create(config)
-        level = config.server.log_level
-        settings = uvicorn.Config(
-            app,
-            log_level=_UVICORN_LEVEL.get(level, level),
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            http=Protocol,
-            interface="asgi3",
-            ws="none",
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
         banner = describe.banner(config, app.routes.listing())
-        _Server(settings, banner).run(sockets=[listening])
+        _Server(settings(app, config.server.log_level), banner).run(sockets=[listening])
 
 
-def _listen(config: Config) -> socket.socket:
+def settings(app: Gateway, level: str) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_level=_UVICORN_LEVEL.get(level, level),
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        http=Protocol,
+        interface="asgi3",
+        ws="none",
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+def listen(config: Config) -> socket.socket:
     host, port = config.server.host.strip("[]"), config.server.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
