@@ -20,7 +20,7 @@ from adapters.errors import Unavailable, UpstreamError, from_words
 from adapters.exchange import Clock, Listener, next_piece
 from adapters.fields import Fields, unsupported
 from adapters.http import Link
-from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
+from adapters.protocol import Call, ChatRequest, Events, Json, Planned, Receipt
 from adapters.settings import Settings
 
 # LiteLLM takes connection details, callbacks and file names from the same place as a model's own
@@ -97,7 +97,7 @@ class Longtail:
         answer = _Answer(self.link, self.library.failures)
         try:
             await answer.ask(
-                self.library.complete(**written.body, **self.credentials, **_ONCE),
+                self.library.complete(**written.body, **self._opened(request.call), **_ONCE),
                 clock.until_headers(request.call.streamed),
             )
             while not listener.over:
@@ -109,6 +109,12 @@ class Longtail:
                     raise listener.failure
         finally:
             await answer.close()
+
+    def _opened(self, call: Call) -> Mapping[str, Any]:
+        if not self.link.opened_by:
+            return self.credentials
+        self.link.of_client(call.key)  # or says that there is none
+        return {**self.credentials, "api_key": call.key}
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         written = self._written(request)

@@ -252,6 +252,7 @@ def _link(upstream: UpstreamConfig, transport: Transport) -> Link:
         timeouts=Timeouts(**upstream.timeouts),
         proxy=upstream.proxy.value if upstream.proxy else None,
         secrets=tuple(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET),
+        opened_by=upstream.auth if upstream.of_client else "",
     )
 
 
@@ -262,9 +263,10 @@ def _headers(upstream: UpstreamConfig) -> dict[str, str]:
         "accept-encoding": "identity",
         "user-agent": f"usetool/{__version__}",
     }
-    if upstream.api_key and upstream.auth == "x-api-key":
-        headers["x-api-key"] = upstream.api_key.value
-    elif upstream.api_key:
-        headers["authorization"] = f"Bearer {upstream.api_key.value}"
+    key = upstream.api_key.value if upstream.api_key else ""
+    if key and upstream.auth == "x-api-key":
+        headers["x-api-key"] = key
+    elif key:
+        headers["authorization"] = f"Bearer {key}"
     configured = {name.lower(): secret.value for name, secret in upstream.headers.items()}
     return {**headers, **configured}

@@ -1,6 +1,7 @@
 """config.toml → a frozen `Config`; every mistake named with its key."""
 
-from middleware.config.reading import is_loopback, load, parse, path_of, suggest
+from middleware.config.access import is_loopback
+from middleware.config.reading import load, parse, path_of, suggest
 from middleware.config.shape import (
     Config,
     ConfigError,

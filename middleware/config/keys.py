@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from middleware.config.shape import Auth
 from middleware.config.values import (
     ADDRESS,
     ANY_TEXT,
@@ -13,9 +14,9 @@ from middleware.config.values import (
     DURATION,
     FLAG,
     HEADERS,
+    KEY,
     PROXY,
     SECONDS,
-    SECRET,
     SECRETS,
     TABLE,
     TEXT,
@@ -60,7 +61,11 @@ SERVER: Mapping[str, Key] = {
     "max_body": Key(whole(1), "Largest request body, in bytes", 8 << 20),
     "max_concurrent": Key(whole(1), "Requests at work at once; more are refused with 503", 1024),
     "cors_origins": Key(TEXTS, "Web origins whose pages may call; * = all", ()),
-    "keep_last": Key(whole(0), "How many of the last requests are kept to look at; 0 = none", 0),
+    "keep_last": Key(
+        whole(0, 1000),
+        "How many of the last requests are kept in memory to look at; 50 if host is this machine's "
+        "own address, else 0",
+    ),
     "log_level": Key(
         choice("debug", "info", "warning", "error"), "How much is written to the log", "info"
     ),
@@ -79,7 +84,7 @@ DEFAULTS: Mapping[str, Key] = {
 UPSTREAM: Mapping[str, Key] = {
     "kind": Key(TEXT, "The language it speaks: a module of adapters/"),
     "base_url": Key(ADDRESS, "Where it is; claude, deepseek and ollama have a usual address"),
-    "api_key": Key(SECRET, "What opens it"),
+    "api_key": Key(KEY, 'What opens it; "client" passes on the key each client sends'),
     "auth": Key(
         choice("bearer", "x-api-key"), "How the key is sent; claude x-api-key, else bearer"
     ),
@@ -198,7 +203,7 @@ class Kind:
 
     base_url: str = ""
     needs_address: bool = True
-    auth: str = "bearer"
+    auth: Auth = "bearer"
     api_version: str | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
     recall: bool = True

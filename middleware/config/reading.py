@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
 from middleware.config.keys import (
     ABILITIES,
     ANY_VALUE,
@@ -41,6 +42,7 @@ from middleware.config.shape import (
 )
 from middleware.config.values import Environment, Wrong
 
+_KEPT = 50
 _TABLES = ("server", "defaults", "recall", "upstreams", "models")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 Values = dict[str, Any]
@@ -129,7 +131,10 @@ class _Reading:
         if any(model.pipeline.get("search") == TAVILY for model in models.values()):
             usual = {"kind": TAVILY, "api_key": "env:TAVILY_API_KEY"}
             upstreams.setdefault(TAVILY, self.upstream(TAVILY, usual, common))
-        for path, text in mistakes_of(models, upstreams):
+        whole = self.clean("upstreams") and self.clean("server", "keys")
+        mistakes = [*(open_doors(server, upstreams) if whole else ())]
+        mistakes += [*two_keys(server, upstreams), *mistakes_of(models, upstreams)]
+        for path, text in mistakes:
             self.wrong(path, text)
         recall = RecallConfig(**self.table(found.get("recall", {}), RECALL, ("recall",)))
         return Config(source, server, recall, upstreams, models)
@@ -179,21 +184,11 @@ class _Reading:
 
     def server(self, found: Any) -> Server:
         values = self.table(found, SERVER, ("server",))
+        if values["keep_last"] is None:
+            values["keep_last"] = _KEPT if is_loopback(values["host"]) else 0
         server = Server(**values)
-        for secret in server.keys:
-            if not secret.value:
-                self.wrong(
-                    ("server", "keys"),
-                    f"The environment variable {secret.variable} is not set: set it, or remove "
-                    f'"env:{secret.variable}" from the list.',
-                )
-        if not server.keys and self.clean("server", "keys") and not is_loopback(server.host):
-            self.wrong(
-                ("server", "keys"),
-                f"There are none, but host '{server.host}' can be reached from other machines, "
-                'which could then use your upstream keys: set keys = ["env:USETOOL_KEY"], or '
-                'host = "127.0.0.1".',
-            )
+        for path, text in unset_keys(server):
+            self.wrong(path, text)
         return server
 
     def upstream(self, name: str, found: Any, common: Values) -> UpstreamConfig:
@@ -301,15 +296,6 @@ class _Reading:
                 f"is '{name}', but a * is only carried over from a * in the public name: "
                 f'write [models."…*"].',
             )
-
-
-def is_loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _given(values: Values, keys: Keys) -> Values:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+Auth = Literal["bearer", "x-api-key"]
 Tools = Literal["auto", "native", "emulated"]
 Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
@@ -18,6 +19,8 @@ class Secret:
     """Empty if the environment variable is not set."""
     variable: str = ""
     """The environment variable it comes from."""
+    of_client: bool = False
+    """It is the key each client sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class UpstreamConfig:
     kind: str
     base_url: str
     api_key: Secret | None
-    auth: str
+    auth: Auth
     proxy: Secret | None
     api_version: str | None
     headers: Mapping[str, Secret]
@@ -55,7 +58,12 @@ class UpstreamConfig:
 
     def secrets(self) -> tuple[Secret, ...]:
         given = (self.api_key, self.proxy, *self.headers.values())
-        return tuple(secret for secret in given if secret is not None)
+        return tuple(secret for secret in given if secret is not None and not secret.of_client)
+
+    @property
+    def of_client(self) -> bool:
+        """Whether each client opens it with a key of its own."""
+        return self.api_key is not None and self.api_key.of_client
 
     def missing(self) -> tuple[str, ...]:
         """The environment variables it needs that are not set."""

@@ -106,6 +106,10 @@ def _secret(value: Any, environment: Environment) -> Secret:
     return secret
 
 
+def _key(value: Any, environment: Environment) -> Secret:
+    return Secret("", of_client=True) if value == "client" else _secret(value, environment)
+
+
 def _from_environment(value: str, environment: Environment) -> Secret:
     if not (named := _VARIABLE.fullmatch(value)):
         raise Wrong('the name of an environment variable must follow "env:"')
@@ -170,6 +174,11 @@ DURATION = plain(
     lambda value: type(value) is int or (isinstance(value, str) and bool(value)),
 )
 SECRET = Allowed('text, or "env:NAME" for an environment variable', _secret, secret=True)
+KEY = Allowed(
+    'text, "env:NAME" for an environment variable, or "client" for the key each client sends',
+    _key,
+    secret=True,
+)
 SECRETS = listed(SECRET, 'a list of texts, or of "env:NAME" for environment variables')
 HEADERS = table_of(SECRET, 'a table of texts, or of "env:NAME" for environment variables')
 PROXY = Allowed('an http:// address, or "env:NAME"', _proxy, secret=True)
