@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from adapters.asking import Listed, models_at
 from adapters.completions import State, close, decode, decode_answer
+from adapters.embeddings import SECONDS, EmbeddingRequest
 from adapters.exchange import Exchange, converse
 from adapters.fields import Fields, unsupported
 from adapters.framing import Sse
@@ -301,6 +303,15 @@ class Compatible:
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         body, receipt = encode(request, self.spoken)
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
+
+    async def models(self) -> Listed:
+        return await models_at(self.link, "/models")
+
+    async def embed(self, request: EmbeddingRequest) -> Json:
+        body = {"model": request.model, "input": request.input, **request.params}
+        link = self.link.of_client(request.call.key)
+        answer: Json = await link.fetch("POST", "/embeddings", orjson.dumps(body), SECONDS)
+        return answer
 
 
 def connect(settings: Settings) -> Compatible:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from adapters.asking import Listed, models_at
 from adapters.compatible import PATH, Written, as_function, chosen, exchange, limit, one_choice
 from adapters.completions import State, close, decode, decode_answer
 from adapters.errors import BadRequest
@@ -332,6 +333,9 @@ class DeepSeek:
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         body, receipt = encode(request, self.habits)
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
+
+    async def models(self) -> Listed:
+        return await models_at(self.link, "/models")
 
 
 def connect(settings: Settings) -> DeepSeek:

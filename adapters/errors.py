@@ -134,7 +134,8 @@ _HISTORY = re.compile(
     r"|reasoning_content.{0,60}passed back|Expected .?thinking",
     re.IGNORECASE,
 )
-_SECRET = re.compile(
+# What looks like a key, whoever it belongs to.
+SECRET = re.compile(
     r"\b(?:[sp]k[-_]|Bearer )[A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}", re.IGNORECASE
 )
 # What an edge or a debug server shows instead of a sentence.
@@ -205,5 +206,5 @@ def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
     if _TRACEBACK in text:
         text = text.partition(_TRACEBACK)[0] + "(a traceback)"
     text = text[: _SHOWN * 4]
-    text = " ".join(_SECRET.sub("[secret]", text).split())
+    text = " ".join(SECRET.sub("[secret]", text).split())
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

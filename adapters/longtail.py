@@ -16,8 +16,10 @@ from typing import Any
 import orjson
 
 from adapters.compatible import Dialect, Written, exchange, write
-from adapters.errors import Unavailable, UpstreamError, from_words
+from adapters.embeddings import SECONDS, EmbeddingRequest
+from adapters.errors import UpstreamError, from_words
 from adapters.exchange import Clock, Listener, next_piece
+from adapters.failures import timed_out
 from adapters.fields import Fields, unsupported
 from adapters.http import Link
 from adapters.protocol import Call, ChatRequest, Events, Json, Planned, Receipt
@@ -45,6 +47,8 @@ class Library:
 
     complete: Complete
     """`litellm.acompletion`."""
+    embed: Complete
+    """`litellm.aembedding`."""
     supported: Callable[..., list[str] | None]
     """`litellm.get_supported_openai_params`; None: it does not know the model."""
     failures: tuple[type[Exception], ...] = ()
@@ -110,6 +114,18 @@ class Longtail:
         finally:
             await answer.close()
 
+    async def embed(self, request: EmbeddingRequest) -> Json:
+        given = {"input": request.texts, **request.params, **self._opened(request.call)}
+        try:
+            async with asyncio.timeout(SECONDS):
+                answer = await self.library.embed(model=request.model, **given)
+        except self.library.failures as error:
+            raise _failure(error, self.link) from error
+        except TimeoutError as error:
+            raise timed_out(self.link.name, "did not answer in time") from error
+        said: Json = answer.model_dump()
+        return said
+
     def _opened(self, call: Call) -> Mapping[str, Any]:
         if not self.link.opened_by:
             return self.credentials
@@ -155,12 +171,7 @@ class _Answer:
             async with asyncio.timeout_at(due):
                 return await waited
         except TimeoutError as error:
-            raise Unavailable(
-                f"Upstream '{self._link.name}' did not answer in time. If it needs longer, raise "
-                "its timeouts in the config.",
-                code="upstream_timeout",
-                status=504,
-            ) from error
+            raise timed_out(self._link.name, "did not answer in time") from error
         except self._failures as error:
             raise _failure(error, self._link) from error
 
@@ -188,6 +199,7 @@ def connect(settings: Settings) -> Longtail:
     litellm.suppress_debug_info = True  # it prints advice to the console
     library = Library(
         complete=litellm.acompletion,
+        embed=litellm.aembedding,
         supported=litellm.get_supported_openai_params,
         failures=(openai.OpenAIError,),
     )

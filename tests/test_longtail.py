@@ -99,7 +99,9 @@ class Fake:
         return self.known
 
     def leaf(self, link: Link = LINK, **credentials: Any) -> Longtail:
-        return Longtail(link, Library(self.complete, self.supported, (Failure,)), credentials)
+        return Longtail(
+            link, Library(self.complete, self.complete, self.supported, (Failure,)), credentials
+        )
 
 
 def request(streamed: bool = False, **given: Any) -> ChatRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from adapters.asking import Listed, models_at
 from adapters.claude.capabilities import capability
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Profile, encode, must_stream
@@ -12,6 +13,7 @@ from adapters.exchange import Exchange, converse
 from adapters.framing import Sse
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.settings import Settings
+from adapters.traits import Traits
 
 __all__ = ("Claude", "State", "close", "connect", "decode", "decode_answer", "encode")
 
@@ -31,6 +33,20 @@ class Claude:
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         link, exchange = self.settings.link, self._exchange(request)
         return (Planned(link.name, link.url(PATH), exchange.body, exchange.receipt),)
+
+    async def models(self) -> Listed:
+        return await models_at(self.settings.link, "/v1/models?limit=1000")
+
+    async def traits(self, model: str) -> Traits:
+        able = capability(model, self.settings.abilities)
+        return Traits(
+            max_output=able.max_output,
+            tools=able.tools,
+            parallel=able.tools,
+            vision=able.vision,
+            reasoning=able.thinking != "off",
+            json_schema=able.json_schema,
+        )
 
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings

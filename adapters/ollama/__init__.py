@@ -7,7 +7,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adapters.errors import Refused
+import orjson
+
+from adapters.asking import PATIENCE, Listed
+from adapters.embeddings import SECONDS, EmbeddingRequest, answer
+from adapters.errors import GatewayError, Refused
 from adapters.exchange import Exchange, converse
 from adapters.framing import Ndjson
 from adapters.http import Link
@@ -17,9 +21,10 @@ from adapters.ollama.encode import Setup, encode, forced
 from adapters.ollama.thought import Splitter
 from adapters.ollama.tools import offered
 from adapters.ollama.window import MINIMUM, fitting, needed, overflow
-from adapters.protocol import ChatRequest, Events, Planned
+from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.settings import Settings
 from adapters.toolbox import toolbox
+from adapters.traits import Traits
 
 __all__ = ("Ollama", "State", "close", "connect", "decode", "decode_answer", "encode")
 
@@ -65,6 +70,37 @@ class Ollama:
     async def calls_tools(self, model: str) -> bool | None:
         """What `/api/show` or the config says; None: neither does."""
         return (await self.asked.of(model)).tools
+
+    async def models(self) -> Listed:
+        tags = await self.link.fetch("GET", "/api/tags", None, PATIENCE)
+        listed = tags.get("models") if isinstance(tags, dict) else None
+        names = [one.get("model") or one.get("name") for one in listed or ()]
+        return {name: Traits() for name in names if isinstance(name, str)}
+
+    async def traits(self, model: str) -> Traits:
+        try:
+            able = await self.asked.of(model)
+        except GatewayError:
+            able = self.asked.known(model)
+        pinned = self.options.get("num_ctx")
+        return Traits(
+            context_length=pinned if type(pinned) is int else able.context_length,
+            tools=able.tools,
+            parallel=able.tools,
+            vision=able.vision,
+            reasoning=able.thinking,
+            json_schema=True,
+            family=able.family or None,
+        )
+
+    async def embed(self, request: EmbeddingRequest) -> Json:
+        body: Json = {"model": request.model, "input": request.texts}
+        if (size := request.params.get("dimensions")) is not None:
+            body["dimensions"] = size
+        link = self.link.of_client(request.call.key)
+        said = await link.fetch("POST", "/api/embed", orjson.dumps(body), SECONDS)
+        said = said if isinstance(said, dict) else {}
+        return answer(request, said.get("embeddings"), said.get("prompt_eval_count"))
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         exchange, _ = self._exchange(request, self.asked.known(request.model))
