@@ -1,4 +1,7 @@
-"""pydantic's findings → OpenAI's 400: the path in `param`, and what to send instead."""
+"""pydantic's findings → OpenAI's 400: the path in `param`, and what to send instead.
+
+Codes and sentences are like OpenAI's, since clients look for both.
+"""
 
 from __future__ import annotations
 
@@ -12,57 +15,38 @@ from adapters.errors import BadRequest
 from middleware.doors.openai.shapes import TAG
 
 _SHOWN = 60
-
-# pydantic's error type → OpenAI's code and our sentence about the value at the path.
-_TABLE: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-    "missing": ("missing_required_parameter", lambda _: "is missing"),
-    "string_type": ("invalid_type", lambda _: "must be a string"),
-    "int_type": ("invalid_type", lambda _: "must be an integer"),
-    "int_from_float": ("invalid_type", lambda _: "must be an integer"),
-    "float_type": ("invalid_type", lambda _: "must be a number"),
-    "bool_type": ("invalid_type", lambda _: "must be true or false"),
-    "list_type": ("invalid_type", lambda _: "must be an array"),
-    "dict_type": ("invalid_type", lambda _: "must be an object"),
-    "greater_than_equal": ("below_min_value", lambda c: f"must be at least {c['ge']}"),
-    "less_than_equal": ("above_max_value", lambda c: f"must be at most {c['le']}"),
-    "less_than": ("above_max_value", lambda _: "is too large"),
-    "finite_number": ("invalid_value", lambda _: "must be a finite number"),
-    "literal_error": ("invalid_value", lambda c: f"must be {c['expected']}"),
-    "string_too_short": ("string_below_min_length", lambda _: "must not be empty"),
-    "string_too_long": (
-        "string_above_max_length",
-        lambda c: f"must have at most {c['max_length']} characters",
-    ),
-    "string_pattern_mismatch": (
-        "invalid_value",
-        lambda _: "may contain only letters, digits, '_' and '-'",
-    ),
-    "too_short": ("empty_array", lambda _: "must not be an empty array"),
-    "too_long": (
-        "array_above_max_length",
-        lambda c: f"must have at most {c['max_length']} entries",
-    ),
-    "union_tag_invalid": ("invalid_value", lambda c: f"must be one of {_choices(c)}"),
-    "union_tag_not_found": ("invalid_type", lambda _: "must be an object"),
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "bool_type": "a boolean",
+    "list_type": "an array",
+    "dict_type": "an object",
+    "union_tag_not_found": "an object",
 }
-_TAGGED_BY: Mapping[str, str] = {"_role()": ".role"}
+_FOUND: Mapping[type, str] = {
+    str: "a string",
+    bool: "a boolean",
+    int: "an integer",
+    float: "a decimal number",
+    list: "an array",
+    dict: "an object",
+    type(None): "null",
+}
+_BOUNDS: Mapping[str, tuple[str, str, str]] = {
+    "greater_than_equal": ("ge", ">=", "below minimum"),
+    "less_than_equal": ("le", "<=", "above maximum"),
+    "less_than": ("lt", "<", "above maximum"),
+}
+# What tells the members of a union apart, by the function in `shapes` that reads it.
+_TOLD_APART_BY: Mapping[str, str] = {"_role()": "role"}
 
 
 def refusal(error: ValidationError) -> BadRequest:
-    """The first finding, in OpenAI's words; the others are counted."""
-    findings = error.errors(include_url=False)
-    first = findings[0]
-    path = path_of(first["loc"])
-    code, sentence = _TABLE.get(first["type"], ("invalid_value", lambda _: "is not valid"))
-    context = first.get("ctx") or {}
-    if first["type"] == "union_tag_invalid":
-        path += _TAGGED_BY.get(context["discriminator"], ".type")
-    more = f" ({len(findings) - 1} more like it)" if len(findings) > 1 else ""
-    if first["type"] == "missing":
-        message = f"Missing required parameter: '{path}'.{more}"
-    else:
-        message = f"Invalid '{path}': it {sentence(context)}{_found(first)}.{more}"
-    return BadRequest(message, code=code, param=path)
+    """Say the first finding in OpenAI's words."""
+    finding = error.errors(include_url=False)[0]
+    return _TELL.get(finding["type"], _invalid)(path_of(finding["loc"]), finding)
 
 
 def path_of(location: tuple[str | int, ...]) -> str:
@@ -76,15 +60,103 @@ def path_of(location: tuple[str | int, ...]) -> str:
     return path
 
 
-def _choices(context: Mapping[str, Any]) -> str:
-    return str(context["expected_tags"]).replace(TAG, "").replace("'plain'", "'text'")
+def _wrong_type(path: str, finding: ErrorDetails) -> BadRequest:
+    expected = _EXPECTED[finding["type"]]
+    if finding["loc"][-1] == f"{TAG}string":
+        expected = "a string or an array"
+    # The kind of the value says enough, and the value may be a prompt: messages are logged.
+    found = _FOUND.get(type(finding["input"]), "something else")
+    return BadRequest(
+        f"Invalid type for '{path}': expected {expected}, but got {found} instead.",
+        code="invalid_type",
+        param=path,
+    )
 
 
-def _found(finding: ErrorDetails) -> str:
-    value = finding.get("input")
-    if finding["type"] == "union_tag_invalid":
-        value = str(finding["ctx"]["tag"]).removeprefix(TAG)
-    if isinstance(value, str | int | float | bool):
-        shown = repr(value)
-        return f", not {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
-    return ", not null" if value is None else ""
+def _missing(path: str, _: ErrorDetails) -> BadRequest:
+    return BadRequest(
+        f"Missing required parameter: '{path}'.", code="missing_required_parameter", param=path
+    )
+
+
+def _no_such_member(path: str, finding: ErrorDetails) -> BadRequest:
+    context, value = finding["ctx"], finding["input"]
+    key = _TOLD_APART_BY.get(context["discriminator"], "type")
+    if key not in value:
+        return _missing(f"{path}.{key}", finding)
+    tags = context["expected_tags"].replace(TAG, "").split(", ")
+    expected = ", ".join(tag for tag in tags if tag != "'word'")
+    return _no_such_value(f"{path}.{key}", expected, value[key])
+
+
+def _no_such_word(path: str, finding: ErrorDetails) -> BadRequest:
+    return _no_such_value(path, finding["ctx"]["expected"], finding["input"])
+
+
+def _no_such_value(path: str, expected: str, value: Any) -> BadRequest:
+    found = _FOUND.get(type(value), "something else")
+    if isinstance(value, str):
+        found = repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
+    return BadRequest(
+        f"Invalid value for '{path}': expected one of {expected}, but got {found} instead.",
+        param=path,
+    )
+
+
+def _beyond(path: str, finding: ErrorDetails) -> BadRequest:
+    key, sign, side = _BOUNDS[finding["type"]]
+    bound = finding["ctx"][key]
+    kind = "integer" if isinstance(bound, int) else "decimal"
+    return BadRequest(
+        f"Invalid '{path}': {kind} {side} value. Expected a value {sign} {bound:g}, but got "
+        f"{finding['input']} instead.",
+        code=f"{kind}_{side[:9].replace(' ', '_')}_value",
+        param=path,
+    )
+
+
+def _empty(path: str, finding: ErrorDetails) -> BadRequest:
+    kind = "string" if isinstance(finding["input"], str) else "array"
+    article = "a" if kind == "string" else "an"
+    return BadRequest(
+        f"Invalid '{path}': empty {kind}. Expected {article} {kind} with minimum length 1, but got "
+        f"an empty {kind} instead.",
+        code=f"empty_{kind}",
+        param=path,
+    )
+
+
+def _too_long(path: str, finding: ErrorDetails) -> BadRequest:
+    kind = "string" if isinstance(finding["input"], str) else "array"
+    return BadRequest(
+        f"Invalid '{path}': {kind} too long. Expected a maximum length of "
+        f"{finding['ctx']['max_length']}, but got {len(finding['input'])} instead.",
+        code=f"{kind}_above_max_length",
+        param=path,
+    )
+
+
+def _odd_name(path: str, finding: ErrorDetails) -> BadRequest:
+    return BadRequest(
+        f"Invalid '{path}': string does not match pattern. Expected only letters, digits, '_' and "
+        f"'-', but got {finding['input']!r} instead.",
+        param=path,
+    )
+
+
+def _invalid(path: str, finding: ErrorDetails) -> BadRequest:
+    return BadRequest(f"Invalid value for '{path}': {finding['msg']}.", param=path)
+
+
+_TELL: Mapping[str, Callable[[str, ErrorDetails], BadRequest]] = {
+    **dict.fromkeys(_EXPECTED, _wrong_type),
+    **dict.fromkeys(_BOUNDS, _beyond),
+    "missing": _missing,
+    "union_tag_invalid": _no_such_member,
+    "literal_error": _no_such_word,
+    "string_too_short": _empty,
+    "too_short": _empty,
+    "string_too_long": _too_long,
+    "too_long": _too_long,
+    "string_pattern_mismatch": _odd_name,
+}

@@ -18,7 +18,9 @@ from middleware.doors.openai.mistakes import refusal
 from middleware.doors.openai.shapes import FIELDS, REQUEST
 
 MAX_DEPTH = 64
-_ASCII_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+# Dots too, which OpenAI refuses: tools of MCP servers and benchmarks are called `server.tool`, and
+# emulated models take any name; for native ones `toolbox.alias` makes one of OpenAI's alphabet.
+_ASCII_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
 _BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
 _OWN = frozenset(
@@ -165,7 +167,7 @@ def _check_tools(data: Json) -> None:
         where = f"tools[{position}].{kind}.name"
         if name.isascii() and not _ASCII_NAME.fullmatch(name):
             raise BadRequest(
-                f"Invalid '{where}': it may contain only letters, digits, '_' and '-', "
+                f"Invalid '{where}': it may contain only letters, digits, '_', '-' and '.', "
                 f"not {name!r}.",
                 param=where,
             )

@@ -2,20 +2,21 @@
 
 The check copies nothing: what a client sent goes on as it was parsed. `strict` is on throughout,
 because a string where a number belongs is a mistake OpenAI refuses too. Tags of unions begin with
-`TAG`, so that they can be told from the keys of the request in an error's path.
+`TAG`, so that they can be told from the keys of the request in an error's path. Lists `FailFast`: a
+body of millions of mistakes would otherwise become millions of findings.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, with_config
+from pydantic import ConfigDict, Discriminator, FailFast, Field, Tag, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 TAG = "@"
 _open = with_config(ConfigDict(extra="allow", strict=True))
 # Letters of any script: tools made in Dify carry Chinese names.
-_Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[\w-]+$")]
+_Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[\w.-]+$")]
 _Unit = Annotated[float, Field(ge=0, le=1)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
 _Positive = Annotated[int, Field(ge=1, lt=2**63)]
@@ -66,7 +67,7 @@ class FilePart(TypedDict):
     file: dict[str, Any]
 
 
-def _part_kind(value: Any) -> str | None:
+def _type(value: Any) -> str | None:
     return TAG + str(value.get("type")) if isinstance(value, dict) else None
 
 
@@ -77,18 +78,18 @@ _UserPart = Annotated[
     | Annotated[ImagePart, Tag(TAG + "image_url")]
     | Annotated[AudioPart, Tag(TAG + "input_audio")]
     | Annotated[FilePart, Tag(TAG + "file")],
-    Discriminator(_part_kind),
+    Discriminator(_type),
 ]
-_AssistantPart = Annotated[_Text | _Refusal, Discriminator(_part_kind)]
+_AssistantPart = Annotated[_Text | _Refusal, Discriminator(_type)]
 _String = Annotated[str, Tag(TAG + "string")]
 _Content = Annotated[
-    _String | Annotated[list[TextPart], Tag(TAG + "list")], Discriminator(_string_or_list)
+    _String | Annotated[list[TextPart], FailFast(), Tag(TAG + "list")], Discriminator(_string_or_list)
 ]
 _UserContent = Annotated[
-    _String | Annotated[list[_UserPart], Tag(TAG + "list")], Discriminator(_string_or_list)
+    _String | Annotated[list[_UserPart], FailFast(), Tag(TAG + "list")], Discriminator(_string_or_list)
 ]
 _AssistantContent = Annotated[
-    _String | Annotated[list[_AssistantPart], Tag(TAG + "list")], Discriminator(_string_or_list)
+    _String | Annotated[list[_AssistantPart], FailFast(), Tag(TAG + "list")], Discriminator(_string_or_list)
 ]
 
 
@@ -146,7 +147,7 @@ class UserMessage(TypedDict):
 class AssistantMessage(TypedDict):
     role: Literal["assistant"]
     content: NotRequired[_AssistantContent | None]
-    tool_calls: NotRequired[Annotated[list[_AnyCall], Field(min_length=1)] | None]
+    tool_calls: NotRequired[Annotated[list[_AnyCall], FailFast(), Field(min_length=1)] | None]
     function_call: NotRequired[CalledFunction | None]
     refusal: NotRequired[str | None]
     name: NotRequired[str | None]
@@ -156,7 +157,8 @@ class AssistantMessage(TypedDict):
 @_open
 class ToolMessage(TypedDict):
     role: Literal["tool"]
-    content: _Content
+    # Images too, which OpenAI refuses here: Claude reads them, and the others say that they do not.
+    content: _UserContent
     tool_call_id: Annotated[str, Field(min_length=1)]
 
 
@@ -168,13 +170,12 @@ class FunctionMessage(TypedDict):
 
 
 def _role(value: Any) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    return TAG + ("system" if value.get("role") == "developer" else str(value.get("role")))
+    return TAG + str(value.get("role")) if isinstance(value, dict) else None
 
 
 Message = Annotated[
     Annotated[SystemMessage, Tag(TAG + "system")]
+    | Annotated[SystemMessage, Tag(TAG + "developer")]
     | Annotated[UserMessage, Tag(TAG + "user")]
     | Annotated[AssistantMessage, Tag(TAG + "assistant")]
     | Annotated[ToolMessage, Tag(TAG + "tool")]
@@ -242,7 +243,7 @@ _OneTool = Annotated[
 @_open
 class Allowed(TypedDict):
     mode: Literal["auto", "required"]
-    tools: Annotated[list[_OneTool], Field(min_length=1)]
+    tools: Annotated[list[_OneTool], FailFast(), Field(min_length=1)]
 
 
 @_open
@@ -282,15 +283,11 @@ class SchemaFormat(TypedDict):
     json_schema: NamedSchema
 
 
-def _format_kind(value: Any) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    return TAG + ("schema" if value.get("type") == "json_schema" else "plain")
-
-
 ResponseFormat = Annotated[
-    Annotated[PlainFormat, Tag(TAG + "plain")] | Annotated[SchemaFormat, Tag(TAG + "schema")],
-    Discriminator(_format_kind),
+    Annotated[PlainFormat, Tag(TAG + "text")]
+    | Annotated[PlainFormat, Tag(TAG + "json_object")]
+    | Annotated[SchemaFormat, Tag(TAG + "json_schema")],
+    Discriminator(_type),
 ]
 
 
@@ -316,14 +313,16 @@ _LegacyChoice = Annotated[
 
 @_open
 class Request(TypedDict):
-    model: Annotated[str, Field(min_length=1)]
-    messages: Annotated[list[Message], Field(min_length=1)]
+    model: Annotated[str, Field(min_length=1, max_length=256)]
+    messages: Annotated[list[Message], FailFast(), Field(min_length=1)]
     stream: NotRequired[bool | None]
     stream_options: NotRequired[StreamOptions | None]
-    tools: NotRequired[Annotated[list[Tool], Field(max_length=1024)] | None]
+    tools: NotRequired[Annotated[list[Tool], FailFast(), Field(max_length=1024)] | None]
     tool_choice: NotRequired[ToolChoice | None]
     parallel_tool_calls: NotRequired[bool | None]
-    functions: NotRequired[Annotated[list[Function], Field(min_length=1, max_length=1024)] | None]
+    functions: NotRequired[
+        Annotated[list[Function], FailFast(), Field(min_length=1, max_length=1024)] | None
+    ]
     function_call: NotRequired[_LegacyChoice | None]
     max_tokens: NotRequired[_Positive | None]
     max_completion_tokens: NotRequired[_Positive | None]
@@ -334,7 +333,7 @@ class Request(TypedDict):
     seed: NotRequired[int | None]
     presence_penalty: NotRequired[_Penalty | None]
     frequency_penalty: NotRequired[_Penalty | None]
-    logit_bias: NotRequired[dict[str, Annotated[float, Field(ge=-100, le=100)]] | None]
+    logit_bias: NotRequired[dict[str, Any] | None]
     logprobs: NotRequired[bool | None]
     top_logprobs: NotRequired[Annotated[int, Field(ge=0, le=20)] | None]
     response_format: NotRequired[ResponseFormat | None]
@@ -342,7 +341,7 @@ class Request(TypedDict):
         Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ]
     verbosity: NotRequired[Literal["low", "medium", "high"] | None]
-    modalities: NotRequired[list[Literal["text", "audio"]] | None]
+    modalities: NotRequired[Annotated[list[Literal["text", "audio"]], FailFast()] | None]
     audio: NotRequired[dict[str, Any] | None]
     prediction: NotRequired[dict[str, Any] | None]
     web_search_options: NotRequired[dict[str, Any] | None]
