@@ -64,6 +64,8 @@ def _untouched(text: str, schema: Json) -> Arguments | None:
         return None
     if not isinstance(value, dict) or problem(value, schema):
         return None
+    if _inside(value, schema) is not None:
+        return None
     return Arguments(canonical(text.strip()))
 
 

@@ -59,7 +59,7 @@ class Block:
             yield from _take_line(self.tape)
         else:
             self.tape.back(blank)
-        whole = self.whole and not (self.arguments is None and self.tape.ended)
+        whole = self.whole and bool(self.arguments or not self.tape.ended)
         return Found(self.name or "", self.arguments, whole)
 
     def _line_value(self) -> Waiting[str]:

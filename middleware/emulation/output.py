@@ -127,8 +127,9 @@ class Output:
 
     def propose(self, candidate: Candidate) -> None:
         self._flush()
-        self._queue.append(candidate)
-        self._set_apart()
+        self._queue.append(candidate._replace(raw="".join(self._held) + candidate.raw))
+        self._held.clear()
+        self.behind_call = True
 
     def accept(self, found: Found) -> None:
         """Pass a call on, or note what is wrong with it."""
@@ -156,9 +157,10 @@ class Output:
 
     def finish(self) -> None:
         """The text has ended: decide what waited."""
-        if not self.behind_call and not self.count:
-            self._words += self._held
+        held = "".join(self._held)
         self._held.clear()
+        if not (self.behind_call or self.count):
+            self._words.append(held)
         self._flush()
         queue, self._queue = self._queue, []
         proposed = [one for one in queue if isinstance(one, Candidate)]
@@ -173,6 +175,8 @@ class Output:
                     self._settle(found)
             else:
                 self._events.append(TextDelta(one.raw))
+        if proposed and held and not (self.made or self.open):
+            self._events.append(TextDelta(held))
         if not self.open:
             self._events += self.calls.close()
 

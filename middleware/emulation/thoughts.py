@@ -41,7 +41,7 @@ def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
 
 def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
     """A template may have opened the thought: look that far for its end, before any marker."""
-    while True:
+    while hold:
         text = tape.rest()
         if text.lstrip()[:1] in ("{", "[", "`"):
             return False
@@ -52,8 +52,9 @@ def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
             tape.take(tape.at + closer.end())
             return True
         if closer or marker or tape.ended or len(text) >= hold + _LONGEST:
-            return False
+            break
         yield
+    return False
 
 
 def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
