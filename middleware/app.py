@@ -13,23 +13,28 @@ from typing import TextIO
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.errors import BadRequest, Busy, GatewayError
 from adapters.http import Transport
 from adapters.protocol import Call, Json
 from middleware.answering import Answer
-from middleware.config import Config, Server
+from middleware.config import Config
 from middleware.doors.openai import error_body, parse
-from middleware.intake import Keys, read_body
-from middleware.routing import ModelEntry, Routes, build
+from middleware.embedding import embed
+from middleware.intake import read_body, sent_key
+from middleware.last import Record, Records, reader, summary, told
+from middleware.routing import Routes
+from middleware.served import Served
+from middleware.served import served as serving
 from middleware.telemetry import Log, Visit
 
 CHAT = "/v1/chat/completions"
-_CREATED = 1_763_424_000
-"""Of every entry of the model list: OpenAI's clients want a number, and it must not move."""
+# What a page may read of an answer beside what browsers show anyway.
+EXPOSED = ("x-request-id", "x-usetool-warnings", "x-upstream-model", "retry-after")
 
 
 @dataclass(slots=True)
@@ -38,19 +43,21 @@ class Chat:
     much as all the rest.
     """
 
-    server: Server
-    keys: Keys
-    routes: Callable[[], Routes]
+    served: Served
+    """Exchanged when the config changes; a request keeps the one it began with."""
     log: Log
+    records: Records
     _open: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
+        served = self.served
         visit = Visit("req_" + secrets.token_hex(12), loop.time())
-        answer = Answer(visit, send, self.server.heartbeat)
+        record = self.records.begin(visit)
+        answer = Answer(visit, send, served.server.heartbeat)
         self._open += 1
         try:
-            await self._serve(scope, receive, answer)
+            await self._serve(scope, receive, answer, record)
         except GatewayError as error:
             await answer.fail(error)
         except asyncio.CancelledError:
@@ -61,17 +68,28 @@ class Chat:
         finally:
             answer.stop()
             self._open -= 1
-            self.log.write(visit.line(loop.time()))
+            now = loop.time()
+            if record is not None:
+                self.records.end(record, now)
+            self.log.write(visit.line(now))
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: Answer) -> None:
-        if self._open > self.server.max_concurrent:
+    async def _serve(
+        self, scope: Scope, receive: Receive, answer: Answer, record: Record | None
+    ) -> None:
+        served = self.served
+        server = served.server
+        if self._open > server.max_concurrent:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
-        client = self.keys.client(scope)
-        body = await read_body(scope, receive, self.server.max_body)
-        call = Call(id=answer.visit.id, client=client)
-        asked = parse(body, repair=self.server.history_repair, call=call)
+        client = served.keys.client(scope)
+        body = await read_body(scope, receive, server.max_body)
+        kept = None
+        if record is not None:
+            record.client, record.body, kept = client, body, record.calls
+        key = sent_key(scope) if served.passes_keys else ""
+        call = Call(answer.visit.id, client, key=key, kept=kept)
+        asked = parse(body, repair=server.history_repair, call=call)
         answer.asked(asked)
-        adapter = self.routes().find(asked.request.model)
+        adapter = served.routes.find(asked.request.model)
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(receive)
         await answer.give(adapter, asked)
@@ -84,27 +102,63 @@ def _unforeseen(error: Exception, request_id: str) -> GatewayError:
     return GatewayError("The gateway made a mistake of its own; its log has the details.")
 
 
-@dataclass(frozen=True, slots=True)
 class Gateway:
     """The app, with the chat route in front: FastAPI's middleware would cost it a sixth more."""
 
-    chat: Chat
-    app: FastAPI
-    routes: Routes
+    def __init__(self, chat: Chat, app: FastAPI, transport: Transport) -> None:
+        self.chat = chat
+        self.app = app
+        self._transport = transport
+        self._cross = _cross_origin(self)
+
+    @property
+    def routes(self) -> Routes:
+        return self.chat.served.routes
+
+    def prepare(self, config: Config) -> Served:
+        """Build what a config says beside what is served: may take a while, in any thread."""
+        return serving(config, self._transport, self.chat.served)
+
+    def use(self, served: Served) -> None:
+        """Serve it from the next request on; those that are being answered keep what they have."""
+        self.chat.served = served
+        self.chat.log.level = served.server.log_level
+        self.chat.records.count = served.server.keep_last
+        self._cross = _cross_origin(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self._cross or self.plain)(scope, receive, send)
+
+    async def plain(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == CHAT and scope["method"] == "POST":
             await self.chat(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
 
+def _cross_origin(gateway: Gateway) -> ASGIApp | None:
+    """What lets web pages of other origins call, if the config allows any."""
+    origins = gateway.chat.served.server.cors_origins
+    if not origins:
+        return None
+    return CORSMiddleware(
+        gateway.plain,
+        allow_origins=origins,
+        allow_methods=("GET", "POST", "OPTIONS"),
+        allow_headers=("*",),
+        expose_headers=EXPOSED,
+        max_age=86400,
+    )
+
+
 def create(config: Config, out: TextIO | None = None) -> Gateway:
-    """Build the app for a config; nothing is connected before the first request."""
+    """Build the app for a config; nothing is connected before the first request.
+
+    The log goes to `out`, else to stderr.
+    """
     transport = Transport()
-    routes = build(config, transport)
-    keys = Keys(key.value for key in config.server.keys)
-    log = Log(out or sys.stderr)
+    out = out or sys.stderr
+    log = Log(out, config.server.log_level, readable=out.isatty())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -115,40 +169,62 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
     app = FastAPI(
         title="usetool", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    chat = Chat(config.server, keys, lambda: routes, log)
+    chat = Chat(serving(config, transport), log, Records(config.server.keep_last))
     app.router.routes.append(Route(CHAT, chat, methods=["POST"]))
-    _add_model_list(app, keys, routes)
+    _add_model_list(app, chat)
+    _add_embeddings(app, chat)
+    _add_last(app, chat)
     _add_health(app)
     _add_signposts(app)
     app.add_exception_handler(GatewayError, _on_gateway_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    return Gateway(chat, app, routes)
+    return Gateway(chat, app, transport)
 
 
-def _add_model_list(app: FastAPI, keys: Keys, routes: Routes) -> None:
+def _add_model_list(app: FastAPI, chat: Chat) -> None:
     @app.get("/v1/models")
     async def models(request: Request) -> Response:
-        keys.client(request.scope)
-        return _json(200, {"object": "list", "data": [_entry(e) for e in routes.listing()]})
+        chat.served.keys.client(request.scope)
+        return _json(200, {"object": "list", "data": await chat.served.models.entries()})
 
     @app.get("/v1/models/{model:path}")
     async def model(model: str, request: Request) -> Response:
-        keys.client(request.scope)
-        routes.find(model)
-        entry = next((e for e in routes.listing() if e.id == model), None)
-        return _json(200, _entry(entry) if entry else _bare_entry(model))
+        chat.served.keys.client(request.scope)
+        return _json(200, await chat.served.models.entry(model))
 
 
-def _entry(entry: ModelEntry) -> Json:
-    said = {**_bare_entry(entry.id), "owned_by": entry.owned_by}
-    availability: Json = {"available": entry.available, "upstream": entry.upstream}
-    if not entry.available:
-        availability["reason"] = entry.reason
-    return {**said, "x_usetool": availability}
+def _add_embeddings(app: FastAPI, chat: Chat) -> None:
+    @app.post("/v1/embeddings")
+    async def embeddings(request: Request) -> Response:
+        served, scope = chat.served, request.scope
+        client = served.keys.client(scope)
+        body = await read_body(scope, request.receive, served.server.max_body)
+        key = sent_key(scope) if served.passes_keys else ""
+        call = Call("req_" + secrets.token_hex(12), client, key=key)
+        return _json(200, await embed(body, served.routes, call))
 
 
-def _bare_entry(model: str) -> Json:
-    return {"id": model, "object": "model", "created": _CREATED, "owned_by": "usetool"}
+def _add_last(app: FastAPI, chat: Chat) -> None:
+    @app.get("/v1/x_usetool/last")
+    async def last(request: Request) -> Response:
+        client = reader(request.scope, chat.served.keys, chat.served.server)
+        found = [summary(one) for one in chat.records.of(client)]
+        return _json(200, {"object": "list", "data": found, "keep_last": chat.records.count})
+
+    @app.get("/v1/x_usetool/last/{identity}")
+    async def one(identity: str, request: Request) -> Response:
+        served = chat.served
+        client = reader(request.scope, served.keys, served.server)
+        record = chat.records.find(client, identity)
+        if record is None:
+            raise BadRequest(
+                f"No request '{identity[:60]}' is kept. GET /v1/x_usetool/last lists those that "
+                "are; only the last ones are kept ([server] keep_last), each for its own key.",
+                status=404,
+                code="not_kept",
+            )
+        address = str(request.base_url).rstrip("/")
+        return _json(200, told(record, served.scrubber, address, bool(served.server.keys)))
 
 
 def _add_health(app: FastAPI) -> None:
@@ -195,6 +271,9 @@ def _signpost(text: str) -> Callable[[Request], Response]:
     return answer
 
 
+_WITHOUT_BASE = ("/chat/completions", "/models", "/embeddings")
+
+
 async def _on_gateway_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, GatewayError)
     return _error(error)
@@ -203,13 +282,18 @@ async def _on_gateway_error(_: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path, method = request.url.path[:100], request.method[:20]
+    if error.status_code == 405 and method == "OPTIONS":
+        return Response(status_code=204, headers=error.headers)
     if error.status_code == 405:
         found = BadRequest(
             f"Method {method} is not allowed on {path}.", status=405, code="method_not_allowed"
         )
-    elif path.startswith("/chat/completions"):
+    elif path.endswith(_WITHOUT_BASE):
         found = BadRequest(
-            f"The path is {CHAT}: end the base URL in /v1.", status=404, code="unknown_url"
+            f"The path is {CHAT}, and this was {path}. Clients add /chat/completions themselves, "
+            "so their base URL must end in /v1.",
+            status=404,
+            code="unknown_url",
         )
     else:
         hint = "The endpoints are POST /v1/chat/completions, GET /v1/models and GET /healthz."
@@ -231,4 +315,4 @@ def _json(status: int, value: Json) -> Response:
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
-__all__ = ["CHAT", "Chat", "create"]
+__all__ = ("CHAT", "Chat", "create")

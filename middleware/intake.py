@@ -42,6 +42,11 @@ def digest(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()
 
 
+def sent_key(scope: Scope) -> str:
+    """The one key of a request, for an upstream that is opened by it."""
+    return next((key.decode("latin-1") for key in _keys_sent(scope)), "")
+
+
 def _keys_sent(scope: Scope) -> list[bytes]:
     keys = []
     for name, value in scope["headers"]:

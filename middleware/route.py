@@ -32,12 +32,12 @@ class Absent:
     reason: str
 
     def stream(self, request: ChatRequest) -> Events:
-        raise self._error()
+        raise self.error()
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        raise self._error()
+        raise self.error()
 
-    def _error(self) -> ModelUnavailable:
+    def error(self) -> ModelUnavailable:
         return ModelUnavailable(f"Model '{self.model}' is not available: {self.reason}.")
 
 
@@ -169,3 +169,9 @@ def nesting(adapter: Adapter) -> tuple[str, ...]:
     """The names of an adapter and all it holds."""
     inner = getattr(adapter, "inner", None)
     return (type(adapter).__name__, *(nesting(inner) if inner is not None else ()))
+
+
+def innermost(adapter: Adapter) -> Adapter:
+    """The leaf at the end of a nesting; of a pipeline, the pipeline."""
+    inner = getattr(adapter, "inner", None)
+    return adapter if inner is None else innermost(inner)

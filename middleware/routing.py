@@ -28,7 +28,7 @@ from middleware.emulation import tooled
 from middleware.pipeline import Pipeline, ReasonThenAnswer, Show
 from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store
 from middleware.resilience import Budget, Retry
-from middleware.route import Absent, Route, Strict, changes, nesting
+from middleware.route import Absent, Route, Strict, changes, innermost, nesting
 from middleware.search import Tavily
 
 # What a pipeline's config and the pipeline itself call by the same name.
@@ -67,7 +67,13 @@ class _Wildcard(NamedTuple):
 class Routes:
     """Every model of a config, by name."""
 
-    def __init__(self, routes: Mapping[str, Route | Absent], entries: Iterable[ModelEntry]) -> None:
+    def __init__(
+        self,
+        routes: Mapping[str, Route | Absent],
+        entries: Iterable[ModelEntry],
+        store: Store | None = None,
+    ) -> None:
+        self.store = store
         self._routes = routes
         self._entries = tuple(entries)
         parts = [(*name.partition("*"), name) for name in routes if "*" in name]
@@ -86,6 +92,11 @@ class Routes:
     def listing(self) -> tuple[ModelEntry, ...]:
         return self._entries
 
+    def leaf(self, name: str) -> tuple[str, Adapter]:
+        """Return the upstream's name of a model, and what speaks to that upstream."""
+        found = self.find(name)
+        return getattr(found, "name", name), innermost(found)
+
     def _unknown(self, name: str) -> UnknownModel:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
         names = [entry.id for entry in self._entries]
@@ -102,13 +113,16 @@ def _bound(route: Route | Absent, name: str, carried: str) -> Route | Absent:
     return replace(route, name=route.name.replace("*", carried))
 
 
-def build(config: Config, transport: Transport) -> Routes:
-    """Make every adapter a config asks for; what cannot be made says why when it is asked."""
+def build(config: Config, transport: Transport, store: Store | None = None) -> Routes:
+    """Make every adapter a config asks for; what cannot be made says why when it is asked.
+
+    A store that is given is used instead of a new one.
+    """
     wired = {
         name: _Wired(upstream, _link(upstream, transport), Budget())
         for name, upstream in config.upstreams.items()
     }
-    store = _store(config.recall)
+    store = store or _store(config.recall)
     parts: dict[str, Route | Absent] = {}
     mistakes = []
     for model in config.models.values():
@@ -125,7 +139,7 @@ def build(config: Config, transport: Transport) -> Routes:
         model.id: _shown(joined.route(model) if model.pipeline else parts[model.id], model, config)
         for model in config.models.values()
     }
-    return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes))
+    return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes), store)
 
 
 def _shown(route: Route | Absent, model: ModelConfig, config: Config) -> Route | Absent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -74,17 +75,31 @@ def _figures(usage: Usage) -> list[int]:
     return [usage.prompt, usage.completion]
 
 
+LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500}
+"""The log's level → the least status of a request that it tells of."""
+_COLOURS: Mapping[int, str] = {4: "\033[33m", 5: "\033[31m"}
+_UNCOLOURED = "\033[0m"
+
+
 @dataclass(slots=True)
 class Log:
     """Writes lines in batches: a system call a request would be a tenth of its cost."""
 
     out: TextIO
-    _lines: list[bytes] = field(default_factory=list)
+    level: str = "info"
+    readable: bool = False
+    """For people at a terminal; else one JSON object a line."""
+    _lines: list[str] = field(default_factory=list)
     _timer: asyncio.TimerHandle | None = None
 
     def write(self, line: Json) -> None:
-        said = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **line}
-        self._lines.append(orjson.dumps(said))
+        if _weight(line) < LEVELS[self.level]:
+            return
+        if self.readable:
+            self._lines.append(readable(line, time.strftime("%H:%M:%S")))
+        else:
+            said = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **line}
+            self._lines.append(orjson.dumps(said).decode())
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_FLUSH_SECONDS, self.flush)
@@ -93,5 +108,31 @@ class Log:
         self._timer = None
         lines, self._lines = self._lines, []
         if lines:
-            self.out.write(b"\n".join(lines).decode() + "\n")
+            self.out.write("\n".join(lines) + "\n")
             self.out.flush()
+
+
+def readable(line: Json, clock: str) -> str:
+    """The same line for people: what matters first, the id last."""
+    said = [line["model"] or "-"]
+    if line.get("upstream_model"):
+        said.append(f"→ {line['upstream']} {line['upstream_model']}")
+    first = line.get("first_event")
+    said.append(f"{line['seconds']:.2f}s" + (f" (first {first:.2f}s)" if first else ""))
+    if usage := line.get("usage"):
+        said.append(f"{usage[0]}+{usage[1]} tokens")
+    said += [line["finish"]] if "finish" in line else []
+    said += ["the client left"] if "client_gone" in line else []
+    said += [f"{len(line['warnings'])} warnings"] if "warnings" in line else []
+    said += ["{code}: {message}".format(**line["error"])] if "error" in line else []
+    text = "  ".join([*said, line["id"]])
+    # Nothing a client or an upstream wrote may steer the terminal.
+    shown = "".join([letter if letter.isprintable() else "?" for letter in text])
+    colour = _COLOURS.get(_weight(line) // 100, "")
+    return f"{clock}  {colour}{line['status']}{_UNCOLOURED if colour else ''}  {shown}"
+
+
+def _weight(line: Json) -> int:
+    """The status, or what it would have been had a stream not begun with 200."""
+    status: int = line["status"]
+    return 500 if "error" in line and status < 400 else status

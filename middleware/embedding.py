@@ -1,0 +1,83 @@
+"""`POST /v1/embeddings`: checked like a chat, answered by the leaf of its model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+import orjson
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from adapters.embeddings import EmbeddingRequest
+from adapters.errors import BadRequest
+from adapters.protocol import Call, Json
+from middleware.doors.openai.mistakes import refusal
+from middleware.route import Absent
+from middleware.routing import Routes
+
+_MOST = 2048
+"""Inputs of one request, as at OpenAI."""
+
+
+@with_config(ConfigDict(extra="allow", strict=True))
+class _Asked(TypedDict):
+    model: Annotated[str, Field(min_length=1, max_length=256)]
+    input: Any
+    encoding_format: NotRequired[Literal["float", "base64"] | None]
+    dimensions: NotRequired[Annotated[int, Field(ge=1)] | None]
+    user: NotRequired[str | None]
+
+
+_ASKED: TypeAdapter[Any] = TypeAdapter(_Asked)
+_PARAMS = ("encoding_format", "dimensions", "user")
+
+
+async def embed(body: bytes, routes: Routes, call: Call) -> Json:
+    asked = parse_embedding(body, call)
+    name, leaf = routes.leaf(asked.model)
+    if isinstance(leaf, Absent):
+        raise leaf.error()
+    make = getattr(leaf, "embed", None)
+    if make is None:
+        raise BadRequest(
+            f"The upstream of model '{asked.model}' makes no embeddings. Ask a model of an "
+            "upstream of kind compatible, ollama or longtail.",
+            param="model",
+            code="unsupported_value",
+        )
+    request = EmbeddingRequest(name, asked.input, call, asked.params)
+    answer: Json = await make(request)
+    return {**answer, "model": asked.model}
+
+
+def parse_embedding(body: bytes, call: Call) -> EmbeddingRequest:
+    try:
+        found = _ASKED.validate_python(orjson.loads(body))
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(
+            f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
+            code="invalid_json",
+        ) from None
+    except ValidationError as error:
+        raise refusal(error) from None
+    if not _is_input(found["input"]):
+        raise BadRequest(
+            "'input' must be a string that is not empty, or an array of up to "
+            f"{_MOST} of them (or of token arrays).",
+            param="input",
+        )
+    params = {name: found[name] for name in _PARAMS if found.get(name) is not None}
+    return EmbeddingRequest(found["model"], found["input"], call, params)
+
+
+def _is_input(value: Any) -> bool:
+    if not isinstance(value, list):
+        return isinstance(value, str) and bool(value)
+    if not 0 < len(value) <= _MOST:
+        return _is_tokens(value)
+    texts = all(isinstance(one, str) and one for one in value)
+    return texts or _is_tokens(value) or all(_is_tokens(one) for one in value)
+
+
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(one) is int for one in value)

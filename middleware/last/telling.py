@@ -1,0 +1,91 @@
+"""A kept request as people look at it: summary, whole, and the commands that repeat it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from adapters.kept import MOST, Contact
+from adapters.protocol import Json
+from middleware.last.records import Record
+from middleware.last.scrubbing import Scrubber
+
+_END = "USETOOL_BODY"
+# What curl says by itself.
+_OWN = frozenset({"accept-encoding", "user-agent"})
+
+
+def summary(record: Record) -> Json:
+    visit = record.visit
+    said: Json = {
+        "id": visit.id,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.at)),
+        "model": visit.model,
+        "status": visit.status or None,
+        "seconds": None if record.seconds is None else round(record.seconds, 3),
+        "stream": visit.streamed,
+        "upstreams": [call.upstream for call in record.calls],
+    }
+    if visit.finish is not None:
+        said["finish"] = visit.finish.reason
+    if visit.error is not None:
+        said["error"] = visit.error.code
+    return said
+
+
+def told(record: Record, scrubber: Scrubber, address: str, asks_key: bool) -> Json:
+    """All of it, without a secret."""
+    visit = record.visit
+    body = record.body.decode("utf-8", "replace")
+    headers = {"content-type": "application/json"}
+    if asks_key:
+        headers["authorization"] = "Bearer $USETOOL_KEY"
+    said = summary(record)
+    if visit.error is not None:
+        said["message"] = scrubber.text(visit.error.message)
+    if visit.first_event is not None:
+        said["first_event"] = round(visit.first_event - visit.began, 3)
+    return said | {
+        "receipt": [note._asdict() for note in visit.receipt],
+        "body": scrubber.text(body),
+        "curl": curl(f"{address}{record.path}", headers, scrubber.text(body)),
+        "calls": [_call(call, scrubber) for call in record.calls],
+    }
+
+
+def _call(call: Contact, scrubber: Scrubber) -> Json:
+    body = scrubber.text(call.body.decode("utf-8", "replace"), call.secrets)
+    answer = b"".join(call.pieces).decode("utf-8", "replace")
+    headers = scrubber.headers(call.headers)
+    proxy = scrubber.named(call.proxy) if call.proxy else ""
+    return {
+        "upstream": call.upstream,
+        "url": call.url,
+        "status": call.status or None,
+        "headers_after": _since(call, call.answered),
+        "ended_after": _since(call, call.ended),
+        "body": body,
+        "answer": scrubber.text(answer, call.secrets),
+        "answer_bytes": call.size,
+        "answer_cut": call.size > MOST and sum(map(len, call.pieces)) < call.size,
+        "curl": curl(call.url, headers, body, proxy),
+    }
+
+
+def _since(call: Contact, then: float | None) -> float | None:
+    return None if then is None else round(then - call.began, 3)
+
+
+def curl(url: str, headers: Mapping[str, str], body: str, proxy: str = "") -> str:
+    """A command for a shell; secrets come from its variables."""
+    said = [f'-H "{name}: {_quoted(value)}"' for name, value in headers.items() if name not in _OWN]
+    if proxy:
+        said.insert(0, f'-x "{_quoted(proxy)}"')
+    lines = [f"curl -sS -N '{url}'", *said, f"--data-binary @- <<'{_END}'"]
+    return " \\\n  ".join(lines) + f"\n{body}\n{_END}"
+
+
+def _quoted(value: str) -> str:
+    for character in '\\"`':
+        value = value.replace(character, "\\" + character)
+    return value
