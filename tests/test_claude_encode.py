@@ -73,6 +73,14 @@ def test_max_tokens(asked: Json, model: str, tokens: int, notes: list[str]) -> N
     assert (body["max_tokens"], found) == (tokens, notes)
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+@pytest.mark.parametrize("limit", [0, -5])
+def test_limit_of_nothing_is_refused(name: str, limit: int) -> None:
+    with pytest.raises(BadRequest) as caught:
+        sent(request(**{name: limit}))
+    assert caught.value.param == name
+
+
 def test_config_gives_the_room_where_the_client_does_not() -> None:
     assert sent(request(), claude(max_tokens=100))[0]["max_tokens"] == 100
     assert sent(request(max_tokens=5), claude(max_tokens=100))[0]["max_tokens"] == 5
