@@ -159,7 +159,8 @@ class Output:
         """The text has ended: decide what waited."""
         held = "".join(self._held)
         self._held.clear()
-        if not (self.behind_call or self.count):
+        behind = self.behind_call or bool(self.count)
+        if not behind:
             self._words.append(held)
         self._flush()
         queue, self._queue = self._queue, []
@@ -175,7 +176,7 @@ class Output:
                     self._settle(found)
             else:
                 self._events.append(TextDelta(one.raw))
-        if proposed and held and not (self.made or self.open):
+        if behind and held and not (self.made or self.open):
             self._events.append(TextDelta(held))
         if not self.open:
             self._events += self.calls.close()
