@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from adapters.errors import GatewayError
-from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned
 
 _LONGEST_PAUSE = 5.0
 _LONGEST_WAIT = 10.0
@@ -51,28 +51,34 @@ class Retry:
     async def stream(self, request: ChatRequest) -> Events:
         attempts = _Attempts(asyncio.get_running_loop().time() + self.total)
         self.budget.at_work += 1
-        opened = False
         try:
-            while True:
-                try:
-                    async with aclosing(self.inner.stream(request)) as events:
-                        async for batch in events:
-                            opened = True
-                            yield batch
-                    return
-                except GatewayError as error:
-                    if opened or error.again != "same":
-                        raise
-                    await self._wait_or_raise(error, attempts)
-                request = replace(request, call=replace(request.call, deadline=attempts.end))
+            first, events = await self._opened(request, attempts)
+            async with aclosing(events):
+                yield first
+                async for batch in events:
+                    yield batch
         finally:
             self.budget.at_work -= 1
             self.budget.repeating -= attempts.repeated > 0
+
+    async def _opened(
+        self, request: ChatRequest, attempts: _Attempts
+    ) -> tuple[tuple[Event, ...], Events]:
+        """Return the first events and the stream they began, once an attempt gets so far."""
+        while True:
+            events = self.inner.stream(request)
+            try:
+                return await anext(events), events
+            except GatewayError as error:
+                await self._wait_or_raise(error, attempts)
+            request = replace(request, call=replace(request.call, deadline=attempts.end))
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.inner.plan(request)
 
     async def _wait_or_raise(self, error: GatewayError, attempts: _Attempts) -> None:
+        if error.again != "same":
+            raise error
         pause = self._pause(error, attempts.repeated)
         allowed = attempts.repeated > 0 or self.budget.allows()
         if attempts.repeated >= self.times or not allowed or not attempts.may_wait(pause):
