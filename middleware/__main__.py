@@ -144,12 +144,13 @@ def _serve(options: argparse.Namespace) -> int:
     from middleware.config import load
 
     asked = {"host": options.host, "port": options.port, "log_level": options.log_level}
-    config = load(options.config, server={k: v for k, v in asked.items() if v is not None})
+    asked = {name: value for name, value in asked.items() if value is not None}
+    config = load(options.config, server=asked)
     from middleware.serving import AddressTaken, serve
 
     try:
         with suppress(KeyboardInterrupt):
-            serve(config)
+            serve(config, asked)
     except AddressTaken as error:
         print(error, file=sys.stderr)
         return LACKING
@@ -230,21 +231,16 @@ def _import(options: argparse.Namespace) -> int:
         print(f"{output} is there already: choose another name, or --force.", file=sys.stderr)
         return WRONG
     try:
-        text = Path(options.file).read_text("utf-8-sig")
-        found = importing.from_litellm(text, Path(options.file).name, os.environ)
+        found = importing.from_litellm_file(options.file, os.environ)
         if output:
             output.write_text(found.text, "utf-8")
         else:
             print(found.text, end="")
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+    except (importing.Unreadable, OSError) as error:
+        print(error, file=sys.stderr)
         return WRONG
-    except (importing.Unreadable, UnicodeDecodeError) as error:
-        print(f"{options.file} {error}", file=sys.stderr)
-        return WRONG
-    lost = importing.lost_lines(found.lost)
     print(f"{len(found.models)} models written to {output or 'stdout'}.", file=sys.stderr)
-    if lost:
+    if lost := importing.lost_lines(found.lost):
         print("Not carried:", *lost, sep="\n  ", file=sys.stderr)
     return LACKING if lost else FINE
 

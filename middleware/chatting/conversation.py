@@ -55,29 +55,25 @@ class Conversation:
 
     def say(self, text: str) -> None:
         """Say something and show all that follows; what failed was never said."""
-        before = len(self.messages)
-        self.messages.append({"role": "user", "content": text})
+        said = [*self.messages, {"role": "user", "content": text}]
         try:
-            self._answer()
-        except BaseException:
-            del self.messages[before:]
-            raise
+            self._answer(said)
         finally:
             self.screen.end()
+        self.messages = said
 
-    def _answer(self) -> None:
+    def _answer(self, said: list[Json]) -> None:
         for _ in range(_MOST_ROUNDS):
-            reply = self._reply()
-            self.messages.append(reply.message())
+            reply = self._reply(said)
+            said.append(reply.message())
             if not reply.calls:
                 return
-            for call in reply.calls.values():
-                self._run(call)
+            said.extend(self._run(call) for call in reply.calls.values())
         self.screen.note(f"(stopped after {_MOST_ROUNDS} rounds of tool calls)")
 
-    def _reply(self) -> _Reply:
+    def _reply(self, said: list[Json]) -> _Reply:
         reply = _Reply()
-        with closing(self.ask(self._body())) as chunks:
+        with closing(self.ask(self._body(said))) as chunks:
             self._take(chunks, reply)
         if not reply.finish:
             raise Failed("The answer broke off before its end.")
@@ -88,10 +84,10 @@ class Conversation:
             self.screen.note(f"({sent} tokens in, {received} out)")
         return reply
 
-    def _body(self) -> Json:
+    def _body(self, said: list[Json]) -> Json:
         body: Json = {
             "model": self.model,
-            "messages": self.messages,
+            "messages": said,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -117,9 +113,9 @@ class Conversation:
         for piece in delta.get("tool_calls") or ():
             reply.call(piece)
 
-    def _run(self, call: Mapping[str, str]) -> None:
+    def _run(self, call: Mapping[str, str]) -> Json:
         self.screen.call(call["name"], call["arguments"])
         tool = next((tool for tool in self.tools if tool.name == call["name"]), None)
         result = tool.answer(call["arguments"]) if tool else '{"error": "there is no such tool"}'
         self.screen.result(result)
-        self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+        return {"role": "tool", "tool_call_id": call["id"], "content": result}

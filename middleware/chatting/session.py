@@ -24,7 +24,10 @@ def chat(
         raise Failed(f"No model of {endpoint.url} can answer now; `usetool check` says why.")
     screen.line(f"{chosen} at {endpoint.url} (all: {', '.join(names)})")
     screen.note(f"tools: {', '.join(tool.name for tool in tools) or 'none'}    {_HELP}")
-    talk = Conversation(endpoint.ask, chosen, screen, tools)
+    _talk(Conversation(endpoint.ask, chosen, screen, tools), tools, read)
+
+
+def _talk(talk: Conversation, tools: tuple[Tool, ...], read: Read) -> None:
     while (line := _line(read)) is not None:
         if line in ("/quit", "/exit"):
             return

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
+from middleware.config.values import HEADERS, Wrong
+
 Environment = Mapping[str, str]
 Table = dict[str, Any]
 _REFERENCE = "os.environ/"
@@ -90,6 +92,13 @@ class Taking:
             self.lose(keys[0], f"is in the environment variable {name}, which is not set here")
         return found or None
 
+    def text(self, *keys: str) -> str | None:
+        value = self.plain(*keys)
+        if isinstance(value, str | int | float) or value is None:
+            return None if value is None else str(value).strip() or None
+        self.lose(keys[0], "is no text")
+        return None
+
     def number(self, key: str, least: float, most: float) -> float | None:
         given = self.plain(key)
         if given is None:
@@ -106,7 +115,11 @@ class Taking:
     def secret(self, key: str, variable: str) -> str | None:
         """A key as a reference; one that is written out is not copied into another file."""
         value = self.take(key)
-        return None if value is None else self.hidden(key, str(value), variable)
+        if isinstance(value, str):
+            return self.hidden(key, value, variable)
+        if value is not None:
+            self.lose(key, "is no text")
+        return None
 
     def hidden(self, key: str, value: str, variable: str) -> str | None:
         if is_reference(value):
@@ -130,9 +143,18 @@ class Taking:
                     carried = self.hidden(
                         f"{key}.{name}", str(value), variable_name(self.of, str(name))
                     )
-                if carried is not None:
+                if carried is not None and self.fits(f"{key}.{name}", str(name), carried):
                     found[str(name)] = carried
         return found
+
+    def fits(self, key: str, name: str, value: str) -> bool:
+        """Whether this can be a header."""
+        try:
+            HEADERS.read({name: value}, {})
+        except Wrong as wrong:
+            self.lose(key, str(wrong) or "is no text")
+            return False
+        return True
 
 
 def looks_secret(key: str, value: Any) -> bool:

@@ -23,6 +23,7 @@ _CHAT = (None, "chat", "completion", "responses")
 # Fields OpenAI does not have and leaves of ours know.
 _REQUEST = frozenset(FIELDS) - OWN_FIELDS | {"min_p", "repetition_penalty", "thinking", "top_k"}
 _CONNECTION = ("aws_", "azure_", "vertex_", "watsonx_", "region_name", "tenant_id", "client_id")
+_ORGANIZATION = "OpenAI-Organization"
 _NO_LIMITS = "there are no limits per model here"
 _NO_BALANCING = "there is no load balancing here"
 _NO_COSTS = "costs are not kept here"
@@ -66,8 +67,8 @@ def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
     mode = information.take("mode")
     if mode not in _CHAT:
         raise NotCarried(f"its mode is {mode}, and here are only chat models")
-    said, address = params.take("custom_llm_provider"), _address(params)
-    reached = reach(model, said if isinstance(said, str) else None, bool(address))
+    said, address = params.text("custom_llm_provider"), _address(params)
+    reached = reach(model, said, bool(address))
     carried = Carried(
         _upstream_name(reached, address),
         _service(params, reached, address),
@@ -79,11 +80,11 @@ def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
 
 def _address(params: Taking) -> str | None:
     given = params.left.get("api_base") or params.left.get("base_url")
-    address = params.plain("api_base", "base_url")
+    address = params.text("api_base", "base_url")
     if is_reference(given) and not address:
         # Without its address nothing can be written that would reach it.
         raise NotCarried(f"its api_base {params.lost[-1].why}: set it and import again")
-    return str(address) if address else None
+    return address
 
 
 def _upstream_name(reached: Reached, address: str | None) -> str:
@@ -99,11 +100,12 @@ def _service(params: Taking, reached: Reached, address: str | None) -> Table:
     found: Table = {"kind": kind, "base_url": _base_url(reached, address)}
     found["api_key"] = _key(params, reached, bool(address))
     headers = params.headers("headers", "extra_headers")
-    if kind == "compatible" and (organization := params.plain("organization")):
-        headers["OpenAI-Organization"] = str(organization)
+    organization = params.text("organization") if kind == "compatible" else None
+    if organization and params.fits("organization", _ORGANIZATION, organization):
+        headers[_ORGANIZATION] = organization
     found["headers"] = headers
     if kind == "claude":
-        version = params.plain("api_version")
+        version = params.text("api_version")
         found["api_version"] = None if version == KINDS[kind].api_version else version
     found["timeouts"] = _timeouts(params)
     if kind == "longtail" and (connection := _connection(params)):
@@ -122,7 +124,9 @@ def _base_url(reached: Reached, address: str | None) -> str | None:
     try:
         address = ADDRESS.read(address, {})
     except Wrong as wrong:
-        raise NotCarried(f"its api_base cannot be used: {wrong or ADDRESS.words}") from wrong
+        raise NotCarried(
+            f"its api_base cannot be used: {str(wrong) or f'write {ADDRESS.words}'}"
+        ) from wrong
     return None if address == KINDS[kind].base_url else address
 
 
@@ -163,30 +167,35 @@ def _connection(params: Taking) -> Table:
             params.lose(name, f"is written out, and not copied: set {name.upper()}")
         else:
             found[name] = params.take(name)
-    if version := params.plain("api_version"):
-        found["api_version"] = str(version)
+    if version := params.text("api_version"):
+        found["api_version"] = version
     return found
 
 
 def _model(params: Taking, about: Taking, reached: Reached, retries: int | None) -> Table:
     found: Table = {"name": reached.model}
     asked = params.number("num_retries" if "num_retries" in params.left else "max_retries", 0, 5)
-    found["retry"] = retries if asked is None else asked
-    found["defaults"] = {
-        name: value for name in sorted(_REQUEST & params.left.keys())
-        if (value := params.plain(name)) is not None
-    }  # fmt: skip
-    extra = params.take("extra_body")
-    if isinstance(extra, dict):
-        found["defaults"] |= {name: v for name, v in extra.items() if name not in OWN_FIELDS}
+    found["retry"] = retries if asked is None else int(asked)
+    found["defaults"] = _defaults(params)
     dropped = params.take("additional_drop_params")
-    if isinstance(dropped, list):
-        found["drop"] = [str(name) for name in dropped] or None
+    found["drop"] = [str(name) for name in dropped] if isinstance(dropped, list) else None
     if reached.provider.kind == "ollama":
         found |= _ollama(params)
     vision = about.take("supports_vision")
     found["vision"] = vision if isinstance(vision, bool) else None
     return found
+
+
+def _defaults(params: Taking) -> Table:
+    """Fields of requests; LiteLLM too lets the client's own go before them."""
+    asked = {name: params.plain(name) for name in sorted(_REQUEST & params.left.keys())}
+    extra = params.take("extra_body")
+    given = asked | (extra if isinstance(extra, dict) else {})
+    return {
+        str(name): value
+        for name, value in given.items()
+        if value is not None and name not in OWN_FIELDS
+    }
 
 
 def _ollama(params: Taking) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from middleware.importing import toml
@@ -28,6 +29,16 @@ class Imported(NamedTuple):
     text: str
     lost: tuple[Lost, ...]
     models: tuple[str, ...]
+
+
+def from_litellm_file(path: str, environment: Environment) -> Imported:
+    try:
+        text = Path(path).read_text("utf-8-sig")
+        return from_litellm(text, Path(path).name, environment)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{path} is not UTF-8 text") from error
+    except Unreadable as error:
+        raise Unreadable(f"{path} {error}") from error
 
 
 def from_litellm(text: str, source: str, environment: Environment) -> Imported:

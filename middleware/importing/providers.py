@@ -73,16 +73,20 @@ _BARE = (("claude", "anthropic"), *((start, "openai") for start in ("gpt-", "cha
 
 def reach(model: str, said: str | None, has_address: bool) -> Reached:
     """Find who serves LiteLLM's `model`; `said` is its `custom_llm_provider`."""
+    name, called = _split(model, said)
+    provider = PROVIDERS.get(name, _LONGTAIL)
+    nowhere = provider is _OWN_SERVER and not has_address
+    # The first of these is for OpenAI's other API.
+    if called.startswith("responses/") or nowhere or provider is _LONGTAIL:
+        return Reached(name, _LONGTAIL, f"{said}/{called}" if said else model)
+    return Reached("ollama" if provider is _OLLAMA else name, provider, called)
+
+
+def _split(model: str, said: str | None) -> tuple[str, str]:
+    """LiteLLM writes provider/name, and does without the provider for a few names."""
     first, slash, rest = model.partition("/")
-    if said and first != said:
-        first, slash, rest = said, "/", model
-    if not slash:
-        start = next((name for bare, name in _BARE if model.startswith(bare)), "")
-        first, rest = start or "litellm", model
-    provider = PROVIDERS.get(first)
-    # What OpenAI serves by its other API, and a server that does not say where it is: LiteLLM's.
-    if provider is None or rest.startswith("responses/"):
-        return Reached(first, _LONGTAIL, f"{said}/{rest}" if said else model)
-    if provider is _OWN_SERVER and not has_address:
-        return Reached(first, _LONGTAIL, f"{first}/{rest}")
-    return Reached("ollama" if provider is _OLLAMA else first, provider, rest)
+    if said:
+        return said, rest if first == said else model
+    if slash:
+        return first, rest
+    return next((name for start, name in _BARE if model.startswith(start)), "litellm"), model
