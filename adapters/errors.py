@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 Again = Literal["same", "elsewhere", "never"]
+_LONGEST = 2000
 
 
 class GatewayError(Exception):
@@ -44,7 +45,8 @@ class GatewayError(Exception):
         retry_after: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
+        # It may quote what the client sent, and that may be megabytes.
+        self.message = message if len(message) <= _LONGEST else message[:_LONGEST] + "…"
         self.param = param
         self.code = code or self.code
         self.status = status or self.status

@@ -114,7 +114,7 @@ def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, 
             settled.messages.append(message)
         elif role == "tool":
             _take_result(settled, message, position)
-        elif settled.pending and _missing(settled) and role != "assistant":
+        elif len(settled.results) < len(settled.pending) and role != "assistant":
             settled.late.append(message)
         else:
             _end_round(settled)

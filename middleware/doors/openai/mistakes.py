@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from adapters.errors import BadRequest
-from middleware.doors.openai.shapes import TAG
+from middleware.doors.openai.messages import TAG
 
 _SHOWN = 60
 _EXPECTED: Mapping[str, str] = {
@@ -39,7 +39,7 @@ _BOUNDS: Mapping[str, tuple[str, str, str]] = {
     "less_than_equal": ("le", "<=", "above maximum"),
     "less_than": ("lt", "<", "above maximum"),
 }
-# What tells the members of a union apart, by the function in `shapes` that reads it.
+# What tells the members of a union apart, by the function that reads it.
 _TOLD_APART_BY: Mapping[str, str] = {"_role()": "role"}
 
 
@@ -97,9 +97,9 @@ def _no_such_value(path: str, expected: str, value: Any) -> BadRequest:
     found = _FOUND.get(type(value), "something else")
     if isinstance(value, str):
         found = repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
+    expected = expected if expected.count("'") == 2 else f"one of {expected}"
     return BadRequest(
-        f"Invalid value for '{path}': expected one of {expected}, but got {found} instead.",
-        param=path,
+        f"Invalid value for '{path}': expected {expected}, but got {found} instead.", param=path
     )
 
 
@@ -138,8 +138,8 @@ def _too_long(path: str, finding: ErrorDetails) -> BadRequest:
 
 def _odd_name(path: str, finding: ErrorDetails) -> BadRequest:
     return BadRequest(
-        f"Invalid '{path}': string does not match pattern. Expected only letters, digits, '_' and "
-        f"'-', but got {finding['input']!r} instead.",
+        f"Invalid '{path}': string does not match pattern. Expected only letters, digits, '_', "
+        f"'-' and '.', but got {finding['input']!r} instead.",
         param=path,
     )
 

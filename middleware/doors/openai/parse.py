@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -18,10 +16,9 @@ from middleware.doors.openai.mistakes import refusal
 from middleware.doors.openai.shapes import FIELDS, REQUEST
 
 MAX_DEPTH = 64
-# Dots too, which OpenAI refuses: tools of MCP servers and benchmarks are called `server.tool`, and
-# emulated models take any name; for native ones `toolbox.alias` makes one of OpenAI's alphabet.
-_ASCII_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
-_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ALIKE = bytes.maketrans(b"{}", b"[]")
+_NO_OPENERS = bytes(set(range(256)) - set(b"[{"))
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
 _OWN = frozenset(
     (
@@ -40,7 +37,10 @@ class Asked:
     """What the door itself changed or lost."""
     usage_chunk: bool = False
     legacy: bool = False
-    """The client calls functions the old way."""
+    """The client has `functions` instead of tools, and is answered in the same words."""
+
+
+_LOCAL = Call()
 
 
 def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Asked:
@@ -51,27 +51,25 @@ def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Ask
     except ValidationError as error:
         raise refusal(error) from None
     notes: list[Note] = []
-    old = data.get("functions") is not None or any("function_call" in m for m in data["messages"])
-    if old or any(message["role"] == "function" for message in data["messages"]):
-        data = _modern(data)
+    functions = data.get("functions") is not None
+    if legacy.is_used(data):
+        data = legacy.modern(data, repair, notes)
     for check in _CHECKS:
-        check(data)
+        check(data, notes)
     messages, changed = settle(data["messages"], repair)
-    notes += changed
-    streamed = data.get("stream") is True
+    call, streamed = call or _LOCAL, data.get("stream") is True
     request = ChatRequest(
         model=data["model"],
         messages=messages,
         tools=tuple(data.get("tools") or ()),
-        tool_choice=_choice(data, notes),
+        tool_choice=data.get("tool_choice") if data.get("tools") else None,
         params={k: v for k, v in data.items() if k in FIELDS and k not in _OWN and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=Call(call.id, call.client, call.deadline, streamed, call.key, call.kept)
-        if call
-        else Call(streamed=streamed),
+        call=Call(call.id, call.client, call.deadline, streamed, call.key, call.kept),
     )
     options = data.get("stream_options") or {}
-    return Asked(request, tuple(notes), streamed and options.get("include_usage") is True, old)
+    usage_chunk = streamed and options.get("include_usage") is True
+    return Asked(request, (*notes, *changed), usage_chunk, functions)
 
 
 def _object(body: bytes) -> Json:
@@ -84,7 +82,7 @@ def _object(body: bytes) -> Json:
         ) from None
     if not isinstance(data, dict):
         raise BadRequest("The request body must be a JSON object.", code="invalid_type")
-    if _may_be_deep(body) and _depth_exceeds(data, MAX_DEPTH):
+    if _is_deep(body):
         raise BadRequest(
             f"The request body is nested more than {MAX_DEPTH} levels deep. Flatten it.",
             code="invalid_value",
@@ -92,52 +90,21 @@ def _object(body: bytes) -> Json:
     return data
 
 
-def _may_be_deep(body: bytes) -> bool:
-    """Cheap no for ordinary bodies: a run of more openers than that must exist somewhere."""
-    brackets = body.translate(None, _BRACKETS)
+def _is_deep(body: bytes) -> bool:
+    """Take the innermost brackets away, a level at a time; those in strings do not count."""
+    if len(body.translate(None, _NO_OPENERS)) <= MAX_DEPTH:
+        return False
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = plain.translate(_ALIKE, _NO_MARKS).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
     for _ in range(MAX_DEPTH):
-        shorter = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if len(shorter) == len(brackets):
-            break
-        brackets = shorter
-    return len(brackets) > 0
-
-
-def _depth_exceeds(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
             return False
     return True
 
 
-def _modern(data: Json) -> Json:
-    """The same request without the legacy fields; one call at a time, as they had it."""
-    data = {**data, "messages": legacy.upgrade(data["messages"])}
-    functions = data.pop("functions", None)
-    choice = data.pop("function_call", None)
-    if functions and not data.get("tools"):
-        data["tools"] = legacy.tools_of(functions)
-        data["tool_choice"] = legacy.choice_of(choice)
-        data["parallel_tool_calls"] = False
-    return data
-
-
-def _choice(data: Json, notes: list[Note]) -> Any:
-    choice = data.get("tool_choice")
-    if choice in ("none", "auto") and not data.get("tools"):
-        notes.append(Note("tool_choice_ignored", "tool_choice", "the request has no tools"))
-        return None
-    return choice
-
-
-def _check_single_choice(data: Json) -> None:
+def _check_single_choice(data: Json, _: list[Note]) -> None:
     if (data.get("n") or 1) > 1:
         raise BadRequest(
             "'n' greater than 1 is not supported: send the request n times instead.",
@@ -146,32 +113,42 @@ def _check_single_choice(data: Json) -> None:
         )
 
 
-def _check_stream_options(data: Json) -> None:
-    if data.get("stream_options") is not None and data.get("stream") is not True:
+def _check_stream_options(data: Json, notes: list[Note]) -> None:
+    options = data.get("stream_options")
+    if options is None:
+        return
+    if data.get("stream") is not True:
         raise BadRequest(
             "'stream_options' is only allowed with 'stream': true. Leave it out of plain requests.",
             param="stream_options",
         )
+    for name, value in options.items():
+        if name != "include_usage" and value not in (None, False):
+            text = "the gateway's chunks have nothing like it"
+            notes.append(Note("parameter_dropped", f"stream_options.{name}", text))
 
 
-def _check_logprobs(data: Json) -> None:
+def _check_logprobs(data: Json, _: list[Note]) -> None:
     if data.get("top_logprobs") and data.get("logprobs") is not True:
         raise BadRequest("'top_logprobs' needs 'logprobs': true.", param="top_logprobs")
 
 
-def _check_tools(data: Json) -> None:
+def _check_logit_bias(data: Json, _: list[Note]) -> None:
+    for token, bias in (data.get("logit_bias") or {}).items():
+        if type(bias) not in (int, float) or not -100 <= bias <= 100:
+            where = f"logit_bias.{token[:20]}"
+            raise BadRequest(
+                f"Invalid value for '{where}': expected a number from -100 to 100.", param=where
+            )
+
+
+def _check_tools(data: Json, _: list[Note]) -> None:
     names = set()
     for position, tool in enumerate(data.get("tools") or ()):
-        kind = tool.get("type", "function")
+        kind = tool["type"]
         name = tool[kind]["name"]
-        where = f"tools[{position}].{kind}.name"
-        if name.isascii() and not _ASCII_NAME.fullmatch(name):
-            raise BadRequest(
-                f"Invalid '{where}': it may contain only letters, digits, '_', '-' and '.', "
-                f"not {name!r}.",
-                param=where,
-            )
         if name in names:
+            where = f"tools[{position}].{kind}.name"
             raise BadRequest(
                 f"Two tools have the name '{name}' (the second is '{where}'). Tool names must be "
                 "unique.",
@@ -180,37 +157,40 @@ def _check_tools(data: Json) -> None:
         names.add(name)
 
 
-def _check_choice(data: Json) -> None:
+def _check_choice(data: Json, notes: list[Note]) -> None:
     choice, tools = data.get("tool_choice"), data.get("tools")
-    if choice in (None, "none", "auto"):
+    if choice is None or (tools and isinstance(choice, str)):
         return
-    if not tools:
+    if tools:
+        _require_known(choice, tools)
+    elif choice in ("none", "auto"):
+        notes.append(Note("tool_choice_ignored", "tool_choice", "the request has no tools"))
+    else:
         raise BadRequest(
             "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, "
             "or leave 'tool_choice' out.",
             param="tool_choice",
         )
-    known = {tool[tool["type"]]["name"] for tool in tools}
-    for name in _chosen(choice):
-        if name not in known:
+
+
+def _require_known(choice: Json, tools: list[Json]) -> None:
+    allowed = choice["type"] == "allowed_tools"
+    known = {(tool["type"], tool[tool["type"]]["name"]) for tool in tools}
+    for one in choice["allowed_tools"]["tools"] if allowed else (choice,):
+        kind = one["type"]
+        name = one[kind]["name"]
+        if (kind, name) not in known:
             raise BadRequest(
-                f"'tool_choice' names the tool {name!r}, which is not in 'tools'.",
+                f"'tool_choice' names the {kind} tool {name!r}, which is not in 'tools'.",
                 param="tool_choice",
             )
 
 
-def _chosen(choice: Any) -> list[str]:
-    if isinstance(choice, str):
-        return []
-    if choice["type"] == "allowed_tools":
-        return [tool[tool["type"]]["name"] for tool in choice["allowed_tools"]["tools"]]
-    return [choice[choice["type"]]["name"]]
-
-
-_CHECKS: tuple[Callable[[Json], None], ...] = (
+_CHECKS: tuple[Callable[[Json, list[Note]], None], ...] = (
     _check_single_choice,
     _check_stream_options,
     _check_logprobs,
+    _check_logit_bias,
     _check_tools,
     _check_choice,
 )
