@@ -76,8 +76,9 @@ def test_max_tokens(asked: Json, model: str, tokens: int, notes: list[str]) -> N
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 @pytest.mark.parametrize("limit", [0, -5])
 def test_limit_of_nothing_is_refused(name: str, limit: int) -> None:
+    asked: Json = {name: limit}
     with pytest.raises(BadRequest) as caught:
-        sent(request(**{name: limit}))
+        sent(request(**asked))
     assert caught.value.param == name
 
 

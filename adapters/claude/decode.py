@@ -12,7 +12,7 @@ from adapters.calls import Calls
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard
+from adapters.exchange import Heard, words
 from adapters.history import is_json_object
 from adapters.http import load
 from adapters.protocol import (
@@ -62,7 +62,7 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
         if delta["type"] == "text_delta":
             text = delta["text"]
             state.pieces.append(text)
-            return (TextDelta(text),) if text else ()
+            return (TextDelta(words(text)),) if text else ()
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
 
@@ -97,7 +97,7 @@ def _delta(delta: Json, state: State) -> Iterable[Event]:
         case "thinking_delta":
             thought = delta["thinking"]
             state.pieces.append(thought)
-            return (ReasoningDelta(thought),) if thought else ()
+            return (ReasoningDelta(words(thought)),) if thought else ()
         case _:
             _extend(state.block, delta)
     return ()
@@ -137,11 +137,11 @@ def _start(event: Json, state: State) -> Iterator[Event]:
         case "text":
             if block.get("text"):
                 state.pieces.append(block["text"])
-                yield TextDelta(block["text"])
+                yield TextDelta(words(block["text"]))
         case "thinking":
             if block.get("thinking"):
                 state.pieces.append(block["thinking"])
-                yield ReasoningDelta(block["thinking"])
+                yield ReasoningDelta(words(block["thinking"]))
         case "tool_use":
             yield from state.calls.start(state.position, block.get("id"), block["name"])
         case "redacted_thinking":
@@ -167,6 +167,8 @@ def _end_block(state: State) -> Iterator[Event]:
     if "type" in block:
         state.blocks.append(block)
         yield from _complete(block, said, state)
+    if block.get("citations"):
+        yield from _note_once("citations stayed behind", state)
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
@@ -175,16 +177,12 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         block[kind] = said
         state.broken |= kind == "thinking" and not block.get("signature")
     elif "input" in block and said.strip():
-        if is_json_object(said):
-            block["input"] = orjson.loads(said)
-        else:
-            state.broken = True
+        state.broken |= not is_json_object(said)
+        block["input"] = {} if state.broken else orjson.loads(said)
     elif kind == "tool_use":
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
         yield from state.calls.delta(state.position, arguments)
-    if block.get("citations"):
-        yield from _note_once("citations stayed behind", state)
 
 
 def _take_usage(message: Json, state: State) -> None:
@@ -203,8 +201,9 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
         state.native = str(said["stop_reason"])
-        state.details = said.get("stop_details") or {}
         state.ending = True
+    if state.native == "refusal":
+        state.details = said.get("stop_details") or state.details
 
 
 def _end(event: Json, state: State) -> Iterator[Event]:
@@ -213,20 +212,23 @@ def _end(event: Json, state: State) -> Iterator[Event]:
 
 def _finish(state: State) -> Iterator[Event]:
     yield from _end_block(state)
-    if not state.begun and not state.blocks:
-        raise UpstreamError(f"Upstream '{state.upstream}' ended an answer it had not begun.")
+    _require_something(state)
     yield from state.calls.close()
-    if state.native == "refusal" and state.details.get("explanation"):
-        yield RefusalDelta(state.details["explanation"])
+    if state.details.get("explanation"):
+        yield RefusalDelta(words(state.details["explanation"]))
+    turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
+    if thoughts := leading_thoughts(turn):
+        yield Aside("thinking_blocks", thoughts)
     usage, notes = usage_of(state.usage)
     reason, why = finish_reason(state.native, state.details, bool(state.calls))
     if notes + why:
         yield Noted(notes + why)
-    turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
-    thoughts = leading_thoughts(turn)
-    if thoughts:
-        yield Aside("thinking_blocks", thoughts)
     yield Finish(reason, usage, state.native, turn)
+
+
+def _require_something(state: State) -> None:
+    if not state.begun and not state.blocks:
+        raise UpstreamError(f"Upstream '{state.upstream}' ended an answer it had not begun.")
 
 
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {

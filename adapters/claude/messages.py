@@ -57,18 +57,8 @@ def conversation(messages: Sequence[Json], content: Content, last_words: str = "
             param="messages",
         )
     writer = _Writer(content)
-    begun = False
     for position, message in enumerate(messages):
-        where = f"messages[{position}]"
-        if message.get("name") and message["role"] != "user":
-            content.note("name_dropped", f"{where}.name", "only a user's turn can say a name")
-        if message["role"] not in ("system", "developer"):
-            begun = True
-            writer.add(message, where)
-        elif begun:
-            writer.add_system(content.texts(message["content"], where), where)
-        else:
-            writer.said.system += content.texts(message["content"], where)
+        writer.add(message, f"messages[{position}]")
     writer.end(messages)
     if last_words:
         writer.add_system([{"type": "text", "text": last_words}], "")
@@ -89,27 +79,33 @@ class _Writer:
 
     def add(self, message: Json, where: str) -> None:
         role = message["role"]
-        if role == "tool":
-            identity = self.open_calls[message["tool_call_id"]]
-            self._say("user", [self.content.result(message, identity, where)], where)
-        elif role == "user":
-            self._say("user", self.content.user(message, where), where)
-        else:
-            blocks = self._assistant(message, where)
-            self.flush()
-            self._say("assistant", blocks, where)
+        if message.get("name") and role != "user":
+            self.content.note("name_dropped", f"{where}.name", "only a user's turn can say a name")
+        match role:
+            case "tool":
+                identity = self.open_calls[message["tool_call_id"]]
+                self._say("user", [self.content.result(message, identity, where)], where)
+            case "user":
+                self._say("user", self.content.user(message, where), where)
+            case "assistant":
+                blocks = self._assistant(message, where)
+                self.flush()
+                self._say("assistant", blocks, where)
+            case _:
+                self.add_system(self.content.texts(message["content"], where), where)
 
     def add_system(self, blocks: list[Json], where: str) -> None:
-        """A system message inside the conversation."""
-        if self.content.capability.mid_system:
+        """A system message: in its own place before the conversation, else inside it."""
+        if not self.said.turns:
+            self.said.system += blocks
+        elif self.content.capability.mid_system:
             self.late += blocks
-            return
-        if where and blocks:
-            self.content.note(
-                "system_as_user_text", where, "a later system message was sent as text"
-            )
-        noted = [{**block, "text": f"[system note] {block['text']}"} for block in blocks]
-        self._say("user", noted, where)
+        elif blocks:
+            if where:
+                text = "a later system message was sent as text"
+                self.content.note("system_as_user_text", where, text)
+            noted = [{**block, "text": f"[system note] {block['text']}"} for block in blocks]
+            self._say("user", noted, where)
 
     def end(self, messages: Sequence[Json]) -> None:
         last = f"messages[{len(messages) - 1}]"
