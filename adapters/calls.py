@@ -61,6 +61,8 @@ class Calls:
         self, key: Hashable, identity: str | None, name: str, kind: CallKind = "function"
     ) -> Iterator[Event]:
         """A call begins; `key` is whatever the upstream tells its pieces apart by."""
+        if type(name) is not str or not name:
+            raise TypeError(f"a call has the name {name!r}")
         call = _Open(self._unique(identity), name, free=kind == "custom")
         self._calls[key] = call
         if not self.parallel and len(self._calls) > 1:
@@ -80,6 +82,8 @@ class Calls:
         """A piece of a call's arguments."""
         if not piece:
             return
+        if type(piece) is not str:
+            raise TypeError(f"a piece of a call's arguments is {piece!r}")
         call = self._calls[key]
         if call.index >= 0 and call is not self._current:
             if piece.strip():
@@ -145,7 +149,7 @@ class Calls:
 
     def _unique(self, identity: str | None) -> str:
         """Keep the upstream's id if no other call has it, else make one from the request's."""
-        if not identity or identity in self._ids:
+        if not isinstance(identity, str) or not identity or identity in self._ids:
             identity = made_id(self.request_id, len(self._calls))
         self._ids.add(identity)
         return identity

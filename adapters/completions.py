@@ -14,7 +14,7 @@ import orjson
 
 from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
-from adapters.exchange import Heard
+from adapters.exchange import Heard, words
 from adapters.http import load
 from adapters.protocol import (
     Aside,
@@ -212,7 +212,7 @@ def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
         yield ReasoningDelta(thought)
     yield from _text(text, logprobs, state)
     if said.get("refusal"):
-        yield RefusalDelta(said["refusal"])
+        yield RefusalDelta(words(said["refusal"]))
     for name in _ASIDES:
         if said.get(name):
             yield Aside(name, said[name])
@@ -224,7 +224,7 @@ def _text(text: Any, logprobs: Any, state: State) -> Iterator[Event]:
     if isinstance(text, list):
         yield from _parts(text)
     elif text:
-        yield TextDelta(text, tuple(state.logprobs))
+        yield TextDelta(words(text), tuple(state.logprobs))
         state.logprobs = []
 
 
@@ -235,11 +235,11 @@ def _parts(parts: list[Json]) -> Iterator[Event]:
         if isinstance(thought, list):
             thought = "".join(inner.get("text") or "" for inner in thought)
         if thought:
-            yield ReasoningDelta(thought)
+            yield ReasoningDelta(words(thought))
         elif part.get("text"):
-            yield TextDelta(part["text"])
+            yield TextDelta(words(part["text"]))
         elif part.get("refusal"):
-            yield RefusalDelta(part["refusal"])
+            yield RefusalDelta(words(part["refusal"]))
 
 
 def _piece(piece: Json, state: State) -> Iterator[Event]:
@@ -300,7 +300,7 @@ def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event
     reason, notes = _read_reason(native, state)
     if notes:
         yield Noted(notes)
-    state.reason, state.native, state.ending = reason, native, True
+    state.reason, state.native, state.ending = reason, words(native), True
 
 
 def _read_reason(native: str, state: State) -> tuple[FinishReason, Receipt]:

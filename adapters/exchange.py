@@ -53,6 +53,13 @@ class Heard:
     """The reason was given; only usage or the terminator may still come."""
 
 
+def words(value: Any) -> str:
+    """Text; anything else in its place makes the answer unreadable."""
+    if type(value) is not str:
+        raise TypeError(f"text is {type(value).__name__}")
+    return value
+
+
 S = TypeVar("S", bound=Heard)
 
 
@@ -220,11 +227,11 @@ class Listener(Generic[S]):
         state = self._exchange.state
         return Upstream(
             name=self._upstream,
-            model=state.model,
+            model=state.model if isinstance(state.model, str) else "",
             request_id=request_id(self._headers),
             headers=for_client(self._headers),
-            fingerprint=state.fingerprint,
-            tier=state.tier,
+            fingerprint=state.fingerprint if isinstance(state.fingerprint, str) else None,
+            tier=state.tier if isinstance(state.tier, str) else None,
         )
 
 

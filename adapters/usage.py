@@ -18,20 +18,27 @@ _DETAILS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def figure(value: Any) -> int | None:
+    """A number of tokens; None for what is none."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and value >= 0 else None
+
+
 def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
     """Read OpenAI's usage object, and the names DeepSeek and Moonshot have for cached tokens."""
     if not isinstance(said, dict):
         return None, ()
-    prompt, completion = said.get("prompt_tokens"), said.get("completion_tokens")
+    prompt, completion = figure(said.get("prompt_tokens")), figure(said.get("completion_tokens"))
     asked = said.get("prompt_tokens_details") or {}
     answered = said.get("completion_tokens_details") or {}
     elsewhere = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
     usage = Usage(
         prompt=prompt or 0,
         completion=completion or 0,
-        cached=asked.get("cached_tokens", elsewhere),
-        cache_write=asked.get("cache_write_tokens"),
-        reasoning=answered.get("reasoning_tokens"),
+        cached=figure(asked.get("cached_tokens", elsewhere)),
+        cache_write=figure(asked.get("cache_write_tokens")),
+        reasoning=figure(answered.get("reasoning_tokens")),
         extra=_details(said),
     )
     if prompt is None or completion is None:
@@ -45,7 +52,8 @@ def _details(said: Json) -> Json:
     found = {}
     for name, members in _DETAILS.items():
         given = said.get(name) or {}
-        figures = {member: given[member] for member in members if given.get(member) is not None}
+        found_here = {member: figure(given.get(member)) for member in members}
+        figures = {member: count for member, count in found_here.items() if count is not None}
         if figures:
             found[name] = figures
     return found

@@ -256,10 +256,11 @@ def interactions(path: Path) -> tuple[Interaction, ...]:
 
 @dataclass(frozen=True)
 class Stream:
-    """The recorded bytes of one streamed answer, and the adapter that reads them."""
+    """The recorded bytes of one answer, and the adapter that reads them."""
 
     upstream: Upstream
     case: str
+    streamed: bool = True
 
     @property
     def body(self) -> bytes:
@@ -267,11 +268,11 @@ class Stream:
 
     @property
     def _chat(self) -> Interaction:
-        return interactions(self.upstream.path(self.case))[-1]
+        return interactions(self.upstream.path(self.case))[-1 if self.streamed else -2]
 
     def read(self, deliveries: Sequence[list[bytes]]) -> list[Answer]:
         """Read the same stream once for each way it is delivered."""
-        small = interactions(self.upstream.path(self.case))[:-1]
+        small = interactions(self.upstream.path(self.case))[:-2]
         link = Tape(
             self.upstream.name,
             self.upstream.url,
@@ -281,7 +282,7 @@ class Stream:
             answers={found.url.removeprefix(self.upstream.url): found.body for found in small},
         )
         adapter = self.upstream.connect(link)
-        request = self.upstream.request(self.case, streamed=True)
+        request = self.upstream.request(self.case, self.streamed)
 
         async def whole() -> list[Answer]:
             return [await fold(adapter.stream(request)) for _ in deliveries]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from adapters.claude.messages import THOUGHTS
 from adapters.protocol import FinishReason, Json, Note, Receipt, Usage
+from adapters.usage import figure
 
 FINISH: Mapping[str, FinishReason] = {
     "end_turn": "stop",
@@ -39,15 +40,17 @@ def finish_reason(native: str, details: Json, called: bool) -> tuple[FinishReaso
 
 def usage_of(said: Json) -> tuple[Usage, Receipt]:
     """Claude counts cached tokens beside `input_tokens`, OpenAI within."""
-    read, written = said.get("cache_read_input_tokens"), said.get("cache_creation_input_tokens")
+    asked, answered = figure(said.get("input_tokens")), figure(said.get("output_tokens"))
+    read = figure(said.get("cache_read_input_tokens"))
+    written = figure(said.get("cache_creation_input_tokens"))
     usage = Usage(
-        prompt=(said.get("input_tokens") or 0) + (read or 0) + (written or 0),
-        completion=said.get("output_tokens") or 0,
+        prompt=(asked or 0) + (read or 0) + (written or 0),
+        completion=answered or 0,
         cached=read,
         cache_write=written,
-        reasoning=(said.get("output_tokens_details") or {}).get("thinking_tokens"),
+        reasoning=figure((said.get("output_tokens_details") or {}).get("thinking_tokens")),
     )
-    if "input_tokens" in said and "output_tokens" in said:
+    if asked is not None and answered is not None:
         return usage, ()
     text = "the upstream did not count all tokens; what is missing is 0"
     return usage, (Note("usage_estimated", "usage", text),)

@@ -27,6 +27,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.schema import mismatch
+from adapters.usage import figure
 
 # There is no reason for calls: they end with `stop`. `load` and `unload` answer empty requests.
 FINISH: Mapping[str, FinishReason] = {
@@ -272,11 +273,10 @@ def _usage(line: Json, window: int | None) -> tuple[Usage, list[Note]]:
     notes = []
     figures = []
     for name in ("prompt_eval_count", "eval_count"):
-        figure = line.get(name)
-        if type(figure) is not int:
+        count = figure(line.get(name))
+        if count is None:
             notes.append(Note("usage_estimated", "usage", f"{name} was not given: counted as 0"))
-            figure = 0
-        figures.append(figure)
+        figures.append(count or 0)
     prompt, completion = figures
     if window and (prompt >= window * _NEARLY_FULL or prompt + completion >= window):
         text = f"{prompt} + {completion} tokens fill a context of {window}: the oldest may be lost"
