@@ -78,10 +78,17 @@ def _chunks(answer: http.client.HTTPResponse) -> Iterator[Json]:
         name, _, data = line.partition(b":")
         if name != b"data" or data.strip() == b"[DONE]":
             continue
-        chunk = json.loads(data)
-        if "error" in chunk:
-            raise Failed(str(chunk["error"].get("message") or chunk["error"]))
-        yield chunk
+        yield _chunk(data)
+
+
+def _chunk(data: bytes) -> Json:
+    try:
+        chunk: Json = json.loads(data)
+    except ValueError as error:
+        raise Failed(f"A part of the answer is no JSON: {error}.") from error
+    if said := chunk.get("error"):
+        raise Failed(str(said.get("message") if isinstance(said, dict) else said))
+    return chunk
 
 
 def address(url: str) -> str:

@@ -34,7 +34,7 @@ def _talk(talk: Conversation, tools: tuple[Tool, ...], read: Read) -> None:
         if line.startswith("/"):
             talk = _command(talk, line, tools)
         elif line:
-            _say(talk, line)
+            say(talk, line)
 
 
 def _line(read: Read) -> str | None:
@@ -44,7 +44,7 @@ def _line(read: Read) -> str | None:
         return None
 
 
-def _say(talk: Conversation, text: str) -> None:
+def say(talk: Conversation, text: str) -> None:
     try:
         talk.say(text)
     except Failed as error:
