@@ -1,7 +1,7 @@
 """Tools by prompt: any model calls tools, through the USE_TOOL language."""
 
 from middleware.emulation.asking import Emulation
-from middleware.emulation.choice import Automatic, tooled
+from middleware.emulation.choice import Automatic, refuses_tools, tooled
 from middleware.emulation.emulated import EmulatedTools
 from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import How, Reader
@@ -16,5 +16,6 @@ __all__ = (
     "LeakRescue",
     "Reader",
     "Ready",
+    "refuses_tools",
     "tooled",
 )

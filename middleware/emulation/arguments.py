@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -16,15 +16,18 @@ from adapters.history import canonical
 from adapters.protocol import Json
 from middleware.emulation import lenient
 from middleware.emulation.elements import SPACE, nested
-from middleware.emulation.schemas import coerced, problem, properties, required, types
+from middleware.emulation.schemas import coerced, problem, properties, required, types, value_of
 
 _FENCED = re.compile(r"\A\s*(?:```|~~~)\w*\s*\n?(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
 _NOTHING = frozenset(("", "none", "null", "n/a", "na", "nil", "-", "{}", "undefined"))
 _WRAPPERS = frozenset(("arguments", "parameters", "args", "input", "tool_input", "action_input"))
 _NAMES = frozenset(("name", "tool", "tool_name", "function", "action"))
+_HOLDERS = frozenset(("array", "object"))
+_TEXTS = (frozenset(("string",)), frozenset(("string", "null")))
+_LITERALS: Mapping[str, Any] = {"True": True, "False": False, "None": None}
+_BEGINNINGS = ("{", "[", "｛", "［", '"', "“")
 _ABSENT = object()
 _LEVELS = 3
-_HOLDERS = frozenset(("array", "object"))
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -42,17 +45,15 @@ def settle(said: str | Pairs | Json | None, schema: Json) -> Arguments:
     """The object a model meant; raise ValueError where none can be made out."""
     if isinstance(said, str) and (whole := _untouched(said, schema)):
         return whole
-    given = said is not None and said != ""
-    if said is None:
-        value: Any = {}
-    elif isinstance(said, str):
-        given = said.strip().lower() not in _NOTHING or said.strip() == "{}"
-        value = _from_text(said, schema)
+    given = bool(said)
+    if isinstance(said, str):
+        given = said.strip() == "{}" or said.strip().lower() not in _NOTHING
+        value: Any = _from_text(said, schema)
     elif isinstance(said, dict):
-        value = said
+        value, given = said, True
     else:
-        value = _from_pairs(said, schema)
-    value = coerced(value, schema, schema)
+        value = _from_pairs(said or (), schema)
+    value = coerced(value, schema)
     return Arguments(_written(value), problem(value, schema), given)
 
 
@@ -62,9 +63,7 @@ def _untouched(text: str, schema: Json) -> Arguments | None:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(value, dict) or problem(value, schema):
-        return None
-    if _inside(value, schema) is not None:
+    if not isinstance(value, dict) or problem(value, schema) or _inside(value, schema) is not None:
         return None
     return Arguments(canonical(text.strip()))
 
@@ -95,7 +94,7 @@ def _readings(text: str) -> Iterator[Any]:
         return  # valid input is never reinterpreted
     except (ValueError, RecursionError):
         pass
-    if bare[:1] in ("{", "[", "｛", "［", '"', "“"):
+    if bare.startswith(_BEGINNINGS):
         try:
             yield lenient.read(bare).value
         except (ValueError, RecursionError):
@@ -105,84 +104,81 @@ def _readings(text: str) -> Iterator[Any]:
 def _unwrapped(value: Any, schema: Json) -> Any:
     """Without the wrapping: a list of one, JSON in a string, the call around its arguments."""
     for _ in range(_LEVELS):
-        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-            value = value[0]
-        elif isinstance(value, str) and value.strip()[:1] == "{":
-            value = next(_readings(value), value)
-        elif isinstance(value, dict) and (inner := _inside(value, schema)) is not None:
-            value = inner
-        else:
+        inner = _one_level(value, schema)
+        if inner is None:
             break
+        value = inner
     return value
+
+
+def _one_level(value: Any, schema: Json) -> Any:
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 and isinstance(value[0], dict) else None
+    if isinstance(value, str):
+        return next(_readings(value), None) if value.strip()[:1] == "{" else None
+    return _inside(value, schema) if isinstance(value, dict) else None
 
 
 def _inside(value: Json, schema: Json) -> Any:
     """The arguments in `{"arguments": {…}}`, unless the tool has such a parameter."""
-    declared = properties(schema, schema)
-    wrappers = [name for name in value if name in _WRAPPERS and name not in declared]
-    others = [name for name in value if name not in wrappers and name not in _NAMES]
-    if len(wrappers) != 1 or others or any(name in declared for name in value):
+    wrappers = value.keys() & _WRAPPERS
+    if len(wrappers) != 1 or value.keys() - wrappers - _NAMES or value.keys() & properties(schema):
         return None
-    inner = value[wrappers[0]]
+    inner = value[wrappers.pop()]
     return inner if isinstance(inner, dict | str) else None
 
 
 def _around_scalar(value: Any, text: str, schema: Json) -> Json:
     """A bare value, where the tool has just one place for it."""
-    if not properties(schema, schema) and not isinstance(value, dict):
+    if not properties(schema):
         return {}  # there is nothing to give
     place = lone_parameter(schema)
-    if not place or isinstance(value, dict):
+    if not place:
         raise ValueError(f"the arguments are not a JSON object: {text.strip()[:80]!r}")
-    wanted = types(properties(schema, schema).get(place, {}), schema)
-    if isinstance(value, list) and wanted == {"string"}:
-        value = text.strip()
-    return {place: value}
+    wanted = types(properties(schema).get(place))
+    meant = text.strip() if isinstance(value, list) and wanted == {"string"} else value
+    return {place: meant}
 
 
 def lone_parameter(schema: Json) -> str:
     """The one parameter a bare value can be for; a tool that names none takes `input`."""
-    declared = properties(schema, schema)
-    needed = required(schema, schema)
-    places = needed if len(needed) == 1 else tuple(declared)
+    places = required(schema)
+    if len(places) != 1:
+        places = list(properties(schema))
     return places[0] if len(places) == 1 else "" if places else "input"
 
 
 def _from_pairs(pairs: Pairs, schema: Json) -> Json:
     """Values written as plain text, typed by the schema: a string stays verbatim."""
-    declared = properties(schema, schema)
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
         raise ValueError("a parameter is given twice")
     if not all(names):
         raise ValueError("a parameter has no name")
-    return {name: typed(text, declared.get(name, {}), schema) for name, text in pairs}
+    declared = properties(schema)
+    return {name: typed(text, declared.get(name)) for name, text in pairs}
 
 
-def typed(text: str, schema: Any, root: Json) -> Any:
+def typed(text: str, schema: Any) -> Any:
     """One value from its text."""
-    wanted = types(schema, root)
-    value = _typed(text, wanted)
+    wanted = types(schema)
+    value = text if _is_text(text, wanted) else _typed(text.strip(), text, wanted)
     return [value] if wanted == {"array"} and not isinstance(value, list) else value
 
 
-def _typed(text: str, wanted: frozenset[str]) -> Any:
-    if wanted == {"string"} or (wanted == {"string", "null"} and text.strip() != "null"):
-        return text
-    bare = text.strip()
-    if bare.startswith(SPACE) and "string" not in wanted - _HOLDERS:
-        return nested(bare)
-    if bare.startswith(('[{\\"', '{\\"')):
-        bare = bare.replace('\\"', '"').replace("\\\\", "\\")
+def _is_text(text: str, wanted: frozenset[str]) -> bool:
+    return wanted in _TEXTS and not ("null" in wanted and text.strip() == "null")
+
+
+def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:
+    if bare.startswith(SPACE):
+        return text if "string" in wanted - _HOLDERS else nested(bare)
+    if bare in _LITERALS:
+        return _LITERALS[bare]
+    if bare[:1] in ("{", "["):
+        value = value_of(bare)
+        return text if value is None else value
     try:
         return json.loads(bare, strict=False)
     except (ValueError, RecursionError):
-        pass
-    if bare in ("True", "False", "None"):
-        return {"True": True, "False": False, "None": None}[bare]
-    if bare[:1] in ("{", "["):
-        try:
-            return lenient.read(bare).value
-        except (ValueError, RecursionError):
-            return text
-    return text
+        return text

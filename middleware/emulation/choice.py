@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from adapters.errors import Refused
+from adapters.errors import GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from middleware.emulation.asking import Emulation
 from middleware.emulation.conversation import has_calls
@@ -24,6 +24,11 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _REMEMBERED, _MOST = 300.0, 256
+
+
+def refuses_tools(error: GatewayError) -> bool:
+    """Whether an upstream says that its model has no tools."""
+    return isinstance(error, Refused) and _REFUSAL.search(error.message) is not None
 
 
 @runtime_checkable
@@ -87,7 +92,7 @@ class Automatic:
                     yield batch
             return
         except Refused as error:
-            if opened or not _REFUSAL.search(error.message):
+            if opened or not refuses_tools(error):
                 raise
             self._remember(request.model)
         async with aclosing(self.emulated.stream(request)) as batches:

@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from adapters.protocol import Json
+from adapters.schema import inline
 from adapters.toolbox import Tool
-from middleware.emulation.schemas import resolved
+from middleware.emulation.schemas import choices_of, properties
 
 Way = Literal["response_format", "structured_outputs", "json_schema", "lark", "off"]
 _STRING, _ARRAY, _DEPTH = 256, 16, 8
@@ -54,30 +55,32 @@ def call_schema(tools: Sequence[Tool]) -> Json:
 
 def bounded(schema: Json) -> Json:
     """The schema without what constraints cannot take, and with an end to what has none."""
-    found: Json = _bounded(schema, schema, 0)
+    found: Json = _bounded(inline(schema), 0)
     return {"type": "object", **found}
 
 
-def _bounded(schema: Any, root: Json, depth: int) -> Any:
-    said = resolved(schema, root)
-    if depth > _DEPTH:
+def _bounded(schema: Any, depth: int) -> Any:
+    if not isinstance(schema, dict) or depth > _DEPTH:
         return {}
-    branches = said.get("anyOf") or said.get("oneOf")
-    kept = {key: value for key, value in said.items() if key in _KEPT and key != "anyOf"}
-    if isinstance(branches, list):
-        kept["anyOf"] = [_bounded(branch, root, depth + 1) for branch in branches]
-    if isinstance(kept.get("properties"), dict):
-        kept["properties"] = {
-            name: _bounded(member, root, depth + 1) for name, member in kept["properties"].items()
-        }
+    kept = {key: value for key, value in schema.items() if key in _KEPT}
+    if choices := choices_of(schema):
+        kept["anyOf"] = [_bounded(choice, depth + 1) for choice in choices]
+    if "properties" in kept:
+        members = properties(schema).items()
+        kept["properties"] = {name: _bounded(member, depth + 1) for name, member in members}
         kept.setdefault("additionalProperties", False)
     if "items" in kept:
-        kept["items"] = _bounded(kept["items"], root, depth + 1)
-    if kept.get("type") == "string" and not {"enum", "const"} & kept.keys():
-        kept.setdefault("maxLength", _STRING)
-    if kept.get("type") == "array":
-        kept.setdefault("maxItems", _ARRAY)
-    return kept
+        kept["items"] = _bounded(kept["items"], depth + 1)
+    return {**_ends(schema), **kept}
+
+
+def _ends(schema: Json) -> Json:
+    """Strings and arrays without an end let a model run to its limit."""
+    kind = schema.get("type")
+    if kind == "array":
+        return {"maxItems": _ARRAY}
+    endless = kind == "string" and not {"enum", "const"} & schema.keys()
+    return {"maxLength": _STRING} if endless else {}
 
 
 def _response_format(tools: Sequence[Tool]) -> Held:

@@ -229,7 +229,7 @@ class Output:
         try:
             if found.unfinished:
                 raise ValueError("the call is not closed")
-            if found.bare and properties(schema, schema):
+            if found.bare and properties(schema):
                 raise ValueError("the arguments are missing")
             arguments = settle(found.arguments, schema)
         except ValueError as error:

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.protocol import Json
+from adapters.schema import inline
 from adapters.toolbox import Mode, Tool
 from middleware.emulation.names import plain
-from middleware.emulation.schemas import properties, required, resolved, types
+from middleware.emulation.schemas import properties, required, types
 
-_SHOWN = 1000
 _FLAT = frozenset(("string", "integer", "number", "boolean", "null"))
 
 
@@ -87,19 +86,21 @@ _EXAMPLES = (
 def instructions(tools: Sequence[Tool], ask: Ask, language_of: str = "") -> str:
     """The text that is added to the caller's own system text; P1 of the specification."""
     words = _CHINESE if any("\u4e00" <= letter <= "\u9fff" for letter in language_of) else _ENGLISH
-    parts = [words.json if ask.constrained else words.form]
-    if not ask.constrained:
-        parts[0] += "\n" + (words.several if ask.parallel else words.one)
-    if ask.mode == "named":
-        parts[0] += "\n" + words.must_named.format(name=ask.named)
-    elif ask.mode == "required":
-        parts[0] += "\n" + words.must
-    else:
-        parts[0] += "\n" + words.otherwise
-    parts.append(words.tools + "\n" + "\n".join(map(described, tools)))
+    parts = [_rules(words, ask), words.tools + "\n" + "\n".join(map(described, tools))]
     if not ask.constrained:
         parts.append(_example(tools, words))
     return "\n\n".join(parts)
+
+
+def _rules(words: _Words, ask: Ask) -> str:
+    rules = [words.json] if ask.constrained else [words.form]
+    if not ask.constrained:
+        rules.append(words.several if ask.parallel else words.one)
+    must: Mapping[str, str] = {
+        "named": words.must_named.format(name=ask.named),
+        "required": words.must,
+    }
+    return "\n".join((*rules, must.get(ask.mode, words.otherwise)))
 
 
 def _example(tools: Sequence[Tool], words: _Words) -> str:
@@ -121,24 +122,22 @@ def block(name: str, arguments: str) -> str:
 def described(tool: Tool) -> str:
     """A tool as the model is told of it: line by line where it is flat, else as JSON Schema."""
     head = f"- {tool.name}: {_one_line(tool.description)}".rstrip(": ")
-    schema = tool.parameters
-    declared = properties(schema, schema)
-    needed = required(schema, schema)
+    schema = inline(tool.parameters)
+    declared, needed = properties(schema), required(schema)
     if not declared:
         return head
-    if all(_flat(parameter, schema) for parameter in declared.values()):
-        lines = [_parameter(name, declared[name], name in needed, schema) for name in declared]
+    if all(map(_is_flat, declared.values())):
+        lines = [_parameter(name, declared[name], name in needed) for name in declared]
         return "\n".join((head, *lines))
-    return f"{head}\n    parameters: {orjson.dumps(_inlined(schema, schema, 0)).decode()}"
+    return f"{head}\n    parameters: {orjson.dumps(schema).decode()}"
 
 
 def signature(tool: Tool) -> str:
     """A tool in one line, to remind a model of it."""
-    declared = properties(tool.parameters, tool.parameters)
-    needed = required(tool.parameters, tool.parameters)
+    schema = inline(tool.parameters)
+    declared, needed = properties(schema), required(schema)
     said = (
-        f"{name}{'' if name in needed else '?'}: {_type_name(declared[name], tool.parameters)}"
-        for name in declared
+        f"{name}{'' if name in needed else '?'}: {_type_name(declared[name])}" for name in declared
     )
     return f"{tool.name}({', '.join(said)})"
 
@@ -147,45 +146,28 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _flat(parameter: Any, root: Json) -> bool:
-    said = resolved(parameter, root)
-    wanted = types(said, root)
+def _is_flat(parameter: Any) -> bool:
+    wanted = types(parameter)
     if wanted == {"array"}:
-        return bool(types(said.get("items") or {}, root)) and _flat(said.get("items"), root)
+        items = parameter.get("items")
+        return bool(types(items)) and _is_flat(items)
     return wanted <= _FLAT
 
 
-def _type_name(parameter: Any, root: Json) -> str:
-    said = resolved(parameter, root)
-    wanted = sorted(types(said, root)) or ["any"]
+def _type_name(parameter: Any) -> str:
+    wanted = sorted(types(parameter)) or ["any"]
     if wanted == ["array"]:
-        return f"array of {_type_name(said.get('items') or {}, root)}"
+        return f"array of {_type_name(parameter.get('items'))}"
     return " or ".join(wanted)
 
 
-def _parameter(name: str, parameter: Any, needed: bool, root: Json) -> str:
-    said = resolved(parameter, root)
-    line = f"    {name} ({_type_name(said, root)}{', required' if needed else ''})"
+def _parameter(name: str, parameter: Any, needed: bool) -> str:
+    said = parameter if isinstance(parameter, dict) else {}
+    line = f"    {name} ({_type_name(said)}{', required' if needed else ''})"
     words = _one_line(str(said.get("description") or ""))
     if options := said.get("enum"):
         words = f"{words} one of {orjson.dumps(options).decode()}".strip()
     return f"{line}: {words}" if words else line
-
-
-def _inlined(schema: Any, root: Json, depth: int) -> Any:
-    """References put in place, so that nothing points out of what is shown."""
-    if isinstance(schema, list):
-        return [_inlined(item, root, depth) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    said: Mapping[str, Any] = resolved(schema, root) if depth < 4 else schema
-    if "$ref" in said:
-        return {}
-    return {
-        key: _inlined(value, root, depth + 1)
-        for key, value in said.items()
-        if key not in ("$defs", "definitions", "$schema")
-    }
 
 
 def decision(tools: Sequence[Tool], question: str, thought: str, language_of: str = "") -> str:

@@ -1,214 +1,147 @@
-"""What a tool's schema says about a value: is it valid, and what would make it so."""
+"""What a tool's schema says about a value, and the value as the schema wants it.
+
+Schemas here hold no references: they are put in place once for every reader.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import jsonschema
-from jsonschema.exceptions import best_match
-from referencing.exceptions import Unresolvable
-
 from adapters.protocol import Json
+from adapters.schema import mismatch
+from adapters.schema.walk import branches, properties, required
 from middleware.emulation import lenient
 from middleware.emulation.names import plain
+
+__all__ = ("choices_of", "coerced", "problem", "properties", "required", "types", "value_of")
 
 _DEPTH = 12
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
-
-
-def problem(value: Any, schema: Json) -> str:
-    """What is wrong with a value, in one line; empty where nothing is (or nothing can be said)."""
-    if _plainly_valid(value, schema, 0):
-        return ""
-    try:
-        error = best_match(jsonschema.Draft202012Validator(schema).iter_errors(value))
-    except (Unresolvable, jsonschema.SchemaError, jsonschema.exceptions.UnknownType, re.error):
-        return ""  # a schema that cannot be checked refuses nothing
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        return ""  # neither does one that is no schema
-    if error is None:
-        return ""
-    where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
-    return f"{where}: {error.message[:200]}"
-
-
-_CHECKED = frozenset((
-    "type", "properties", "required", "items", "enum", "additionalProperties",
-    "description", "title", "default", "examples", "$schema", "strict",
-))  # fmt: skip
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
+_ESCAPED = ('[{\\"', '{\\"')
+_NAMES: Mapping[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+    list: "array",
+    dict: "object",
 }
 
 
-def _plainly_valid(value: Any, schema: Any, depth: int) -> bool:
-    """The quick yes for the keywords nearly every tool keeps to; False: look closer."""
-    if not isinstance(schema, dict) or not schema.keys() <= _CHECKED or depth > _DEPTH:
-        return False
-    kind = schema.get("type")
-    if kind is not None:
-        fits = isinstance(value, _KINDS.get(kind, ()) if isinstance(kind, str) else ())
-        if not fits or (isinstance(value, bool) and kind != "boolean"):
-            return False
-    if "enum" in schema and not (isinstance(value, str) and value in schema["enum"]):
-        return False
-    if isinstance(value, dict):
-        return _plainly_valid_members(value, schema, depth)
-    if isinstance(value, list) and "items" in schema:
-        return all(_plainly_valid(item, schema["items"], depth + 1) for item in value)
-    return True
+def problem(value: Any, schema: Any) -> str:
+    """What is wrong with a value, in one line; empty where nothing is."""
+    return mismatch(value, schema) or ""
 
 
-def _plainly_valid_members(value: Json, schema: Json, depth: int) -> bool:
-    declared = schema.get("properties") or {}
-    needed = schema.get("required", ())
-    if not isinstance(declared, dict) or not all(name in value for name in needed):
-        return False
-    if schema.get("additionalProperties", True) is not True and not value.keys() <= declared.keys():
-        return False
-    return all(
-        _plainly_valid(member, declared[name], depth + 1)
-        for name, member in value.items()
-        if name in declared
-    )
-
-
-def resolved(schema: Any, root: Json) -> Json:
-    """The schema a local `$ref` names."""
-    for _ in range(_DEPTH):
-        if not isinstance(schema, dict):
-            return {}
-        pointer = schema.get("$ref")
-        if not isinstance(pointer, str):
-            return schema
-        schema = _pointed(root, pointer)
-    return {}
-
-
-def _pointed(root: Json, pointer: str) -> Any:
-    found: Any = root
-    if not pointer.startswith("#"):
-        return {}
-    for step in pointer.lstrip("#/").split("/") if pointer != "#" else ():
-        name = step.replace("~1", "/").replace("~0", "~")
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
-
-
-def types(schema: Any, root: Json) -> frozenset[str]:
+def types(schema: Any) -> frozenset[str]:
     """The JSON types a schema allows; empty: any."""
-    schema = resolved(schema, root)
+    if not isinstance(schema, dict):
+        return frozenset()
     said = schema.get("type")
     if said is not None:
-        return frozenset([said] if isinstance(said, str) else filter(_is_text, said))
-    branches = schema.get("anyOf") or schema.get("oneOf") or ()
-    if branches:
-        every = [types(branch, root) for branch in branches]
+        names = said if isinstance(said, list) else [said]
+        return frozenset(name for name in names if isinstance(name, str))
+    if choices := choices_of(schema):
+        every = [types(choice) for choice in choices]
         return frozenset().union(*every) if all(every) else frozenset()
-    options = schema.get("enum") or ([schema["const"]] if "const" in schema else ())
-    return frozenset(_type_of(option) for option in options)
+    options = [schema["const"]] if "const" in schema else branches(schema, "enum")
+    return frozenset(_NAMES[type(option)] for option in options)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def choices_of(schema: Json) -> list[Any]:
+    return branches(schema, "anyOf") or branches(schema, "oneOf")
 
 
-def _type_of(value: Any) -> str:
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string")):
-        if isinstance(value, kind):
-            return name
-    return "null" if value is None else "array" if isinstance(value, list) else "object"
-
-
-def properties(schema: Any, root: Json) -> Json:
-    found = resolved(schema, root).get("properties")
-    return found if isinstance(found, dict) else {}
-
-
-def required(schema: Any, root: Json) -> tuple[str, ...]:
-    return tuple(filter(_is_text, resolved(schema, root).get("required") or ()))
-
-
-def coerced(value: Any, schema: Any, root: Json, depth: int = 0) -> Any:
+def coerced(value: Any, schema: Any, depth: int = 0) -> Any:
     """The value as the schema wants it, where only its form was wrong; what is valid stays."""
-    schema = resolved(schema, root)
-    if not schema or depth > _DEPTH:
+    if not isinstance(schema, dict) or depth > _DEPTH:
         return value
     if isinstance(value, dict):
-        value = _members(value, schema, root, depth)
+        value = _members(value, schema, depth)
     elif isinstance(value, list):
-        items = schema.get("items") or {}
-        value = [coerced(item, items, root, depth + 1) for item in value]
-    if not problem(value, {**schema, "$defs": root.get("$defs", {})}):
+        value = [coerced(item, schema.get("items"), depth + 1) for item in value]
+    if not problem(value, schema):
         return value
-    for branch in schema.get("anyOf") or schema.get("oneOf") or ():
-        candidate = coerced(value, branch, root, depth + 1)
-        if not problem(candidate, resolved(branch, root)):
+    for choice in choices_of(schema):
+        candidate = coerced(value, choice, depth + 1)
+        if not problem(candidate, choice):
             return candidate
-    return _retyped(value, schema, root)
+    # Values that are no texts are meant as they are written.
+    return _from_text(value, schema) if isinstance(value, str) else value
 
 
-def _members(value: Json, schema: Json, root: Json, depth: int) -> Json:
+def _members(value: Json, schema: Json, depth: int) -> Json:
     """Names in the schema's spelling; what `additionalProperties: false` forbids goes."""
-    declared = properties(schema, root)
+    declared = properties(schema)
     spelled = {plain(name): name for name in declared}
     closed = schema.get("additionalProperties") is False
     members: Json = {}
     for said, member in value.items():
-        name = said if said in declared else spelled.get(plain(said), said)
-        if name != said and name in value:
-            name = said
+        meant = spelled.get(plain(said), said)
+        name = said if said in declared or meant in value else meant
         if name in declared or not closed:
-            members[name] = coerced(member, declared.get(name, {}), root, depth + 1)
+            members[name] = coerced(member, declared.get(name), depth + 1)
     return members
 
 
-def _retyped(value: Any, schema: Json, root: Json) -> Any:
-    """What a text says where no text is wanted; other values are meant as they are written."""
-    if not isinstance(value, str):
-        return value
-    text, wanted = value, types(schema, root)
-    bare = text.strip()
-    for option in schema.get("enum") or ():
-        if isinstance(option, str) and plain(option) == plain(text) and plain(text):
+def _from_text(text: str, schema: Json) -> Any:
+    """What a text says, where no text is wanted."""
+    for option in branches(schema, "enum"):
+        if isinstance(option, str) and plain(text) and plain(option) == plain(text):
             return option
-    if wanted & {"integer", "number"} and _NUMBER.fullmatch(bare):
-        number = float(bare)
-        return int(number) if number.is_integer() and "number" not in wanted else _exact(bare)
-    if "boolean" in wanted and bare.lower() in _BOOLEANS:
-        return _BOOLEANS[bare.lower()]
-    if "null" in wanted and bare.lower() in ("null", "none"):
+    wanted, bare = types(schema), text.strip()
+    for kind, says in _SAYS.items():
+        if kind in wanted and (found := says(bare)) is not None:
+            return found
+    return None if "null" in wanted and bare.lower() in ("null", "none") else text
+
+
+def _integer(text: str) -> int | None:
+    number = _number(text)
+    return int(number) if number is not None and number == int(number) else None
+
+
+def _number(text: str) -> int | float | None:
+    if not _NUMBER.fullmatch(text):
         return None
-    if wanted & {"array", "object"} and bare[:1] in ("[", "{"):
-        return _from_json(bare)
-    return text
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return number if abs(number) < float("inf") else None
 
 
-def _from_json(text: str) -> Any:
-    """JSON inside a string, perhaps with its quotes escaped once more."""
-    for form in (text, text.replace('\\"', '"')):
-        try:
-            return json.loads(form, strict=False)
-        except ValueError:
-            continue
+def _boolean(text: str) -> bool | None:
+    return _BOOLEANS.get(text.lower())
+
+
+def _structure(text: str) -> Any:
+    return value_of(text) if text[:1] in ("{", "[") else None
+
+
+_SAYS: Mapping[str, Callable[[str], Any]] = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "array": _structure,
+    "object": _structure,
+}
+
+
+def value_of(text: str) -> Any:
+    """JSON, perhaps with its quotes escaped once more; None where it is none."""
+    if text.startswith(_ESCAPED):
+        text = text.replace('\\"', '"').replace("\\\\", "\\")
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        pass
     try:
         return lenient.read(text).value
-    except ValueError:
-        return text
-
-
-def _exact(digits: str) -> int | float:
-    try:
-        return int(digits)
-    except ValueError:
-        return float(digits)
+    except (ValueError, RecursionError):
+        return None
