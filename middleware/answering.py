@@ -25,6 +25,8 @@ from middleware.responses import EventStream, RawHeaders, raw, send_json
 from middleware.telemetry import Visit
 
 _OVERLOADED, _RETRY_AFTER = 503, "5"
+_WATCH_AFTER = 0.02
+"""Seconds before a client's leaving is looked for."""
 
 
 class Answer:
@@ -35,6 +37,7 @@ class Answer:
         self._send = send
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
+        self._watch: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
         self._heading = Heading("", 0, "")
@@ -52,9 +55,16 @@ class Answer:
         )
 
     def watch(self, receive: Receive) -> None:
-        """Cancel this task when the client closes its connection."""
+        """Cancel this task when the client closes its connection.
+
+        A moment later: most plain answers are over by then, and a task costs them a tenth.
+        """
         task = asyncio.current_task()
         assert task is not None
+        loop = asyncio.get_running_loop()
+        self._watch = loop.call_later(_WATCH_AFTER, self._begin_watching, receive, task)
+
+    def _begin_watching(self, receive: Receive, task: asyncio.Task[None]) -> None:
         self._watcher = asyncio.create_task(self._until_gone(receive, task))
 
     async def _until_gone(self, receive: Receive, task: asyncio.Task[None]) -> None:
@@ -63,9 +73,15 @@ class Answer:
         self.visit.gone = True
         task.cancel()
 
-    def stop(self) -> None:
+    def _unwatch(self) -> None:
+        """The answer is complete: uvicorn reports its end as a disconnect too."""
+        if self._watch is not None:
+            self._watch.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
+
+    def stop(self) -> None:
+        self._unwatch()
         if self._stream is not None:
             self._stream.stop()
 
@@ -130,11 +146,6 @@ class Answer:
         if self.visit.receipt:
             headers = [*headers, *raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})]
         return headers
-
-    def _unwatch(self) -> None:
-        """The answer is complete: uvicorn reports its end as a disconnect too."""
-        if self._watcher is not None:
-            self._watcher.cancel()
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
