@@ -30,7 +30,9 @@ examples:
   usetool serve                                 with config.toml of this folder
   usetool serve --config my.toml --port 9000
   usetool check                                 before a restart: mistakes, missing keys
+  usetool check --live                          asks every upstream, says what to write
   usetool explain --model sonnet request.json   what would be sent, and what would be lost
+  usetool last ID --curl                        what was sent, as commands that repeat it
   usetool chat --model sonnet                   talk to a model, with three example tools
   usetool import litellm proxy.yaml -o my.toml  come from LiteLLM's proxy
 """
@@ -38,16 +40,24 @@ _SERVE = """\
 Listens until it is interrupted; requests that are being answered then get 30 seconds to end.
 """
 _CHECK = """\
-Reads the config as `serve` does, and says what it means: each model with the adapters a request
-walks through, and every environment variable it needs, found or missing. Calls nothing.
+Reads the config as `serve` does, and says what it means: each model with its abilities and the
+adapters a request walks through, and every environment variable it needs, found or missing. Calls
+nothing; with --live it asks each upstream for a word, and says what is wrong and what to write.
 
 Exit code: 0 all models can answer, 1 one of them lacks something, 2 the file has mistakes.
 """
 _EXPLAIN = """\
 Takes a request as a client would send it, and prints what would be sent upstream: address, body,
-and a receipt of all that is not as the client said it. Sends nothing, and needs no keys.
+and a receipt of all that is not as the client said it. Sends nothing, and needs no keys. With --id
+the request is one that the running gateway keeps (see `usetool last`).
 
 Exit code: 0, or 1 if the request would be refused (with the reason), 2 if the config has mistakes.
+"""
+_LAST = """\
+Asks the running gateway for the requests it keeps ([server] keep_last). Without an ID it lists
+them; with one it prints the client's body, each upstream's body and answer, the receipt and the
+times; with --curl the commands that repeat both sides. Secrets are never shown: commands take them
+from the shell's variables.
 """
 _MODELS = """\
 Lists the models of a config as /v1/models does: public name, upstream, and whether it can answer.
@@ -93,12 +103,25 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, help="port to listen on, instead of the config's")
     serve.add_argument("--log-level", help="debug, info, warning or error")
 
-    _add(commands, "check", "say what a config means and lacks", _CHECK, _check)
+    check = _add(commands, "check", "say what a config means and lacks", _CHECK, _check)
+    check.add_argument("--live", action="store_true", help="ask each upstream something tiny")
+    check.add_argument(
+        "--from-docker", action="store_true", help="print the address for clients in containers"
+    )
 
     explain = _add(commands, "explain", "show what a request becomes", _EXPLAIN, _explain)
     explain.add_argument("--model", help="public name of the model, instead of the request's")
     explain.add_argument("--stream", action="store_true", help="as a streamed request")
-    explain.add_argument("request", help="file with the JSON body of a request; - is stdin")
+    explain.add_argument("--id", metavar="ID", help="a request the running gateway keeps")
+    explain.add_argument(
+        "request", nargs="?", help="file with the JSON body of a request; - is stdin"
+    )
+
+    last = _add(commands, "last", "show what was sent and answered", _LAST, _last)
+    last.add_argument("id", nargs="?", metavar="ID", help="a request, as errors and logs name it")
+    last.add_argument("--curl", action="store_true", help="print commands that repeat both sides")
+    last.add_argument("--url", default="", help="address of another gateway than the config's")
+    last.add_argument("--key", default="", help="a client's key, instead of the config's")
 
     _add(commands, "models", "list the models", _MODELS, _models)
 
@@ -158,13 +181,41 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from middleware import describe
+    import asyncio
+
+    from middleware import describe, probing
     from middleware.config import load
+    from middleware.models import ModelList
 
     config = load(options.config)
-    entries = _routes(config).listing()
-    print(describe.check(config, entries, os.environ))
-    return FINE if all(entry.available for entry in entries) else LACKING
+    models = ModelList(config, _routes(config))
+    print(describe.check(config, models, os.environ))
+    well = all(entry.available for entry in models.routes.listing())
+    if options.from_docker:
+        print("", describe.from_docker(config.server), sep="\n")
+    if options.live:
+        found = asyncio.run(probing.probe(config, os.environ))
+        print("", describe.findings(found), sep="\n")
+        well = well and all(one.well for one in found)
+    return FINE if well else LACKING
+
+
+def _last(options: argparse.Namespace) -> int:
+    from middleware.chatting import Failed
+    from middleware.config import load
+    from middleware.last import looking
+
+    gateway = looking.endpoints(load(options.config), options.url, options.key)
+    try:
+        if options.id is None:
+            print(looking.listed(gateway))
+        else:
+            one = looking.fetched(gateway, options.id)
+            print(looking.commands(one) if options.curl else looking.shown(one))
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return LACKING
+    return FINE
 
 
 def _models(options: argparse.Namespace) -> int:
@@ -178,11 +229,15 @@ def _models(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from adapters.errors import GatewayError
     from middleware import describe
+    from middleware.chatting import Failed
     from middleware.doors.openai import parse
 
     config = _without_keys(options.config)
     try:
         body = _body(options)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return LACKING
     except OSError as error:
         print(f"{options.request}: cannot be read: {error.strerror}", file=sys.stderr)
         return WRONG
@@ -257,14 +312,27 @@ def _body(options: argparse.Namespace) -> bytes:
     """The request, with what the command line says of it."""
     import orjson
 
-    from_stdin = options.request == "-"
-    body = sys.stdin.buffer.read() if from_stdin else Path(options.request).read_bytes()
+    body = _given(options)
     changes = {"model": options.model} if options.model else {}
     changes |= {"stream": True} if options.stream else {}
     with suppress(orjson.JSONDecodeError):  # the door says what is wrong with it
         data = orjson.loads(body)
         return orjson.dumps({**data, **changes}) if isinstance(data, dict) else body
     return body
+
+
+def _given(options: argparse.Namespace) -> bytes:
+    if options.id:
+        from middleware.config import load
+        from middleware.last import looking
+
+        body: str = looking.fetched(looking.endpoints(load(options.config), "", ""), options.id)[
+            "body"
+        ]
+        return body.encode()
+    if options.request in (None, "-"):
+        return sys.stdin.buffer.read()
+    return Path(options.request).read_bytes()
 
 
 def _routes(config: Config) -> Routes:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 import orjson
 
 from adapters.protocol import Planned, Receipt
 from middleware import __version__
-from middleware.config import Config, Server, is_loopback
+from middleware.config import Config, Server, UpstreamConfig, is_loopback
+from middleware.models import ModelList
+from middleware.probing import PROXIES, Finding
 from middleware.routing import ModelEntry
-
-_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
@@ -75,13 +76,14 @@ def _try(server: Server, there: Sequence[str]) -> str:
     return f"curl {url} -H 'content-type: application/json'{key} -d '{body.decode()}'"
 
 
-def check(config: Config, entries: Sequence[ModelEntry], environment: Mapping[str, str]) -> str:
+def check(config: Config, models: ModelList, environment: Mapping[str, str]) -> str:
     """Everything a config means, and what it lacks."""
+    entries = models.routes.listing()
     count = sum(entry.available for entry in entries)
     parts = [
         f"{config.source}: no mistakes; {count} of {len(entries)} models available.",
         f"server\n{columns([(address(config.server), _keys(config.server))])}",
-        f"models\n{columns(_model_rows(entries))}",
+        f"models\n{columns(_model_rows(models))}",
     ]
     if secrets := _secret_rows(config):
         parts.append(f"secrets\n{columns(secrets)}")
@@ -90,15 +92,26 @@ def check(config: Config, entries: Sequence[ModelEntry], environment: Mapping[st
     return "\n\n".join(parts)
 
 
-def _model_rows(entries: Sequence[ModelEntry]) -> list[tuple[str, str, str]]:
+def _model_rows(models: ModelList) -> list[tuple[str, ...]]:
     return [
         (
             entry.id,
             entry.upstream or "-",
+            _abilities(models, entry),
             " › ".join(entry.nesting) if entry.available else f"not available: {entry.reason}",
         )
-        for entry in entries
+        for entry in models.routes.listing()
     ]
+
+
+def _abilities(models: ModelList, entry: ModelEntry) -> str:
+    """What is known of it without asking."""
+    traits = models.known(entry)
+    sure = traits.tools is not None or "*" not in entry.id
+    said = [f"tools {models.tools(entry, traits)}" if sure else "tools as the upstream has them"]
+    said += [name for name in ("vision", "reasoning", "json_schema") if getattr(traits, name)]
+    said += [f"{traits.context_length} tokens"] if traits.context_length else []
+    return ", ".join(said)
 
 
 def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
@@ -114,15 +127,49 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
 
 
 def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
-    found = next(
-        (name for upper in _PROXIES for name in (upper, upper.lower()) if environment.get(name)), ""
-    )
-    if not found or all(upstream.proxy for upstream in config.upstreams.values()):
+    found = next((name for name in PROXIES if environment.get(name)), "")
+    if not found or any(upstream.proxy for upstream in config.upstreams.values()):
         return ""
+    called = [one for one in config.upstreams.values() if one.base_url]
+    outside = [one.id for one in called if _is_outside(one)] or [one.id for one in called]
+    lines = "\n".join(f'  [upstreams.{name}]\n  proxy = "env:{found}"' for name in outside)
     return (
-        f"{found} is set, but proxies of the environment are not used: an upstream that needs one "
-        f'has proxy = "env:{found}" under [upstreams.NAME].'
+        f"{found} is set, but proxies of the environment are not used, and no upstream has one. "
+        f"For those that need it, write:\n{lines}"
+        if outside
+        else ""
     )
+
+
+def _is_outside(upstream: UpstreamConfig) -> bool:
+    return not is_loopback(urlsplit(upstream.base_url).hostname or "")
+
+
+def findings(found: Sequence[Finding]) -> str:
+    """What each upstream said, with what to do about it."""
+    lines = []
+    for one in found:
+        lines.append(f"  {one.upstream}  {one.model}  {one.verdict}")
+        lines += [f"    → {one.advice}"] if one.advice else []
+    return "\n".join(["live", *(lines or ["  no upstream has what it needs to be asked"])])
+
+
+def from_docker(server: Server) -> str:
+    """The addresses under which other containers reach this gateway."""
+    port = server.port
+    rows = [
+        ("Docker Desktop (Mac, Windows)", f"http://host.docker.internal:{port}/v1"),
+        ("Docker on Linux", f"http://172.17.0.1:{port}/v1 (the address of docker0)"),
+        ("in the same compose file", f"http://usetool:{port}/v1 (the name of its service)"),
+        ("on another machine", f"http://THIS-MACHINE:{port}/v1"),
+    ]
+    text = f"from a container\n{columns(rows)}"
+    if is_loopback(server.host):
+        text += (
+            f"\n  But it listens on {server.host} only, where containers on Linux cannot reach it. "
+            'Under [server] write:\n  host = "0.0.0.0"\n  keys = ["env:USETOOL_KEY"]'
+        )
+    return text
 
 
 def plan(planned: Sequence[Planned], asked: Receipt) -> str:

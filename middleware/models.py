@@ -53,6 +53,12 @@ class ModelList:
         rows = [row for entry in entries for row in self._rows(entry, found.get(entry.id), taken)]
         return list(await asyncio.gather(*[self._described(*row) for row in rows]))
 
+    async def names(self, wildcard: str) -> list[str]:
+        """What a wildcard stands for, as far as its upstream says."""
+        entry = next(one for one in self.routes.listing() if one.id == wildcard)
+        listed = await self.listed(wildcard)
+        return [public for _, public, _, _ in self._rows(entry, listed, set()) if "*" not in public]
+
     async def entry(self, model: str) -> Json:
         """`/v1/models/ID`, for every name that would be answered."""
         self.routes.find(model)
@@ -136,8 +142,16 @@ class ModelList:
             ours["reason"] = reason
         if "*" not in public:
             name = self.routes.leaf(public)[0]
-            ours |= abilities(traits, self._tools(entry, traits), catalog.family(name))
+            ours |= abilities(traits, self.tools(entry, traits), catalog.family(name))
         return {**said, "x_usetool": ours}
+
+    def known(self, entry: ModelEntry) -> Traits:
+        """What can be said of a model without asking anybody."""
+        model = self.config.models[entry.id]
+        upstream = self.config.upstreams.get(model.upstream)
+        if upstream is None or "*" in model.name:
+            return _configured(model)
+        return _configured(model).over(catalog.known(upstream.kind, model.name))
 
     async def traits(self, entry: ModelEntry, public: str, listed: Traits) -> Traits:
         """The config outranks the upstream, which outranks the catalogue."""
@@ -164,7 +178,7 @@ class ModelList:
     def _is(self, entry: ModelEntry, name: str) -> bool:
         return entry.id == name or ("*" in entry.id and self._pattern(entry, name))
 
-    def _tools(self, entry: ModelEntry, traits: Traits) -> str:
+    def tools(self, entry: ModelEntry, traits: Traits) -> str:
         """Who makes tool calls; what nobody knows is asked natively first."""
         model = self.config.models[entry.id]
         if model.tools != "auto":

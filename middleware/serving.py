@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import uvicorn
 
 from middleware import describe
 from middleware.app import Gateway, create
-from middleware.config import Config
+from middleware.config import Config, load
 from middleware.listening import Protocol
+from middleware.reloading import Reloader
 
 GRACE_SECONDS = 25
 # Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
@@ -32,25 +36,41 @@ class AddressTaken(Exception):
 class _Server(uvicorn.Server):
     """Says where it is once it really listens, and frees the collector of all that stays."""
 
-    def __init__(self, settings: uvicorn.Config, banner: str) -> None:
+    def __init__(self, settings: uvicorn.Config, banner: str, reloader: Reloader) -> None:
         super().__init__(settings)
         self._banner = banner
+        self._reloader = reloader
+        self._watching: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT)
-        sys.stderr.write(f"{self._banner}\n")
-        sys.stderr.flush()
+        _say(self._banner)
+        self._watching = asyncio.create_task(self._reloader.watch())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await super().shutdown(sockets)
 
 
-def serve(config: Config) -> None:
-    """Listen until a signal ends it."""
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def serve(config: Config, asked: Mapping[str, Any]) -> None:
+    """Listen until a signal ends it; `asked` is what the command line says of [server]."""
     with listen(config) as listening:
         app = create(config)
         banner = describe.banner(config, app.routes.listing())
-        _Server(settings(app, config.server.log_level), banner).run(sockets=[listening])
+        server = config.server
+        # Checked for the address that is listened on, whatever a changed file says of it.
+        fixed = {**asked, "host": server.host, "port": server.port}
+        again = Reloader(app, Path(config.source), lambda: load(config.source, server=fixed), _say)
+        _Server(settings(app, server.log_level), banner, again).run(sockets=[listening])
 
 
 def settings(app: Gateway, level: str) -> uvicorn.Config:

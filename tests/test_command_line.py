@@ -69,11 +69,11 @@ def test_help_shows_every_command_and_loads_nothing_heavy() -> None:
     )
     *text, loaded = done.stdout.splitlines()
     assert loaded == ""
-    for command in ("serve", "check", "explain", "models"):
+    for command in ("serve", "check", "explain", "last", "models"):
         assert re.search(rf"^    {command} +\w", "\n".join(text), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["serve", "check", "explain", "models"])
+@pytest.mark.parametrize("command", ["serve", "check", "explain", "last", "models"])
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -121,8 +121,33 @@ def test_check_says_that_the_proxy_of_the_environment_is_not_used(
     main(["check"])
     said = capsys.readouterr().out
     assert "https_proxy is set, but" in said
-    assert 'proxy = "env:https_proxy"' in said
+    assert '[upstreams.locked]\n  proxy = "env:https_proxy"' in said
     assert "word" not in said
+
+
+def test_check_says_nothing_of_a_proxy_that_an_upstream_uses(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:3128")
+    text = (folder / "config.toml").read_text("utf-8")
+    used = text.replace("[upstreams.locked]", '[upstreams.locked]\nproxy = "env:https_proxy"')
+    (folder / "config.toml").write_text(used, "utf-8")
+    main(["check"])
+    assert "is set, but" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("server", "warned"), [("", True), ('host = "0.0.0.0"\nkeys = ["k"]\n', False)]
+)
+def test_check_prints_the_address_for_clients_in_containers(
+    server: str, warned: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (folder / "config.toml").read_text("utf-8")
+    (folder / "config.toml").write_text(text.replace("port =", f"{server}port ="), "utf-8")
+    main(["check", "--from-docker"])
+    said = capsys.readouterr().out
+    assert "http://host.docker.internal:8100/v1" in said
+    assert ('host = "0.0.0.0"' in said) == warned
 
 
 @pytest.mark.parametrize("command", ["check", "serve", "models", "explain"])

@@ -1,0 +1,84 @@
+"""Serves a changed config file from the next request on; a broken one is told and left out."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from middleware import describe
+from middleware.app import Gateway
+from middleware.config import Config, ConfigError
+from middleware.served import Served
+
+_POLL_SECONDS = 0.5
+Stamp = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reloader:
+    """Looks at the file itself: notifications of the system do not reach into containers."""
+
+    gateway: Gateway
+    path: Path
+    load: Callable[[], Config]
+    say: Callable[[str], None]
+    every: float = _POLL_SECONDS
+
+    async def watch(self) -> None:
+        """Run until cancelled."""
+        asked = asyncio.Event()
+        if hasattr(signal, "SIGHUP"):
+            # Only the main thread may; a gateway inside another program is not signalled.
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
+        served = stamp(self.path)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.every):
+                    await asked.wait()
+            now = stamp(self.path)
+            if now != served and not asked.is_set():
+                now = await self._settled(now)
+            if now is not None and (now != served or asked.is_set()):
+                served = now
+                await self.reload()
+            asked.clear()
+
+    async def _settled(self, seen: Stamp) -> Stamp:
+        """Wait until nobody writes to the file any more."""
+        while True:
+            await asyncio.sleep(self.every)
+            if (now := stamp(self.path)) == seen:
+                return now
+            seen = now
+
+    async def reload(self) -> None:
+        try:
+            # Beside the requests: a config may import heavy packages.
+            served = await asyncio.to_thread(self._prepare)
+        except ConfigError as error:
+            self.say(f"{error}\n{self.path}: not loaded; what was served before still is.")
+            return
+        self.gateway.use(served)
+        entries = served.routes.listing()
+        count = sum(entry.available for entry in entries)
+        self.say(
+            f"{self.path}: loaded again; {count} of {len(entries)} models available on "
+            f"{describe.address(served.server)}/v1 (another host or port takes a restart)."
+        )
+
+    def _prepare(self) -> Served:
+        return self.gateway.prepare(self.load())
+
+
+def stamp(path: Path) -> Stamp:
+    """What differs if the file was written or put in the place of another."""
+    try:
+        found = path.stat()
+    except OSError:  # between two files, for an editor
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
