@@ -88,6 +88,28 @@ def test_a_turn_without_calls_is_found_by_its_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "thought", "rest"),
+    [
+        ("why\nso\n</think>\n\n", "why\nso", ""),
+        ("<think>\nwhy\n</think>\n\nLet me see.", "why", "Let me see."),
+        ("The tag </think> ends it", "", "The tag </think> ends it"),
+        ("plain", "", "plain"),
+    ],
+)
+@pytest.mark.parametrize("echoes", [True, False])
+def test_a_thought_in_the_text_of_a_call_goes_up_apart(
+    text: str, thought: str, rest: str, echoes: bool
+) -> None:
+    first = answer(text=text, said=[CALLED])
+    model = after_call(
+        assistant(text if echoes else "", CALLED), result("toolu_1", "5"), first=first
+    )
+    turn = model.last()[1]
+    assert turn.get("reasoning_content", "") == thought
+    assert (turn["content"] or "") == rest
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         '{"city":"沈阳"}',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,16 @@ class Recall:
     scope: str = ""
     """Keeps apart what must not meet, beyond client and model."""
 
-    async def stream(self, request: ChatRequest) -> Events:
+    thinks: Callable[[ChatRequest], bool] | None = None
+    """Says which requests have nothing to do with thoughts: they pass untouched."""
+
+    def stream(self, request: ChatRequest) -> Events:
+        return self._recalling(request) if self._matters(request) else self.inner.stream(request)
+
+    def _matters(self, request: ChatRequest) -> bool:
+        return self.thinks is None or self.thinks(request)
+
+    async def _recalling(self, request: ChatRequest) -> Events:
         walk = Walk(request, self.store, self.scope)
         heard: list[tuple[Event, ...]] = []
         async with aclosing(self.inner.stream(walk.request())) as events:
@@ -45,6 +54,8 @@ class Recall:
                     yield batch
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        if not self._matters(request):
+            return self.inner.plan(request)
         walk = Walk(request, self.store, self.scope)
         return tuple(
             replace(planned, receipt=walk.receipt() + planned.receipt)

@@ -19,6 +19,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
+from middleware.recall import said
 
 Batches = Sequence[tuple[Event, ...]]
 
@@ -79,14 +80,17 @@ def loaded(value: bytes) -> Memory:
 def remembered(heard: Batches, before: Mapping[str, Any]) -> Memory | None:
     """What of an answer its upstream may need back; None if the client's own turn says it all."""
     events = [event for batch in heard for event in batch]
-    reasoning = _joined(events, ReasoningDelta)
+    reasoning, text = _joined(events, ReasoningDelta), _joined(events, TextDelta)
     calls = tuple(_calls(events))
     finish = events[-1]
     turn = finish.turn if isinstance(finish, Finish) and _complete(finish) else None
     if not (turn or reasoning or calls or before["results"]):
         return None
+    if calls and not (turn or reasoning):
+        # A model that was not asked to think thinks in its text: its template wants that apart.
+        reasoning, text = said.apart(text)
     return Memory(
-        text=_joined(events, TextDelta),
+        text=text,
         calls=calls,
         reasoning="" if turn else reasoning,
         turn=turn,
@@ -114,9 +118,9 @@ def _calls(events: Sequence[Event]) -> Iterator[Json]:
         elif isinstance(event, ToolCallDelta):
             started[-1][1].append(event.arguments)
     for start, pieces in started:
-        said = "".join(pieces)
+        arguments = "".join(pieces)
         if start.kind == "function":
             # The form the door gives to the client's own: a lost memory does not change the bytes.
-            said = canonical(said)
-        function = {"name": start.name, _ARGUMENTS[start.kind]: said}
+            arguments = canonical(arguments)
+        function = {"name": start.name, _ARGUMENTS[start.kind]: arguments}
         yield {"id": start.id, "type": start.kind, start.kind: function}

@@ -17,6 +17,8 @@ from adapters.protocol import Json
 
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _UNCLOSED = re.compile(r"\A\s*<think>.*\Z", re.DOTALL)
+# The template opened the thought, so the answer begins inside of it.
+_UNOPENED = re.compile(r"\A(?:\s*<think>)?(?:(?!<think>).)*?</think>[ \t]*(?:\n|\Z)", re.DOTALL)
 _EXACT = 1 << 53
 """From here on JavaScript clients round whole numbers."""
 
@@ -27,9 +29,18 @@ Call = tuple[str, str]
 def words(content: Any) -> str:
     """The text of a message without the thoughts some clients put into it; images are a word."""
     text = content if isinstance(content, str) else _joined(content)
-    if "<think>" in text:
-        text = _UNCLOSED.sub("", _THOUGHT.sub("", text))
+    if "think>" in text:
+        text = _UNCLOSED.sub("", _THOUGHT.sub("", apart(text)[1]))
     return text.strip()
+
+
+def apart(text: str) -> tuple[str, str]:
+    """The thought a text begins with, if it has its end on a line of its own, and the rest."""
+    found = _UNOPENED.match(text) if "</think>" in text else None
+    if found is None:
+        return "", text
+    thought = found[0].strip().removeprefix("<think>").removesuffix("</think>")
+    return thought.strip(), text[found.end() :].lstrip()
 
 
 def _joined(content: Any) -> str:
