@@ -25,20 +25,11 @@ from middleware.serving import GRACE_SECONDS
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
 INSTRUCTIONS = frozenset(
-    [
-        "FROM",
-        "RUN",
-        "CMD",
-        "EXPOSE",
-        "ENV",
-        "COPY",
-        "ENTRYPOINT",
-        "VOLUME",
-        "USER",
-        "WORKDIR",
-        "HEALTHCHECK",
-    ]
-)
+    {
+        "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "RUN", "USER",
+        "VOLUME", "WORKDIR",
+    }
+)  # fmt: skip
 
 
 class Instruction(NamedTuple):
@@ -192,23 +183,11 @@ def health(program: str, port: str) -> int:
 # Compose ---------------------------------------------------------------------------------------
 
 SERVICE = frozenset(
-    [
-        "image",
-        "build",
-        "restart",
-        "ports",
-        "environment",
-        "volumes",
-        "extra_hosts",
-        "read_only",
-        "tmpfs",
-        "cap_drop",
-        "security_opt",
-        "stop_grace_period",
-        "profiles",
-        "networks",
-    ]
-)
+    {
+        "build", "cap_drop", "environment", "extra_hosts", "image", "networks", "ports", "profiles",
+        "read_only", "restart", "security_opt", "stop_grace_period", "tmpfs", "volumes",
+    }
+)  # fmt: skip
 
 
 def test_compose_has_only_known_parts(compose: dict[str, Any]) -> None:
