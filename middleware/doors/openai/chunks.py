@@ -6,7 +6,7 @@ asked for, `[DONE]`. One call of `render` is one write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,6 +16,7 @@ from adapters.protocol import (
     Event,
     Finish,
     Json,
+    Note,
     Noted,
     Opened,
     ReasoningDelta,
@@ -26,9 +27,18 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
-from middleware.doors.openai.words import Heading, usage_object, usage_parts, warnings_object
+from middleware.doors.openai.words import (
+    Heading,
+    joined,
+    usage_object,
+    usage_parts,
+    warnings_object,
+)
 
 _dumps = orjson.dumps
+# Clients that echo these read them from the last delta.
+_AT_THE_END = frozenset({"thinking_blocks"})
+_USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none: 0 is no figure here")
 
 
 class Chunks:
@@ -39,9 +49,9 @@ class Chunks:
         self._head, self._tail = b"", b""
         self._base: Json = {}
         self._late: Receipt = ()
+        self._last: Json = {}
         self._custom = False
         self._write: Mapping[type, Callable[[Any], bytes]] = {
-            Opened: self._opened,
             TextDelta: self._logged_text,
             RefusalDelta: self._refusal,
             ReasoningDelta: self._reasoning,
@@ -56,21 +66,23 @@ class Chunks:
         """What the response headers can no longer say goes on the finish chunk."""
         self._late += receipt
 
-    def render(self, events: Iterable[Event]) -> bytes:
+    def render(self, events: Sequence[Event]) -> bytes:
         head, tail, write = self._head, self._tail, self._write
         frames: list[bytes] = []
+        event: Any  # told apart by its type, which costs less than `isinstance`
         for event in events:
             kind = type(event)
-            # The two events that make up almost all of a stream.
-            if kind is TextDelta and not event.logprobs:  # type: ignore[union-attr]  # kind says it
-                frames += (head, b'{"content":', _dumps(event.text), b"}", tail)  # type: ignore[union-attr]  # kind says it
-                continue
-            frames.append(write[kind](event))
-            if kind is Opened:
+            # What makes up almost all of a stream.
+            if kind is TextDelta and not event.logprobs:
+                frames += (head, b'{"content":', _dumps(event.text), b"}", tail)
+            elif kind is Opened:
+                frames.append(self._open(event, events))
                 head, tail = self._head, self._tail
+            else:
+                frames.append(write[kind](event))
         return b"".join(frames)
 
-    def _opened(self, event: Opened) -> bytes:
+    def _open(self, event: Opened, events: Sequence[Event]) -> bytes:
         heading = self._heading
         said = {
             "id": heading.id,
@@ -86,7 +98,10 @@ class Chunks:
         self._head = b"data: " + _dumps(said)[:-1] + b',"choices":[{"index":0,"delta":'
         usage = b',"usage":null' if heading.usage_chunk else b""
         self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
-        return self._delta({"role": "assistant", "content": ""})
+        kinds = [type(other) for other in events if type(other) not in (Opened, Noted)]
+        # Null where something else comes first: with calls alone, text is null at OpenAI too.
+        text = not kinds or kinds[0] in (TextDelta, Finish)
+        return self._delta({"role": "assistant", "content": "" if text else None})
 
     def _delta(self, delta: Json) -> bytes:
         return self._head + _dumps(delta) + self._tail
@@ -123,6 +138,9 @@ class Chunks:
         )
 
     def _aside(self, event: Aside) -> bytes:
+        if event.field in _AT_THE_END:
+            self._last[event.field] = joined(self._last.get(event.field), event.value)
+            return b""
         return self._delta({event.field: event.value})
 
     def _noted(self, event: Noted) -> bytes:
@@ -133,7 +151,9 @@ class Chunks:
         reason: str = event.reason
         if self._heading.legacy and reason == "tool_calls":
             reason = "function_call"
-        frames = self._choice({}, reason, None, self._told(event))
+        if self._heading.usage_chunk and event.usage is None:
+            self._late += (_USAGE_UNKNOWN,)
+        frames = self._choice(self._last, reason, None, self._told(event))
         if self._heading.usage_chunk:
             # The client asked for it, so it comes even where the upstream reported nothing.
             usage = usage_object(event.usage or Usage(0, 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
@@ -23,7 +22,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.doors.openai.words import Heading, usage_object
+from middleware.doors.openai.words import Heading, joined, usage_object
 
 
 @dataclass(slots=True)
@@ -62,17 +61,7 @@ class Fold:
                 case Noted(receipt):
                     self.late += receipt
                 case Aside(name, value):
-                    self._add_aside(name, value)
-
-    def _add_aside(self, name: str, value: Any) -> None:
-        known = self._asides.get(name)
-        if isinstance(known, list) and isinstance(value, list):
-            value = known + value
-        elif isinstance(known, str) and isinstance(value, str):
-            value = known + value
-        elif isinstance(known, dict) and isinstance(value, dict):
-            value = {**known, **value}
-        self._asides[name] = value
+                    self._asides[name] = joined(self._asides.get(name), value)
 
     def body(self) -> bytes:
         if self.opened is None or self.finish is None:

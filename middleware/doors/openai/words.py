@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from adapters.protocol import Json, Receipt, Usage
 
@@ -57,5 +58,17 @@ def warnings_header(receipt: Receipt) -> str:
     shown = dict.fromkeys(
         f"{note.code}:{note.field}" if note.field else note.code for note in receipt
     )
-    header = ", ".join(shown).encode("ascii", "backslashreplace").decode()
+    # A field may have any name a client gave it, line breaks included.
+    header = ", ".join(shown).encode("unicode_escape").decode()
     return header if len(header) <= 2000 else header[:2000].rsplit(", ", 1)[0] + ", more"
+
+
+def joined(known: Any, value: Any) -> Any:
+    """Two pieces of one member of a message; what cannot be joined is replaced."""
+    if isinstance(known, list) and isinstance(value, list):
+        return [*known, *value]
+    if isinstance(known, str) and isinstance(value, str):
+        return known + value
+    if isinstance(known, dict) and isinstance(value, dict):
+        return {**known, **value}
+    return value
