@@ -304,6 +304,9 @@ class Compatible:
         body, receipt = encode(request, self.spoken)
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
 
+    def may_think(self, request: ChatRequest) -> bool:
+        return self.spoken.reasoning_echo
+
     async def models(self) -> Listed:
         return await models_at(self.link, "/models")
 

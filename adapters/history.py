@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json, Note, Receipt
+from adapters.protocol import TURN, Json, Note, Receipt
 
 NO_RESULT = '{"error":"no result"}'
 _PLAIN_ROLES = ("user", "system", "developer")
@@ -128,6 +128,9 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
     if message["role"] != "assistant":
         settled.messages.append(message)
         return
+    if TURN in message:
+        # Ours alone: a client cannot put words into the upstream's mouth.
+        message = {name: value for name, value in message.items() if name != TURN}
     calls = message.get("tool_calls")
     if not calls:
         if _says_nothing(message):

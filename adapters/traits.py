@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Protocol
 
+from adapters.protocol import ChatRequest
+
 
 @dataclass(frozen=True, slots=True)
 class Traits:
@@ -40,4 +42,12 @@ class Knower(Protocol):
 
     async def traits(self, model: str) -> Traits:
         """Never fails: what cannot be learned is not known."""
+        ...
+
+
+class Thinker(Protocol):
+    """A leaf that knows which requests have nothing to do with thoughts; else every one may."""
+
+    def may_think(self, request: ChatRequest) -> bool:
+        """Whether the upstream may think about it, or want its thoughts of earlier turns back."""
         ...

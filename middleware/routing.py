@@ -238,7 +238,7 @@ def _route(model: ModelConfig, upstream: _Wired | None, store: Store | None) -> 
         inner = Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
     inner = tooled(model.tools, inner, leaf, upstream.config.kind, model.abilities)
     if store is not None and model.recall:
-        inner = Recall(inner, store, model.upstream)
+        inner = Recall(inner, store, model.upstream, getattr(leaf, "may_think", None))
     return Route(inner, model.name, changes(model))
 
 

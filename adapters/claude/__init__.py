@@ -48,6 +48,12 @@ class Claude:
             json_schema=able.json_schema,
         )
 
+    def may_think(self, request: ChatRequest) -> bool:
+        able = capability(request.model, self.settings.abilities)
+        if able.unasked or able.thinking == "always" or "thinking" in request.extra:
+            return True
+        return request.params.get("reasoning_effort") not in (None, "none")
+
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)

@@ -102,6 +102,9 @@ class Ollama:
         said = said if isinstance(said, dict) else {}
         return answer(request, said.get("embeddings"), said.get("prompt_eval_count"))
 
+    def may_think(self, request: ChatRequest) -> bool:
+        return self.asked.known(request.model).thinking is not False
+
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         exchange, _ = self._exchange(request, self.asked.known(request.model))
         return (Planned(self.link.name, self.link.url(PATH), exchange.body, exchange.receipt),)

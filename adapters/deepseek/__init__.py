@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from adapters.asking import Listed, models_at
-from adapters.compatible import PATH, Written, as_function, chosen, exchange, limit, one_choice
+from adapters.compatible import PATH, Written, chosen, exchange, limit, one_choice
 from adapters.completions import State, close, decode, decode_answer
+from adapters.deepseek.messages import Writer
 from adapters.errors import BadRequest
 from adapters.exchange import converse
 from adapters.fields import Fields, unsupported
@@ -34,8 +35,9 @@ _CARRIED = (
     "top_logprobs",
     "stop",
 )
+PLAIN = "deepseek-chat"
+"""The one model that does not think unless asked to."""
 _SAMPLING = ("temperature", "presence_penalty", "frequency_penalty")
-_LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
 EFFORT: Mapping[str, str] = {
     "minimal": "low",
     "low": "low",
@@ -78,7 +80,7 @@ def write(request: ChatRequest, habits: Habits) -> Written:
     fields.add(box.receipt)
     _refuse(fields)
     thinking = _thinking(request.model, box, habits, fields)
-    writer = _Writer(
+    writer = Writer(
         habits.reads_images(request.model), habits.filler if thinking.on else None, fields
     )
     messages = [writer.message(*numbered) for numbered in enumerate(request.messages)]
@@ -112,7 +114,7 @@ def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> Think
     asked, effort = fields.take("thinking"), fields.take("reasoning_effort")
     if isinstance(asked, dict) and asked.keys() - {"type"}:
         fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
-    wanted, by_default = _wanted(asked, effort), model != "deepseek-chat"
+    wanted, by_default = _wanted(asked, effort), model != PLAIN
     on = by_default if wanted is None else wanted
     if on and not habits.may_think:
         if wanted:
@@ -240,73 +242,6 @@ def _user(fields: Fields) -> str | None:
     return None
 
 
-class _Writer(NamedTuple):
-    """Writes one request's messages; what DeepSeek has no word for is refused or noted."""
-
-    vision: bool
-    filler: str | None
-    """For assistant messages without thoughts; None where it does not think."""
-    fields: Fields
-
-    def message(self, position: int, message: Json) -> Json:
-        where, role = f"messages[{position}]", message["role"]
-        if role == "assistant":
-            told = self._assistant(message, where)
-        else:
-            if role == "developer":
-                role = "system"
-            told = {
-                "role": role,
-                "content": self._content(message, where, self.vision and role == "user"),
-            }
-            if role == "tool":
-                told["tool_call_id"] = message["tool_call_id"]
-        if message.get("name") and role != "tool":
-            told["name"] = message["name"]
-        return told
-
-    def _assistant(self, message: Json, where: str) -> Json:
-        told: Json = {"role": "assistant", "content": self._content(message, where, False)}
-        if message.get("refusal"):
-            self.fields.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
-            told["content"] = told["content"] or message["refusal"]
-        thought = message.get("reasoning_content") or message.get("reasoning") or self.filler
-        # Without the key every later turn of a tool loop is a 400; what it says is not checked.
-        if thought is not None:
-            told["reasoning_content"] = thought
-        for name in _LOST:
-            if message.get(name):
-                self.fields.note("part_dropped", f"{where}.{name}", "DeepSeek has nothing like it")
-        if message.get("tool_calls"):
-            told["tool_calls"] = [as_function(call) for call in message["tool_calls"]]
-        return told
-
-    def _content(self, message: Json, where: str, images: bool) -> str | list[Json]:
-        content = message.get("content")
-        if content is None or isinstance(content, str):
-            return content or ""
-        known = {"text", "refusal", "image_url"} if images else {"text", "refusal"}
-        for position, part in enumerate(content):
-            if part["type"] not in known:
-                raise _unread(part["type"], f"{where}.content[{position}]", message["role"])
-        if any(part["type"] == "image_url" for part in content):
-            return [{"type": part["type"], part["type"]: part[part["type"]]} for part in content]
-        if len(content) > 1:
-            self.fields.note("parts_joined", f"{where}.content", "text parts became lines of one")
-        return text_of(content)
-
-
-def _unread(kind: str, where: str, role: str) -> BadRequest:
-    if kind == "image_url" and role == "user":
-        text = (
-            "This DeepSeek model reads no images. Describe the image in words, ask a model that "
-            "reads images, or set 'vision = true' for this one in the config."
-        )
-    else:
-        text = f"DeepSeek reads no '{kind}' in a {role} message. Send its content as text."
-    return unsupported(where, text)
-
-
 def _prefill(messages: list[Json], habits: Habits) -> None:
     """A last assistant message is to be continued: only the beta address can."""
     if messages[-1]["role"] != "assistant":
@@ -333,6 +268,10 @@ class DeepSeek:
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         body, receipt = encode(request, self.habits)
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
+
+    def may_think(self, request: ChatRequest) -> bool:
+        wanted = _wanted(request.extra.get("thinking"), request.params.get("reasoning_effort"))
+        return self.habits.may_think and (request.model != PLAIN if wanted is None else wanted)
 
     async def models(self) -> Listed:
         return await models_at(self.link, "/models")
