@@ -11,7 +11,7 @@ from adapters.errors import Refused, Truncated
 from adapters.exchange import Exchange, Heard
 from adapters.framing import Framer, Sse
 from adapters.http import load
-from adapters.protocol import Event, Finish, Note, Noted, TextDelta, Usage
+from adapters.protocol import Event, Finish, Note, Noted, ReasoningDelta, TextDelta, Usage
 
 
 @dataclass(slots=True)
@@ -26,6 +26,8 @@ def decode(frame: bytes, state: State) -> Iterator[Event]:
         state.model = value
     elif word == "say":
         yield TextDelta(value)
+    elif word == "think":
+        yield ReasoningDelta(value)
     elif word == "note":
         yield Noted((Note(value, "f", "t"),))
     elif word == "stop":

@@ -212,7 +212,7 @@ REFUSED: Sequence[tuple[str, list[Json], str, str]] = (
         "messages[2].tool_call_id",
         "'B'",
     ),
-    ("two calls with one id", [USER, said("A", "A")], "messages[1].tool_calls", "id"),
+    ("two calls with one id", [USER, said("A", "A")], "messages[1].tool_calls", "same id"),
 )
 
 

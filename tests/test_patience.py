@@ -149,15 +149,23 @@ def test_an_end_that_is_held_open_does_not_hold_us() -> None:
 
 def test_a_slow_client_is_no_silence_of_the_upstream() -> None:
     async def whole() -> str:
-        pieces = [sse(SAY)] * 3 + [sse(STOP, USAGE)]
-        async with loopback(says(*pieces, every=0.05), idle=0.15, content=0.15) as up:
+        upstream = says(sse(SAY), sse(SAY), sse(STOP, USAGE), every=0.5)
+        async with loopback(upstream, idle=0.3, content=0.3) as up:
             text = ""
             async for batch in converse(up.link, exchange(), Call(streamed=True)):
                 text += "".join(event.text for event in batch if isinstance(event, TextDelta))
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.4)
             return text
 
-    assert run(whole()) == "aaa"
+    assert run(whole()) == "aa"
+
+
+def test_a_thought_may_be_silent_for_longer() -> None:
+    upstream = says(sse({"think": "hm"}), sse(SAY, STOP, USAGE), every=0.4)
+    answer, _ = talk(upstream, {"idle": 0.1, "idle_open": 5})
+    assert (answer.reasoning, answer.text, answer.error) == ("hm", "a", None)
+    answer, _ = talk(says(sse({"think": "hm"}), ends=False), {"idle": 5, "idle_open": 0.1})
+    assert answer.error is not None
 
 
 def test_a_cut_stream_says_what_came_and_that_it_is_cut() -> None:
