@@ -38,7 +38,7 @@ MAIL = Tool(
 )
 TOOLS = (WEATHER, CLOCK, MAIL)
 OSLO = ("get_weather", {"city": "Oslo"})
-NOW = ("clock.now", {})
+NOW: tuple[str, dict[str, Any]] = ("clock.now", {})
 
 Call = tuple[str, Any]
 

@@ -133,11 +133,10 @@ def _around_scalar(value: Any, text: str, schema: Json) -> Json:
     if not properties(schema):
         return {}  # there is nothing to give
     place = lone_parameter(schema)
-    if not place:
-        raise ValueError(f"the arguments are not a JSON object: {text.strip()[:80]!r}")
     wanted = types(properties(schema).get(place))
-    meant = text.strip() if isinstance(value, list) and wanted == {"string"} else value
-    return {place: meant}
+    if not place or (isinstance(value, list) and wanted and "array" not in wanted):
+        raise ValueError(f"the arguments are not a JSON object: {text.strip()[:80]!r}")
+    return {place: value}
 
 
 def lone_parameter(schema: Json) -> str:

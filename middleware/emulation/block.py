@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from middleware.emulation import bodies
 from middleware.emulation.found import Found
 from middleware.emulation.language import (
+    Key,
     KeyLine,
     inline_key,
     is_fence,
@@ -49,18 +50,23 @@ class Block:
                 break
             self._seen.add(key.key)
             self.tape.take(self.tape.at + key.end)
-            if key.key == "args":
-                yield from self._args()
-            elif key.key == "name":
-                self.name = (yield from self._line_value()).strip()
-            else:
-                yield from _take_line(self.tape)
-        if key is None and self.fenced and is_fence((yield from self.tape.line())):
-            yield from _take_line(self.tape)
-        else:
+            yield from self._value_of(key.key)
+        if not (key is None and self.fenced and (yield from self._took_fence())):
             self.tape.back(blank)
         whole = self.whole and bool(self.arguments or not self.tape.ended)
         return Found(self.name or "", self.arguments, whole)
+
+    def _value_of(self, key: Key) -> Waiting[None]:
+        if key == "args":
+            yield from self._args()
+        elif key == "name":
+            self.name = (yield from self._line_value()).strip()
+        else:
+            yield from _take_line(self.tape)
+
+    def _took_fence(self) -> Waiting[bool]:
+        line = yield from self.tape.line()
+        return is_fence(line) and bool(self.tape.pull(line))
 
     def _line_value(self) -> Waiting[str]:
         """The rest of the line, up to another key on it."""
@@ -115,9 +121,7 @@ class Block:
 
     def _end_fence(self) -> Waiting[None]:
         blank = yield from self.tape.past_blank()
-        if is_fence((yield from self.tape.line())) and self.tape.rest():
-            yield from _take_line(self.tape)
-        else:
+        if not (yield from self._took_fence()):
             self.tape.back(blank)
 
     def _spread(self) -> Waiting[None]:

@@ -127,17 +127,7 @@ class Candidates:
 
     def react(self) -> Waiting[bool]:
         """`Action:` with a declared name and `Action Input:`; or `Action:` above JSON."""
-        while True:
-            line, newline, rest = self._tape.rest().partition("\n")
-            if len(line) > _LONGEST_ACTION:
-                return False
-            following = rest.lstrip()
-            decided = newline and (following[13:] or not _may_be(following, ("Action Input:",)))
-            if self._tape.ended or (newline and following and decided):
-                break
-            if not newline and not _may_be(line.lstrip(" \t*")[:7], ("Action:",)):
-                return False
-            yield
+        line, following = yield from self._two_lines()
         action = _ACTION.match(line)
         if not action:
             return False
@@ -145,13 +135,28 @@ class Candidates:
             self._tape.take(self._tape.at + len(line) + 1)
             return True
         given = _INPUT.match(following)
-        schema = self._output.schema_of(action["name"]) if action["name"] and given else None
+        schema = self._output.schema_of(action["name"]) if given and action["name"] else None
         if schema is None or given is None:
             return False
         self._tape.take(len(self._tape.text) - len(following) + given.end())
         text = yield from self._input()
         self._output.accept(Found(action["name"], _arguments(text, schema)))
         return True
+
+    def _two_lines(self) -> Waiting[tuple[str, str]]:
+        """A line that may be an action, and as much of what follows as tells what it is."""
+        while True:
+            line, newline, rest = self._tape.rest().partition("\n")
+            following = rest.lstrip()
+            if len(line) > _LONGEST_ACTION:
+                return "", ""
+            if self._tape.ended or (following and not _begins(following, "Action Input:")):
+                return line, following
+            if not newline and not _begins(line.lstrip(" \t*"), "Action:"):
+                return "", ""
+            if newline and len(following) > len("Action Input:"):
+                return line, following
+            yield
 
     def _input(self) -> Waiting[str]:
         """Everything up to the observation the model may go on to invent."""
@@ -161,6 +166,11 @@ class Candidates:
             if not line or (lines and _NEXT.match(line)):
                 return "".join(lines)
             lines.append(self._tape.pull(line))
+
+
+def _begins(text: str, word: str) -> bool:
+    """Does a text begin like a word, as far as either goes?"""
+    return word.lower().startswith(text[: len(word)].lower())
 
 
 def _may_be(line: str, words: tuple[str, ...]) -> bool:

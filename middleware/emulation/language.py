@@ -123,13 +123,11 @@ def _behind_marker(
     rest = line[marker.end() :].strip(" \t\r\n*_`")
     if not rest:
         return Opening(kind, marker.end()) if complete else _WAIT
-    if key_line(rest) or (kind == "use" and rest[0] == "{"):
+    short = (*names, "{") if kind == "use" else ()
+    if key_line(rest) or rest.startswith(short):
         return Opening(kind, marker.end())
-    if kind == "use" and any(rest.startswith(name) for name in names):
-        return Opening(kind, marker.end())
-    if kind == "use" and not complete and any(name.startswith(rest) for name in names):
-        return _WAIT
-    return _WAIT if not complete and may_begin(rest, KEYS) else _TEXT
+    waits = may_begin(rest, KEYS) or any(one.startswith(rest) for one in short)
+    return _WAIT if waits and not complete else _TEXT
 
 
 def may_begin(line: str, words: tuple[str, ...] = KEYS) -> bool:

@@ -79,10 +79,6 @@ class Output:
     _queue: list[Event | Candidate | Found] = field(default_factory=list)
 
     @property
-    def count(self) -> int:
-        return len(self.made)
-
-    @property
     def plain(self) -> bool:
         """Nothing waits: text may leave as it comes."""
         return self.spoken and not self._held and not self._queue
@@ -96,7 +92,7 @@ class Output:
         if not text:
             return
         if self._held:
-            if self.spoken or not self.count or any(map(str.strip, self._held)):
+            if self.spoken or not self.made or any(map(str.strip, self._held)):
                 self._words += self._held
             self._held.clear()
         self.spoken = True
@@ -159,27 +155,36 @@ class Output:
         """The text has ended: decide what waited."""
         held = "".join(self._held)
         self._held.clear()
-        behind = self.behind_call or bool(self.count)
+        behind = self.behind_call or bool(self.made)
         if not behind:
             self._words.append(held)
         self._flush()
         queue, self._queue = self._queue, []
-        proposed = [one for one in queue if isinstance(one, Candidate)]
-        alone = not self._visible(queue)
+        accepts = self._judge(queue)
         for one in queue:
-            if isinstance(one, Found):
-                self._settle(one)
-            elif not isinstance(one, Candidate):
-                self._events.append(one)
-            elif self.forced or alone or (len(proposed) == 1 and self._certain(one)):
-                for found in one.found:
-                    self._settle(found)
-            else:
-                self._events.append(TextDelta(one.raw))
-        if behind and held and not (self.made or self.open):
+            self._release(one, accepts)
+        if behind and held and not (self.made or self.open or self.dropped):
             self._events.append(TextDelta(held))
         if not self.open:
             self._events += self.calls.close()
+
+    def _judge(self, queue: Sequence[Event | Candidate | Found]) -> bool:
+        """Are the proposed calls calls? Amid prose only a single certain one is."""
+        proposed = [one for one in queue if isinstance(one, Candidate)]
+        if self.forced or not self._visible(queue):
+            return True
+        return len(proposed) == 1 and self._certain(proposed[0])
+
+    def _release(self, one: Event | Candidate | Found, accepts: bool) -> None:
+        if isinstance(one, Found):
+            self._settle(one)
+        elif not isinstance(one, Candidate):
+            self._events.append(one)
+        elif accepts:
+            for found in one.found:
+                self._settle(found)
+        else:
+            self._events.append(TextDelta(one.raw))
 
     def _visible(self, queue: Sequence[Event | Candidate | Found]) -> bool:
         return any(
@@ -219,27 +224,34 @@ class Output:
         if self.withheld or (not found.whole and self.reason == "length"):
             self.dropped += 1
             return
-        name = self.names.find(found.name)
+        call = self._settled(found)
+        if isinstance(call, Fault) or self.open:
+            self.open.append(call)
+        else:
+            self._events += self.calls.whole(len(self.made), None, *call)
+            self.made.append(call)
+
+    def _settled(self, found: Found) -> Ready | Fault:
+        """The call as it may be passed on, or what is wrong with it."""
         text = f"{found.name} {found.arguments or ''}".strip()
+        name = self.names.find(found.name)
         if name is None:
             detail = f"there is no tool {found.name!r}"
-            self.open.append(Fault("unknown_tool", found.name, detail, None, text))
-            return
+            return Fault("unknown_tool", found.name, detail, None, text)
         schema = self._schema(name)
         try:
-            if found.unfinished:
-                raise ValueError("the call is not closed")
-            if found.bare and properties(schema):
-                raise ValueError("the arguments are missing")
+            _require_end(found, schema)
             arguments = settle(found.arguments, schema)
         except ValueError as error:
-            self.open.append(Fault("unreadable_arguments", name, str(error), None, text))
-            return
-        if arguments.wrong:
-            best = Ready(name, arguments.text) if arguments.given else None
-            self.open.append(Fault("schema", name, arguments.wrong, best, text))
-        elif self.open:
-            self.open.append(Ready(name, arguments.text))
-        else:
-            self._events += self.calls.whole(self.count, None, name, arguments.text)
-            self.made.append(Ready(name, arguments.text))
+            return Fault("unreadable_arguments", name, str(error), None, text)
+        ready = Ready(name, arguments.text)
+        if not arguments.wrong:
+            return ready
+        return Fault("schema", name, arguments.wrong, ready if arguments.given else None, text)
+
+
+def _require_end(found: Found, schema: dict[str, object]) -> None:
+    if found.unfinished:
+        raise ValueError("the call is not closed")
+    if found.bare and properties(schema):
+        raise ValueError("the arguments are missing")

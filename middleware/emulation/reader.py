@@ -32,6 +32,7 @@ _BEGINNERS = frozenset("*_`#>-•\"'“0123456789UuNnTt工{[｛~AaFf")
 _NEWLINE = re.compile(r"\n")
 _PIECE = 4096
 _LOOK = 96
+_FENCES = ("```", "~~~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,23 +164,23 @@ class Reader:
             return
         line, newline, _ = tape.text[tape.at : tape.at + _LOOK].partition("\n")
         complete = bool(newline) or tape.ended or len(line) >= _LOOK
-        if self._output.behind_call and (yield from self._cut_invention(line, complete)):
-            return
-        if tape.ended and self._output.reason == "length" and self._cut_key(line):
-            return
+        if not (self._cut_key(line) or (yield from self._cut_invention(line, complete))):
+            yield from self._decide(line, complete)
+
+    def _decide(self, line: str, complete: bool) -> Waiting[None]:
         names = self._output.names.declared
         what = opening(line, complete, names) if line[0] in _BEGINNERS else None
-        if what is None or what.kind == "text":
+        if what is None or what.kind == "text" or line.startswith(_FENCES):
             yield from self._other_line(line, complete)
-        elif what.kind == "wait" and not self._may_be_fence(line):
-            yield
         elif what.kind == "wait":
-            yield from self._other_line(line, complete)
+            yield
         else:
             yield from self._block(what.kind, what.end)
 
     def _cut_key(self, line: str) -> bool:
         """The answer ran out of tokens inside a key or a marker."""
+        if not (self._tape.ended and self._output.reason == "length"):
+            return False
         if not (self._output.behind_call or line.startswith(("USE_", "TOOL_"))):
             return False
         if not may_begin(line, (*KEYS, "USETOOL", "NOTOOL")):
@@ -187,12 +188,10 @@ class Reader:
         self._tape.take(len(self._tape.text))
         return True
 
-    @staticmethod
-    def _may_be_fence(line: str) -> bool:
-        return line[:3] in ("```", "~~~")
-
     def _cut_invention(self, line: str, complete: bool) -> Waiting[bool]:
-        """A model that writes its own result: drop the rest."""
+        """A model that writes its own result behind its call: drop the rest."""
+        if not self._output.behind_call:
+            return False
         if not is_invented(line):
             if not complete and may_begin(line, ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT")):
                 yield
@@ -206,7 +205,7 @@ class Reader:
 
     def _other_line(self, line: str, complete: bool) -> Waiting[None]:
         """A line that begins no block: a fence, JSON, ReAct, or text."""
-        if self._may_be_fence(line):
+        if line.startswith(_FENCES):
             if not complete:
                 yield
                 return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import NamedTuple, TypeVar
 
 from middleware.emulation import lenient
@@ -21,7 +21,8 @@ LONGEST_LINE = 8192
 _PATIENCE = 8
 """How often a value that never ends may be read to the end of the text."""
 _OUTSIDE = re.compile(r'["{}\[\]\n]')
-_INSIDE = re.compile(r'["\\]')
+_INSIDE = re.compile(r'["\\\n]')
+_STEPS: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}
 _BLANK = re.compile(r"\s*")
 _LINE_START = 48
 
@@ -95,7 +96,7 @@ class Tape:
     def _balanced(self) -> Waiting[tuple[str, bool]]:
         """Take what stands between an opener and its closer, strings respected."""
         pieces: list[str] = []
-        depth, inside, begun = 0, False, False
+        depth, inside = 0, False
         while True:
             found = (_INSIDE if inside else _OUTSIDE).search(self.text, self.at)
             if not found:
@@ -109,18 +110,20 @@ class Tape:
             pieces.append(self.take(found.end()))
             if sign == "\\":
                 pieces.append((yield from self._escaped()))
-            elif sign == '"':
-                inside = not inside
             elif sign == "\n":
-                if (begun or depth) and (yield from self._barrier()):
+                if (yield from self._breaks(inside)):
                     return "".join(pieces), False
             else:
-                depth += 1 if sign in "{[" else -1
-            begun = True
-            if depth <= 0 and not inside and sign != "\n":
-                return "".join(pieces), True
-            if inside and self._runaways > _PATIENCE and "\n" in pieces[-1]:
-                return "".join(pieces), False
+                inside ^= sign == '"'
+                depth += _STEPS[sign]
+                if depth <= 0 and not inside:
+                    return "".join(pieces), True
+
+    def _breaks(self, inside: bool) -> Waiting[bool]:
+        """Does the value break off here? A string may go on over a line end, but not for ever."""
+        if inside:
+            return self._runaways > _PATIENCE
+        return (yield from self._barrier())
 
     def _escaped(self) -> Waiting[str]:
         yield from self.ahead(1)
@@ -137,8 +140,7 @@ class Tape:
         self.back(end)
         tried = 0
         while True:
-            stop = bool(end) or (self.ended and self.at == len(self.text))
-            stop = stop or (taken.endswith("\n") and (yield from self._barrier(quoted=True)))
+            stop = bool(end) or (yield from self._stops(taken))
             if stop or len(taken) >= tried * 3 // 2:
                 tried = len(taken)
                 reading = _try(taken)
@@ -150,6 +152,12 @@ class Tape:
                 return Value(first, closed)
             line = yield from self.line()
             taken += self.pull(line)
+
+    def _stops(self, taken: str) -> Waiting[bool]:
+        """Is there no more to be taken: at the end, or before a line of the protocol?"""
+        if self.ended and self.at == len(self.text):
+            return True
+        return taken.endswith("\n") and (yield from self._barrier(quoted=True))
 
 
 class Value(NamedTuple):

@@ -9,6 +9,7 @@ from adapters.errors import UpstreamError
 from adapters.protocol import (
     Event,
     Finish,
+    FinishReason,
     Note,
     Noted,
     Opened,
@@ -109,23 +110,25 @@ class Turn:
         if self.finish is None:
             return ()
         out = [*self._waiting, *self._rest()]
-        called = self._native or self._reader.made or any(map(_is_call, out))
-        reason = self.finish.reason
-        if self.ask.how.forced and not called and reason != "length":
-            raise UpstreamError(
-                "The model made no tool call although one was required, even when asked again. "
-                "Ask it with tool_choice 'auto', or use a model that calls tools better.",
-                code="tool_emulation_failed",
-            )
-        out += self._calls.close()
-        if called and reason == "stop":
-            reason = "tool_calls"
+        called = self._native or bool(self._reader.made) or any(map(_is_call, out))
+        reason = self._reason(self.finish.reason, called)
+        if self._reader.open or not self._reader.made:
+            out += self._calls.close()
         if self._reader.dropped:
             self._note("tool_call_withheld", "a call was not allowed, or cut by the token limit")
         if self._notes:
             out.append(Noted(self._notes))
         out.append(replace(self.finish, reason=reason, usage=self._usage))
         return (self._first, *out) if self._first else tuple(out)
+
+    def _reason(self, reason: FinishReason, called: bool) -> FinishReason:
+        if self.ask.how.forced and not called and reason != "length":
+            raise UpstreamError(
+                "The model made no tool call although one was required, even when asked again. "
+                "Ask it with tool_choice 'auto', or use a model that calls tools better.",
+                code="tool_emulation_failed",
+            )
+        return "tool_calls" if called and reason == "stop" else reason
 
     def _rest(self) -> Iterator[Event]:
         """The calls from the first faulty one on, corrected where they could be."""
