@@ -128,16 +128,14 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
 
 def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
     found = next((name for name in PROXIES if environment.get(name)), "")
-    if not found or any(upstream.proxy for upstream in config.upstreams.values()):
-        return ""
     called = [one for one in config.upstreams.values() if one.base_url]
-    outside = [one.id for one in called if _is_outside(one)] or [one.id for one in called]
-    lines = "\n".join(f'  [upstreams.{name}]\n  proxy = "env:{found}"' for name in outside)
+    if not (found and called) or any(upstream.proxy for upstream in called):
+        return ""
+    outside = [one for one in called if _is_outside(one)] or called
+    lines = "\n".join(f'  [upstreams.{one.id}]\n  proxy = "env:{found}"' for one in outside)
     return (
         f"{found} is set, but proxies of the environment are not used, and no upstream has one. "
         f"For those that need it, write:\n{lines}"
-        if outside
-        else ""
     )
 
 

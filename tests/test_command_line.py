@@ -98,8 +98,10 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
         "config.toml: no mistakes; 1 of 2 models available.\n\n"
         "server\n  http://127.0.0.1:8100  none asked, as only this machine can call\n\n"
         "models\n"
-        "  plain     open    Route › Show › Retry › Compatible\n"
-        "  locked-*  locked  not available: the environment variable LOCKED_KEY is not set\n\n"
+        "  plain     open    tools native                    Route › Show › Automatic › LeakRescue "
+        "› Retry › Compatible\n"
+        "  locked-*  locked  tools as the upstream has them  not available: the environment variable "
+        "LOCKED_KEY is not set\n\n"
         "secrets\n  LOCKED_KEY  missing  upstreams.locked\n"
     )
 
