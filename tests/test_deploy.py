@@ -192,14 +192,14 @@ SERVICE = frozenset(
 
 def test_compose_has_only_known_parts(compose: dict[str, Any]) -> None:
     assert compose.keys() == {"name", "services", "volumes"}
-    assert compose["services"].keys() == {"gateway", "ollama"}
+    assert compose["services"].keys() == {"usetool", "ollama"}
     for service in compose["services"].values():
         assert service.keys() <= SERVICE
         assert service["restart"] == "unless-stopped"
 
 
 def test_the_gateway_is_built_from_the_dockerfile(compose: dict[str, Any]) -> None:
-    build = compose["services"]["gateway"]["build"]
+    build = compose["services"]["usetool"]["build"]
     assert (DEPLOY / build["context"]).resolve() == ROOT
     assert (ROOT / build["dockerfile"]).is_file()
 
@@ -212,7 +212,7 @@ def test_every_volume_is_declared_and_mounted_where_it_is_used(
     ]
     names = {source for source, *_ in mounted if not source.startswith(".")}
     assert names == compose["volumes"].keys()
-    gateway = dict(m.split(":")[:2] for m in compose["services"]["gateway"]["volumes"])
+    gateway = dict(m.split(":")[:2] for m in compose["services"]["usetool"]["volumes"])
     (volume,), (command,) = named(built[-1], "VOLUME"), named(built[-1], "CMD")
     assert gateway["state"] == volume.rest
     folder = Path(command.words[2])
@@ -221,7 +221,7 @@ def test_every_volume_is_declared_and_mounted_where_it_is_used(
 
 
 def test_nothing_may_be_written_but_the_state(compose: dict[str, Any]) -> None:
-    gateway = compose["services"]["gateway"]
+    gateway = compose["services"]["usetool"]
     assert gateway["read_only"] is True
     assert gateway["cap_drop"] == ["ALL"]
     assert gateway["security_opt"] == ["no-new-privileges:true"]
@@ -230,12 +230,12 @@ def test_nothing_may_be_written_but_the_state(compose: dict[str, Any]) -> None:
 
 
 def test_compose_waits_longer_than_the_gateway_for_open_answers(compose: dict[str, Any]) -> None:
-    seconds = compose["services"]["gateway"]["stop_grace_period"]
+    seconds = compose["services"]["usetool"]["stop_grace_period"]
     assert int(seconds.removesuffix("s")) > GRACE_SECONDS
 
 
 def test_a_key_is_required_and_others_are_not(compose: dict[str, Any]) -> None:
-    given = compose["services"]["gateway"]["environment"]
+    given = compose["services"]["usetool"]["environment"]
     assert re.fullmatch(r"\$\{USETOOL_KEY:\?.+\}", given["USETOOL_KEY"])
     for name, value in given.items():
         assert name == "USETOOL_KEY" or value == f"${{{name}:-}}"
@@ -246,7 +246,7 @@ def test_a_key_is_required_and_others_are_not(compose: dict[str, Any]) -> None:
 def test_published_is_the_port_the_config_listens_on(
     compose: dict[str, Any], built: list[list[Instruction]]
 ) -> None:
-    (port,) = compose["services"]["gateway"]["ports"]
+    (port,) = compose["services"]["usetool"]["ports"]
     inside = port.rpartition(":")[2]
     (exposed,) = named(built[-1], "EXPOSE")
     found = config.load(DEPLOY / "config/config.toml", environment={"USETOOL_KEY": "k"})
@@ -255,17 +255,17 @@ def test_published_is_the_port_the_config_listens_on(
 
 def test_ollama_starts_only_if_asked_and_is_where_the_config_looks(compose: dict[str, Any]) -> None:
     assert compose["services"]["ollama"]["profiles"] == ["ollama"]
-    assert "profiles" not in compose["services"]["gateway"]
+    assert "profiles" not in compose["services"]["usetool"]
     found = config.load(DEPLOY / "config/config.toml", environment={"USETOOL_KEY": "k"})
     hosts = [up.base_url for up in found.upstreams.values() if up.kind == "ollama"]
     assert hosts == ["http://ollama:11434", "http://host.docker.internal:11434"]
-    assert compose["services"]["gateway"]["extra_hosts"] == ["host.docker.internal:host-gateway"]
+    assert compose["services"]["usetool"]["extra_hosts"] == ["host.docker.internal:host-gateway"]
 
 
 def test_the_file_for_dify_joins_a_network_that_is_there_already() -> None:
     found = yaml.safe_load((DEPLOY / "dify.yaml").read_text("utf-8"))
-    gateway = found["services"]["gateway"]["networks"]
-    assert gateway == {"default": {}, "dify": {"aliases": ["usetool"]}}
+    gateway = found["services"]["usetool"]["networks"]
+    assert gateway == ["default", "dify"]
     assert found["networks"]["dify"] == {
         "external": True, "name": "${DIFY_NETWORK:-docker_default}",
     }  # fmt: skip
