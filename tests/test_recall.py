@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from adapters.protocol import (
     TURN,
+    ChatRequest,
     Event,
     Finish,
     Json,
@@ -96,17 +98,16 @@ def test_a_turn_without_calls_is_found_by_its_text() -> None:
         ("plain", "", "plain"),
     ],
 )
-@pytest.mark.parametrize("echoes", [True, False])
-def test_a_thought_in_the_text_of_a_call_goes_up_apart(
-    text: str, thought: str, rest: str, echoes: bool
+def test_a_thought_that_was_left_out_of_the_text_goes_up_apart(
+    text: str, thought: str, rest: str
 ) -> None:
     first = answer(text=text, said=[CALLED])
-    model = after_call(
-        assistant(text if echoes else "", CALLED), result("toolu_1", "5"), first=first
-    )
-    turn = model.last()[1]
+    turn = after_call(assistant("", CALLED), result("toolu_1", "5"), first=first).last()[1]
     assert turn.get("reasoning_content", "") == thought
     assert (turn["content"] or "") == rest
+    turn = after_call(assistant(text, CALLED), result("toolu_1", "5"), first=first).last()[1]
+    assert turn["content"] == text
+    assert "reasoning_content" not in turn
 
 
 @pytest.mark.parametrize(
@@ -339,6 +340,29 @@ def test_a_store_that_fails_is_a_note() -> None:
     assert isinstance(noted.receipt[0], Note)
     assert isinstance(events[-1], Finish)
     assert model.last()[1] == turn
+
+
+def test_what_cannot_need_a_memory_passes_untouched() -> None:
+    looked: list[bytes] = []
+
+    class Looking(MemoryStore):
+        def find(self, key: bytes) -> Sequence[bytes]:
+            looked.append(key)
+            return super().find(key)
+
+    def looks(asked: ChatRequest, thinks: bool) -> bool:
+        looked.clear()
+        recall = Recall(Model(answer()), Looking(), thinks=lambda _: thinks)
+        ask(recall, asked)
+        recall.plan(asked)
+        return bool(looked)
+
+    chat = request(user("a"), assistant("b"), user("c"))
+    called = request(ASKED, assistant(None, CALLED), result("toolu_1", "5"))
+    assert not looks(chat, thinks=False)
+    assert looks(chat, thinks=True)
+    assert looks(called, thinks=False)
+    assert looks(replace(chat, tools=({"type": "function"},)), thinks=False)
 
 
 def test_the_plan_shows_what_would_be_put_back() -> None:

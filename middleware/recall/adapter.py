@@ -30,15 +30,17 @@ class Recall:
     store: Store
     scope: str = ""
     """Keeps apart what must not meet, beyond client and model."""
-
     thinks: Callable[[ChatRequest], bool] | None = None
-    """Says which requests have nothing to do with thoughts: they pass untouched."""
+    """Says which requests may have to do with thoughts; None: all."""
 
     def stream(self, request: ChatRequest) -> Events:
         return self._recalling(request) if self._matters(request) else self.inner.stream(request)
 
     def _matters(self, request: ChatRequest) -> bool:
-        return self.thinks is None or self.thinks(request)
+        """Without thoughts and calls there is nothing a client could not say: it passes untouched."""
+        if request.tools or self.thinks is None or self.thinks(request):
+            return True
+        return any(message.get("tool_calls") for message in request.messages)
 
     async def _recalling(self, request: ChatRequest) -> Events:
         walk = Walk(request, self.store, self.scope)

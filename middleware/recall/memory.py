@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from adapters.history import canonical
+from adapters.history import canonical, text_of
 from adapters.protocol import (
     TURN,
     Event,
@@ -56,10 +56,17 @@ class Memory:
     def restored(self, message: Json) -> Json:
         """The upstream's own turn; what the client echoes of it stays."""
         turn = {name: value for name, value in message.items() if name != TURN} | self.message()
+        reasoning = self.reasoning
+        if self.calls and not (
+            reasoning or self.turn or "</think>" in text_of(message.get("content"))
+        ):
+            # It thought in its text, and the client left that out: it goes up as a thought.
+            reasoning, rest = said.apart(self.text)
+            turn["content"] = rest or None
         if self.turn is not None and not message.get("thinking_blocks"):
             turn[TURN] = self.turn
-        if self.reasoning and not message.get("reasoning_content"):
-            turn["reasoning_content"] = self.reasoning
+        if reasoning and not message.get("reasoning_content"):
+            turn["reasoning_content"] = reasoning
         return turn
 
 
@@ -86,9 +93,6 @@ def remembered(heard: Batches, before: Mapping[str, Any]) -> Memory | None:
     turn = finish.turn if isinstance(finish, Finish) and _complete(finish) else None
     if not (turn or reasoning or calls or before["results"]):
         return None
-    if calls and not (turn or reasoning):
-        # A model that was not asked to think thinks in its text: its template wants that apart.
-        reasoning, text = said.apart(text)
     return Memory(
         text=text,
         calls=calls,
