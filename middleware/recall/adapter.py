@@ -37,7 +37,7 @@ class Recall:
         return self._recalling(request) if self._matters(request) else self.inner.stream(request)
 
     def _matters(self, request: ChatRequest) -> bool:
-        """Without thoughts and calls there is nothing a client could not say: it passes untouched."""
+        """Without thoughts and calls there is nothing a client could not say."""
         if request.tools or self.thinks is None or self.thinks(request):
             return True
         return any(message.get("tool_calls") for message in request.messages)
