@@ -72,7 +72,7 @@ class TooLarge(GatewayError):
 
 
 class Busy(GatewayError):
-    status, type, code = 503, "api_error", "overloaded"
+    status, type, code, again = 503, "api_error", "overloaded", "same"
 
 
 class UpstreamError(GatewayError):

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import orjson
 from starlette.types import Receive, Send
 
-from adapters.errors import GatewayError
+from adapters.errors import GatewayError, Truncated
 from adapters.protocol import Adapter, Finish, Noted, Opened
 from middleware.doors.openai import (
     Asked,
@@ -24,7 +24,9 @@ from middleware.doors.openai import (
 from middleware.responses import EventStream, RawHeaders, raw, send_json
 from middleware.telemetry import Visit
 
-_OVERLOADED, _RETRY_AFTER = 503, "5"
+_GONE = 499
+"""Status in the log of a request whose client left before it got one."""
+_OVERLOADED, _RETRY_AFTER = "overloaded", "5"
 _WATCH_AFTER = 0.02
 """Seconds before a client's leaving is looked for."""
 
@@ -71,6 +73,7 @@ class Answer:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.visit.gone = True
+        self.visit.status = self.visit.status or _GONE
         task.cancel()
 
     def _unwatch(self) -> None:
@@ -125,6 +128,8 @@ class Answer:
                     await stream.last(chunks.render(batch))
                 else:
                     await stream.write(chunks.render(batch))
+        if self.visit.finish is None:
+            raise Truncated("The upstream's answer has no end.")
 
     async def _open_stream(self, stream: EventStream, chunks: Chunks, opened: Opened) -> None:
         self._note_opened(opened)
@@ -156,11 +161,18 @@ class Answer:
             self.visit.status = 200
             await stream.last(error_frame(error, self.visit.id))
             return
+        if stream is not None:
+            stream.stop()
         self.visit.status = error.status
-        headers = {**error.headers}
-        if error.retry_after or error.status == _OVERLOADED:
-            headers["retry-after"] = error.retry_after or _RETRY_AFTER
-        if error.again != "same" and error.status >= 429:
-            headers["x-should-retry"] = "false"
         body = error_body(error, self.visit.id)
-        await send_json(self._send, error.status, body, [*self._headers, *raw(headers)])
+        await send_json(self._send, error.status, body, [*self._headers, *_error_headers(error)])
+
+
+def _error_headers(error: GatewayError) -> RawHeaders:
+    headers = {**error.headers}
+    if error.retry_after or error.code == _OVERLOADED:
+        headers["retry-after"] = error.retry_after or _RETRY_AFTER
+    # OpenAI's SDKs ask again after these on their own.
+    if error.again != "same" and (error.status == 409 or error.status >= 429):
+        headers["x-should-retry"] = "false"
+    return raw(headers)

@@ -49,7 +49,8 @@ class Retry:
     first_pause: float = 0.5
 
     async def stream(self, request: ChatRequest) -> Events:
-        attempts = _Attempts(asyncio.get_running_loop().time() + self.total)
+        end = asyncio.get_running_loop().time() + self.total
+        attempts = _Attempts(min(end, request.call.deadline or end))
         self.budget.at_work += 1
         try:
             first, events = await self._opened(request, attempts)

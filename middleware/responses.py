@@ -19,7 +19,14 @@ PING = b": ping\n\n"
 
 
 def raw(headers: Mapping[str, str]) -> RawHeaders:
-    return [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    return [(name.encode(), _one_line(value)) for name, value in headers.items()]
+
+
+def _one_line(value: str) -> bytes:
+    """What came from elsewhere may not end a header and begin another."""
+    if not value.isprintable():
+        value = "".join([letter if letter.isprintable() else "?" for letter in value])
+    return value.encode("latin-1", "replace")
 
 
 async def send_json(
@@ -46,6 +53,7 @@ class EventStream:
         self._loop = asyncio.get_running_loop()
         self._moved = self._loop.time()
         self._busy = False
+        self._over = False
         self._timer = self._loop.call_later(heartbeat, self._beat)
         self._ping: asyncio.Task[None] | None = None
         self.started = False
@@ -61,15 +69,18 @@ class EventStream:
         )
 
     async def write(self, frames: bytes) -> None:
-        self._busy = True
-        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
-        self._busy = False
-        self._moved = self._loop.time()
+        if self._ping is not None:
+            await self._ping
+        await self._write(frames)
 
     async def last(self, frames: bytes) -> None:
-        """Write the last frames and end the response."""
-        self.stop()
-        await self._send({"type": "http.response.body", "body": frames, "more_body": False})
+        """Write the last frames and end the response; nothing is written after them."""
+        self._timer.cancel()
+        if self._ping is not None:
+            await self._ping
+        if not self._over:
+            self._over = True
+            await self._send({"type": "http.response.body", "body": frames, "more_body": False})
 
     def stop(self) -> None:
         """No more heartbeats."""
@@ -77,17 +88,23 @@ class EventStream:
         if self._ping is not None:
             self._ping.cancel()
 
+    async def _write(self, frames: bytes) -> None:
+        self._busy = True
+        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+        self._busy = False
+        self._moved = self._loop.time()
+
     # One timer a stream, set again only when it rings.
     def _beat(self) -> None:
-        due = self._moved + self._heartbeat
-        if self._loop.time() >= due and not self._busy:
-            self._ping = self._loop.create_task(self._send_ping())
-            due = self._loop.time() + self._heartbeat
-        elif self._busy:
-            due = self._loop.time() + self._heartbeat
+        due, now = self._moved + self._heartbeat, self._loop.time()
+        if now >= due:
+            due = now + self._heartbeat
+            if not self._busy:
+                self._ping = self._loop.create_task(self._send_ping())
         self._timer = self._loop.call_at(due, self._beat)
 
     async def _send_ping(self) -> None:
         if not self.started:
             await self.start()
-        await self.write(PING)
+        await self._write(PING)
+        self._ping = None
