@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope
 
 from adapters.errors import BadRequest, TooLarge, Unauthorized
 
-_RECEIVE_SECONDS = 30.0
 _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
 _HOW_TO_SEND_A_KEY = (
@@ -67,23 +66,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     _require_modest_headers(scope)
     length = header(scope, b"content-length")
     if length and int(length) > limit:
-        await _discard(receive)
+        # Who asks first (curl does) has not sent it yet.
+        if not header(scope, b"expect"):
+            await _discard(receive)
         raise _too_large(limit)
     if header(scope, b"content-encoding") not in (b"", b"identity"):
         raise BadRequest("Send the request body uncompressed.", status=415)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body"):
-        try:
-            async with asyncio.timeout(_RECEIVE_SECONDS):
-                body = await _rest(receive, body, limit)
-        except TimeoutError:
-            raise BadRequest(
-                f"The request body did not arrive within {_RECEIVE_SECONDS:g} seconds.", status=408
-            ) from None
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
+    return await _whole(receive, limit)
 
 
 def _require_modest_headers(scope: Scope) -> None:
@@ -108,18 +97,21 @@ async def _discard(receive: Receive) -> None:
                 more = message.get("more_body", False)
 
 
-async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
-    pieces, size, more = [first], len(first), True
+async def _whole(receive: Receive, limit: int) -> bytes:
+    """How long it may take is for `listening` to say, which knows when the request began."""
+    pieces: list[bytes] = []
+    size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise BadRequest("The request body broke off.")
+            raise BadRequest("The request body broke off. Send the request again.")
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
-        if size > limit:
-            await _discard(receive)
-            raise _too_large(limit)
         more = message.get("more_body", False)
+        if size > limit:
+            if more:
+                await _discard(receive)
+            raise _too_large(limit)
     return b"".join(pieces)
 
 
