@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from middleware import describe
@@ -27,14 +28,25 @@ class Reloader:
     load: Callable[[], Config]
     say: Callable[[str], None]
     every: float = _POLL_SECONDS
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Load it again whether or not it looks changed."""
+
+    def heed_signals(self) -> None:
+        """SIGHUP loads the file again, where there is such a signal."""
+        if hasattr(signal, "SIGHUP"):
+            terminal = os.isatty(2)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up, terminal)
+
+    def _hung_up(self, terminal: bool) -> None:
+        if terminal and not os.isatty(2):  # the window was closed: what else it means
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            self.asked.set()
 
     async def watch(self) -> None:
         """Run until cancelled."""
-        asked = asyncio.Event()
-        if hasattr(signal, "SIGHUP"):
-            # Only the main thread may; a gateway inside another program is not signalled.
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
+        asked = self.asked
         served = stamp(self.path)
         while True:
             with suppress(TimeoutError):

@@ -47,6 +47,7 @@ class _Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT)
+        self._reloader.heed_signals()
         _say(self._banner)
         self._watching = asyncio.create_task(self._reloader.watch())
 

@@ -1,0 +1,209 @@
+"""A changed config serves new requests; a broken one is told, and the old one stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from middleware import config
+from middleware.recall import MemoryStore
+from middleware.reloading import Reloader
+from tests.day_one import Json, Running, running
+from tests.loopback import Peer, loopback
+
+ROOT = Path(__file__).resolve().parent.parent
+ONE = '[upstreams.demo]\nkind = "scripted"\n[models.one]\nupstream = "demo"\n'
+TWO = ONE.replace("models.one", "models.two")
+BROKEN = ONE.replace("kind", "knid")
+QUICK = 0.01
+
+
+def hello(model: str) -> Json:
+    return {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+
+
+@asynccontextmanager
+async def watched(
+    gateway: Running, path: Path, said: list[str]
+) -> AsyncIterator[asyncio.Task[None]]:
+    reloader = Reloader(gateway.app, path, lambda: config.load(path), said.append, QUICK)
+    task = asyncio.create_task(reloader.watch())
+    await asyncio.sleep(0)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def told(said: list[str], count: int = 1) -> str:
+    for _ in range(500):
+        if len(said) >= count:
+            break
+        await asyncio.sleep(QUICK)
+    return said[count - 1]
+
+
+def test_new_requests_are_served_by_the_changed_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        path.write_text(ONE)
+        async with running(ONE) as gateway, watched(gateway, path, said):
+            assert (await gateway.chat(hello("two")))[0] == 404
+            path.write_text(TWO)
+            assert "loaded again; 1 of 1 models" in await told(said)
+            assert (await gateway.chat(hello("two")))[0] == 200
+            assert (await gateway.chat(hello("one")))[0] == 404
+
+    asyncio.run(run())
+
+
+def test_a_file_put_in_the_place_of_the_other_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        path.write_text(ONE)
+        async with running(ONE) as gateway, watched(gateway, path, said):
+            path.unlink()
+            await asyncio.sleep(5 * QUICK)
+            assert said == []
+            (tmp_path / "next").write_text(TWO)
+            (tmp_path / "next").rename(path)
+            await told(said)
+            assert (await gateway.chat(hello("two")))[0] == 200
+
+    asyncio.run(run())
+
+
+def test_a_broken_file_is_told_with_its_mistakes_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        path.write_text(ONE)
+        async with running(ONE) as gateway, watched(gateway, path, said):
+            path.write_text(BROKEN)
+            words = await told(said)
+            assert "upstreams.demo.knid: is no key here. Did you mean 'kind'?" in words
+            assert "what was served before still is" in words
+            assert (await gateway.chat(hello("one")))[0] == 200
+            path.write_text(TWO)
+            await told(said, 2)
+            assert (await gateway.chat(hello("two")))[0] == 200
+
+    asyncio.run(run())
+
+
+def test_a_stream_that_runs_is_finished_by_what_began_it(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    go = asyncio.Event()
+    chunk = b'data: {"choices":[{"index":0,"delta":{"content":"%b"},"finish_reason":%b}]}\n\n'
+
+    async def behave(peer: Peer) -> None:
+        await peer.request()
+        await peer.start("content-type: text/event-stream")
+        await peer.chunk(chunk % (b"before", b"null"))
+        await go.wait()
+        await peer.chunk(chunk % (b" after", b'"stop"') + b"data: [DONE]\n\n")
+        await peer.chunk(b"")
+
+    async def run() -> None:
+        said: list[str] = []
+        async with loopback(behave) as up:
+            text = f'[upstreams.up]\nkind = "compatible"\nbase_url = "{up.url}/v1"\n'
+            text += '[models.slow]\nupstream = "up"\n'
+            path.write_text(text)
+            async with running(text) as gateway, watched(gateway, path, said):
+                body = {**hello("slow"), "stream": True}
+                url = f"{gateway.url}/v1/chat/completions"
+                async with gateway.session.post(url, json=body) as answer:
+                    first = await answer.content.readuntil(b"\n\n")
+                    path.write_text(TWO)
+                    await told(said)
+                    assert (await gateway.chat(hello("slow")))[0] == 404
+                    go.set()
+                    rest = await answer.content.read()
+                assert b"before" in first + rest
+                assert b" after" in rest
+                assert rest.endswith(b"data: [DONE]\n\n")
+
+    asyncio.run(run())
+
+
+def test_keys_origins_and_what_is_kept_change_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        path.write_text(ONE)
+        async with running(ONE) as gateway, watched(gateway, path, said):
+            path.write_text(
+                f'[server]\nkeys = ["k"]\nkeep_last = 1\ncors_origins = ["https://a.test"]\n{ONE}'
+            )
+            await told(said)
+            assert (await gateway.chat(hello("one")))[0] == 401
+            assert (await gateway.chat(hello("one"), "k"))[0] == 200
+            _, listed = await gateway.get("/v1/x_usetool/last", "k")
+            assert (len(listed["data"]), listed["keep_last"]) == (1, 1)
+            url = f"{gateway.url}/v1/models"
+            origin = {"origin": "https://a.test"}
+            async with gateway.session.get(url, headers=origin) as answer:
+                assert answer.headers["access-control-allow-origin"] == "https://a.test"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("after", "kept"), [("", True), ("max_age = 60", False)])
+def test_memories_outlive_a_change_that_is_not_theirs(after: str, kept: bool) -> None:
+    async def run() -> None:
+        async with running(ONE) as gateway:
+            recall = '[recall]\nstore = "memory"\n'
+            first = gateway.app.prepare(config.parse(recall + ONE, environment={}))
+            gateway.app.use(first)
+            changed = config.parse(f"{recall}{after}\n{TWO}", environment={})
+            second = gateway.app.prepare(changed)
+            assert isinstance(second.routes.store, MemoryStore)
+            assert (second.routes.store is first.routes.store) == kept
+
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+def test_sighup_loads_again_on_the_address_that_is_listened_on(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(ONE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "middleware", "serve", "--config", str(path), "--port", port]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        assert server.stderr is not None
+        try:
+            while "curl" not in server.stderr.readline():
+                pass
+            # Same size and time: only the signal tells.
+            found = path.stat()
+            path.write_text(ONE.replace("models.one", "models.won"))
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+            server.send_signal(signal.SIGHUP)
+            assert f"127.0.0.1:{port}" in server.stderr.readline()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5) as answer:
+                assert b'"won"' in answer.read()
+        finally:
+            server.terminate()
+            server.wait(10)
