@@ -72,7 +72,8 @@ class TooLarge(GatewayError):
 
 
 class Busy(GatewayError):
-    status, type, code, again = 503, "api_error", "overloaded", "same"
+    status, type, code = 503, "api_error", "overloaded"
+    again: Again = "same"
 
 
 class UpstreamError(GatewayError):

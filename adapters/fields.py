@@ -49,3 +49,16 @@ class Fields:
 
 def unsupported(param: str, message: str) -> BadRequest:
     return BadRequest(message, code="unsupported_parameter", param=param)
+
+
+def refuse_losses(receipt: Receipt) -> None:
+    """What `strict = true` in the config means: a lost field is a refusal, not a note."""
+    lost = [note for note in receipt if note.field]
+    if lost:
+        what = "; ".join(f"'{note.field}' ({note.text})" for note in lost)
+        raise BadRequest(
+            f"Not everything can be taken as it was sent, and this gateway is strict: {what}. "
+            "Leave these out, or set strict = false in the gateway's config.",
+            code="unsupported_parameter",
+            param=lost[0].field,
+        )

@@ -242,7 +242,8 @@ def _explain(options: argparse.Namespace) -> int:
         print(f"{options.request}: cannot be read: {error.strerror}", file=sys.stderr)
         return WRONG
     try:
-        asked = parse(body, repair=config.server.history_repair)
+        server = config.server
+        asked = parse(body, repair=server.history_repair, strict=server.strict)
         planned = _routes(config).find(asked.request.model).plan(asked.request)
     except GatewayError as error:
         where = f" at {error.param}" if error.param else ""

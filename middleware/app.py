@@ -87,7 +87,7 @@ class Chat:
             record.client, record.body, kept = client, body, record.calls
         key = sent_key(scope) if served.passes_keys else ""
         call = Call(answer.visit.id, client, key=key, kept=kept)
-        asked = parse(body, repair=server.history_repair, call=call)
+        asked = parse(body, repair=server.history_repair, strict=server.strict, call=call)
         answer.asked(asked)
         adapter = served.routes.find(asked.request.model)
         # From here on a client that closes its connection cancels the upstream's answer.

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adapters.errors import BadRequest, Busy
+from adapters.errors import Busy
+from adapters.fields import refuse_losses
 from adapters.protocol import Adapter, ChatRequest, Events, Note, Opened, Planned, Receipt
 from middleware.config import ModelConfig
 from middleware.doors.openai.shapes import FIELDS
@@ -53,15 +54,7 @@ class Strict:
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         planned = self.inner.plan(request)
-        lost = [note for call in planned for note in call.receipt if note.field]
-        if lost:
-            what = "; ".join(f"'{note.field}' ({note.text})" for note in lost)
-            raise BadRequest(
-                f"The upstream cannot take everything as it was sent, and this gateway is strict: "
-                f"{what}. Leave these out, or set strict = false in the gateway's config.",
-                code="unsupported_parameter",
-                param=lost[0].field,
-            )
+        refuse_losses(tuple(note for call in planned for note in call.receipt))
         return planned
 
 

@@ -9,6 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from adapters.errors import BadRequest
+from adapters.fields import refuse_losses
 from adapters.history import settle
 from adapters.protocol import Call, ChatRequest, Json, Note, Receipt
 from middleware.doors.openai import legacy
@@ -43,7 +44,9 @@ class Asked:
 _LOCAL = Call()
 
 
-def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Asked:
+def parse(
+    body: bytes, *, repair: bool = False, strict: bool = False, call: Call | None = None
+) -> Asked:
     """Read a chat request or raise a `BadRequest` that says what to send instead."""
     data = _object(body)
     try:
@@ -57,6 +60,9 @@ def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Ask
     for check in _CHECKS:
         check(data, notes)
     messages, changed = settle(data["messages"], repair)
+    receipt = (*notes, *changed)
+    if strict:
+        refuse_losses(receipt)
     call, streamed = call or _LOCAL, data.get("stream") is True
     request = ChatRequest(
         model=data["model"],
@@ -69,7 +75,7 @@ def parse(body: bytes, *, repair: bool = False, call: Call | None = None) -> Ask
     )
     options = data.get("stream_options") or {}
     usage_chunk = streamed and options.get("include_usage") is True
-    return Asked(request, (*notes, *changed), usage_chunk, functions)
+    return Asked(request, receipt, usage_chunk, functions)
 
 
 def _object(body: bytes) -> Json:
