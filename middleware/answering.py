@@ -165,14 +165,16 @@ class Answer:
             stream.stop()
         self.visit.status = error.status
         body = error_body(error, self.visit.id)
-        await send_json(self._send, error.status, body, [*self._headers, *_error_headers(error)])
+        await send_json(
+            self._send, error.status, body, [*self._headers, *raw(error_headers(error))]
+        )
 
 
-def _error_headers(error: GatewayError) -> RawHeaders:
+def error_headers(error: GatewayError) -> dict[str, str]:
     headers = {**error.headers}
     if error.retry_after or error.code == _OVERLOADED:
         headers["retry-after"] = error.retry_after or _RETRY_AFTER
     # OpenAI's SDKs ask again after these on their own.
     if error.again != "same" and (error.status == 409 or error.status >= 429):
         headers["x-should-retry"] = "false"
-    return raw(headers)
+    return headers

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TextIO
@@ -21,18 +21,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from adapters.errors import BadRequest, Busy, GatewayError
 from adapters.http import Transport
 from adapters.protocol import Call, Json
-from middleware.answering import Answer
+from middleware.answering import Answer, error_headers
 from middleware.config import Config
 from middleware.doors.openai import error_body, parse
 from middleware.embedding import embed
 from middleware.intake import read_body, sent_key
 from middleware.last import Record, Records, reader, summary, told
+from middleware.responses import raw
 from middleware.routing import Routes
 from middleware.served import Served
 from middleware.served import served as serving
 from middleware.telemetry import Log, Visit
 
 CHAT = "/v1/chat/completions"
+_OUR_MISTAKE = "The gateway made a mistake of its own; its log has the details."
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = ("x-request-id", "x-usetool-warnings", "x-upstream-model", "retry-after")
 
@@ -52,7 +54,7 @@ class Chat:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
         served = self.served
-        visit = Visit("req_" + secrets.token_hex(12), loop.time())
+        visit = Visit(_request_id(), loop.time())
         record = self.records.begin(visit)
         answer = Answer(visit, send, served.server.heartbeat)
         self._open += 1
@@ -99,7 +101,7 @@ def _unforeseen(error: Exception, request_id: str) -> GatewayError:
     sys.stderr.write(
         f"{request_id}: unforeseen error\n{''.join(traceback.format_exception(error))}"
     )
-    return GatewayError("The gateway made a mistake of its own; its log has the details.")
+    return GatewayError(_OUR_MISTAKE)
 
 
 class Gateway:
@@ -167,7 +169,12 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
         await transport.close()
 
     app = FastAPI(
-        title="usetool", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan
+        title="usetool",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
     )
     chat = Chat(serving(config, transport), log, Records(config.server.keep_last))
     app.router.routes.append(Route(CHAT, chat, methods=["POST"]))
@@ -178,6 +185,7 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
     _add_signposts(app)
     app.add_exception_handler(GatewayError, _on_gateway_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(Exception, _on_unforeseen)
     return Gateway(chat, app, transport)
 
 
@@ -200,8 +208,8 @@ def _add_embeddings(app: FastAPI, chat: Chat) -> None:
         client = served.keys.client(scope)
         body = await read_body(scope, request.receive, served.server.max_body)
         key = sent_key(scope) if served.passes_keys else ""
-        call = Call("req_" + secrets.token_hex(12), client, key=key)
-        return _json(200, await embed(body, served.routes, call))
+        call = Call(_request_id(), client, key=key)
+        return _json(200, await embed(body, served.routes, call), call.id)
 
 
 def _add_last(app: FastAPI, chat: Chat) -> None:
@@ -279,6 +287,10 @@ async def _on_gateway_error(_: Request, error: Exception) -> Response:
     return _error(error)
 
 
+async def _on_unforeseen(_: Request, error: Exception) -> Response:
+    return _error(GatewayError(_OUR_MISTAKE))
+
+
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path, method = request.url.path[:100], request.method[:20]
@@ -288,7 +300,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         found = BadRequest(
             f"Method {method} is not allowed on {path}.", status=405, code="method_not_allowed"
         )
-    elif path.endswith(_WITHOUT_BASE):
+    elif path.rstrip("/").endswith(_WITHOUT_BASE):
         found = BadRequest(
             f"The path is {CHAT}, and this was {path}. Clients add /chat/completions themselves, "
             "so their base URL must end in /v1.",
@@ -303,16 +315,21 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     return _error(found, error.headers)
 
 
-def _error(error: GatewayError, headers: object = None) -> Response:
-    request_id = "req_" + secrets.token_hex(12)
-    sent = {"x-request-id": request_id}
-    if isinstance(headers, dict):
-        sent |= headers
-    return Response(error_body(error, request_id), error.status, sent, "application/json")
+def _error(error: GatewayError, headers: Mapping[str, str] | None = None) -> Response:
+    request_id = _request_id()
+    response = Response(error_body(error, request_id), error.status, None, "application/json")
+    sent = {"x-request-id": request_id, **error_headers(error), **(headers or {})}
+    response.raw_headers += raw(sent)
+    return response
 
 
-def _json(status: int, value: Json) -> Response:
-    return Response(orjson.dumps(value), status, media_type="application/json")
+def _json(status: int, value: Json, request_id: str = "") -> Response:
+    sent = {"x-request-id": request_id or _request_id()}
+    return Response(orjson.dumps(value), status, sent, "application/json")
+
+
+def _request_id() -> str:
+    return "req_" + secrets.token_hex(12)
 
 
 __all__ = ("CHAT", "Chat", "create")
