@@ -270,7 +270,7 @@ class Stream:
     def _chat(self) -> Interaction:
         return interactions(self.upstream.path(self.case))[-1 if self.streamed else -2]
 
-    def read(self, deliveries: Sequence[list[bytes]]) -> list[Answer]:
+    def read(self, deliveries: Sequence[list[bytes]], *, keep: bool = False) -> list[Answer]:
         """Read the same stream once for each way it is delivered."""
         small = interactions(self.upstream.path(self.case))[:-2]
         link = Tape(
@@ -285,7 +285,7 @@ class Stream:
         request = self.upstream.request(self.case, self.streamed)
 
         async def whole() -> list[Answer]:
-            return [await fold(adapter.stream(request)) for _ in deliveries]
+            return [await fold(adapter.stream(request), keep=keep) for _ in deliveries]
 
         return run(whole())
 

@@ -116,17 +116,18 @@ class Answer:
                 self.reason, self.usage, self.native, self.turn = reason, usage, native, turn
 
 
-async def fold(stream: Events) -> Answer:
-    """Read a stream to its end, good or bad."""
+async def fold(stream: Events, *, keep: bool = True) -> Answer:
+    """Read a stream to its end, good or bad; keep what came, or only what it comes to."""
     answer = Answer()
     try:
         async with aclosing(stream):
             async for batch in stream:
-                answer.batches.append(batch)
+                if keep:
+                    answer.batches.append(batch)
                 for event in batch:
                     answer.take(event)
     except GatewayError as error:
-        answer.error = error
+        answer.error = error.with_traceback(None if not keep else error.__traceback__)
     return answer
 
 
