@@ -59,7 +59,7 @@ class EventStream:
         self.started = False
 
     async def start(self, headers: RawHeaders | None = None) -> None:
-        self.started = True
+        self.started = self._busy = True
         await self._send(
             {
                 "type": "http.response.start",
@@ -67,11 +67,15 @@ class EventStream:
                 "headers": [*_STREAM, *self._headers, *(headers or ())],
             }
         )
+        self._busy = False
 
     async def write(self, frames: bytes) -> None:
         if self._ping is not None:
             await self._ping
-        await self._write(frames)
+        self._busy = True
+        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+        self._busy = False
+        self._moved = self._loop.time()
 
     async def last(self, frames: bytes) -> None:
         """Write the last frames and end the response; nothing is written after them."""
@@ -88,23 +92,18 @@ class EventStream:
         if self._ping is not None:
             self._ping.cancel()
 
-    async def _write(self, frames: bytes) -> None:
-        self._busy = True
-        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
-        self._busy = False
-        self._moved = self._loop.time()
-
     # One timer a stream, set again only when it rings.
     def _beat(self) -> None:
         due, now = self._moved + self._heartbeat, self._loop.time()
         if now >= due:
             due = now + self._heartbeat
-            if not self._busy:
+            if self._ping is None and not self._busy:
                 self._ping = self._loop.create_task(self._send_ping())
         self._timer = self._loop.call_at(due, self._beat)
 
     async def _send_ping(self) -> None:
         if not self.started:
             await self.start()
-        await self._write(PING)
+        await self._send({"type": "http.response.body", "body": PING, "more_body": True})
+        self._moved = self._loop.time()
         self._ping = None
