@@ -12,7 +12,9 @@ _FIGURES = ("limit", "remaining", "reset")
 
 
 def request_id(headers: Mapping[str, str]) -> str:
-    return next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+    identity = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+    # It is logged as JSON, and bytes that are no text came as what JSON cannot say.
+    return identity.encode("ascii", "replace").decode()
 
 
 def for_client(headers: Mapping[str, str]) -> dict[str, str]:

@@ -11,9 +11,11 @@ from typing import Any, TextIO
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.protocol import Finish, Json, Opened, Receipt, Usage
+from adapters.protocol import Finish, Json, Note, Opened, Receipt, Usage
 
 _FLUSH_SECONDS = 0.2
+# A client may send as many strange fields as it likes, of any length.
+_NOTES, _LONGEST_FIELD = 50, 200
 
 
 @dataclass(slots=True)
@@ -63,12 +65,16 @@ class Visit:
                 if parts := self.finish.usage.parts:
                     told["usage_parts"] = {name: used and _figures(used) for name, used in parts}
         if self.receipt:
-            told["warnings"] = [f"{note.code}: {note.field}: {note.text}" for note in self.receipt]
+            told["warnings"] = [_warning(note) for note in self.receipt[:_NOTES]]
         if self.error is not None:
             told["error"] = {"code": self.error.code, "message": self.error.message}
         if self.gone:
             told["client_gone"] = True
         return told
+
+
+def _warning(note: Note) -> str:
+    return f"{note.code}: {note.field[:_LONGEST_FIELD]}: {note.text}"
 
 
 def _figures(usage: Usage) -> list[int]:
