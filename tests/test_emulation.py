@@ -442,6 +442,13 @@ def test_a_demanded_call_that_never_comes_is_an_error_before_anything_was_said()
     assert (caught.value.status, caught.value.code) == (502, "tool_emulation_failed")
 
 
+@pytest.mark.parametrize("text", ['{"x": 1}', '```json\n{"x": 1}\n```'])
+def test_the_arguments_alone_are_a_call_of_the_named_tool(text: str) -> None:
+    answer, model = ask(text, tool_choice=named("add"))
+    assert (answer.calls, answer.text) == ([ADDED], "")
+    assert len(model.requests) == 1
+
+
 def test_another_tool_than_the_named_one_never_comes_out() -> None:
     with pytest.raises(UpstreamError):
         ask(OSLO, tool_choice=named("add"))

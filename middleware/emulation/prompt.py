@@ -47,7 +47,8 @@ _ENGLISH = _Words(
     otherwise="If no tool is needed, answer the user directly and do not write USE_TOOL.",
     must="You must call at least one tool.",
     must_named='You must call the tool "{name}".',
-    json='Answer with one JSON object: "name" is a tool of the list, "arguments" its arguments.',
+    json="You can call tools. To call one, answer with one JSON object and nothing else:\n"
+    '{"name": <one tool name from the list>, "arguments": <one JSON object>}',
     tools="Tools:",
     example='Example, for a tool {signature} and the question "{question}":',
 )
@@ -59,7 +60,8 @@ _CHINESE = _Words(
     otherwise="如果不需要工具，请直接回答用户，不要写 USE_TOOL。",
     must="你必须至少调用一个工具 (you must call at least one tool)。",
     must_named='你必须调用该工具 (you must call the tool "{name}")。',
-    json='只回答一个 JSON 对象："name" 是列表中的工具名，"arguments" 是它的参数。',
+    json="你可以调用工具。要调用工具，请只回答一个 JSON 对象：\n"
+    '{"name": <列表中的一个工具名>, "arguments": <一个 JSON 对象>}',
     tools="工具：",
     example="示例，工具 {signature}，问题“{question}”：",
 )

@@ -19,6 +19,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from middleware.emulation.arguments import settle
 from middleware.emulation.asking import Asked
 from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import Reader
@@ -53,8 +54,12 @@ class Turn:
         """Is there a call to be had by asking once more?"""
         if self.finish is None or self.finish.reason == "length":
             return False
-        missing = self.ask.how.forced and not self._reader.made and not self._reader.open
-        return bool(self.faults) or missing
+        return bool(self.faults) or (self._missing and not self._corrections)
+
+    @property
+    def _missing(self) -> bool:
+        """A call was demanded and none was made."""
+        return self.ask.how.forced and not self._reader.made and not self._reader.open
 
     @property
     def calls(self) -> list[Ready]:
@@ -76,9 +81,24 @@ class Turn:
                 self.finish, self._usage = event, event.usage
                 if not self._native:
                     out += self._reader.close(event.reason)
+                if self._missing and (call := self._bare_arguments()):
+                    self._corrections = [call]
+                    self._waiting, out = [], []
             else:
                 out.append(event)
         return self._gate(out)
+
+    def _bare_arguments(self) -> Ready | None:
+        """Where one tool alone may be called, its arguments are enough of a call."""
+        text = "".join(self.said).strip()
+        if len(self.ask.tools) != 1 or not text.startswith(("{", "```")):
+            return None
+        (tool,) = self.ask.tools
+        try:
+            arguments = settle(text, tool.parameters)
+        except ValueError:
+            return None
+        return None if arguments.wrong else Ready(tool.name, arguments.text)
 
     def _own(self, event: ToolCallStart | ToolCallDelta) -> Iterator[Event]:
         """The upstream's own call, behind those that were read in its text."""
@@ -141,7 +161,7 @@ class Turn:
                 ready.append(call)
             elif isinstance(one, Fault) and one.text:
                 yield TextDelta(one.text)
-        if self.ask.how.forced and not made and not ready:
+        if self._missing:
             ready = corrections
         for position, call in enumerate(ready, start=len(self._reader.made)):
             yield from self._calls.whole(position, None, *call)
