@@ -145,7 +145,9 @@ def test_every_command_that_is_named_exists(path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("path", ["docs/dify.md", "docs/dify.zh-CN.md"])
 def test_the_addresses_are_those_check_prints(path: str) -> None:
     demo = '[server]\nhost = "0.0.0.0"\nkeys = ["k"]\n' + CONTEXT
-    printed = re.findall(r"http://\S+", describe.from_docker(config.parse(demo, environment={}).server))
+    printed = re.findall(
+        r"http://\S+", describe.from_docker(config.parse(demo, environment={}).server)
+    )
     assert len(printed) == 4
     for address in printed:
         assert f"`{address.replace('THIS-MACHINE', 'HOST')}`" in text(path)

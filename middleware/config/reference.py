@@ -107,8 +107,9 @@ def _kinds() -> str:
     there = {name: kind for name, kind in KINDS.items() if _is_there(name)}
     rows = [head, ("---",) * 4, *map(_kind, there.items())]
     text = (
-        "`kind` is the language an upstream speaks: a module of `adapters/`. `tavily` is no model: it "
-        "searches for pipelines. `longtail` is LiteLLM, for providers without a kind of their own."
+        "`kind` is the language an upstream speaks: a module of `adapters/`. `tavily` is no model: "
+        "it searches for pipelines. `longtail` is LiteLLM, for providers without a kind of their "
+        "own."
     )
     return f"### Kinds\n\n{text}\n\n{_table(rows)}"
 
