@@ -1,0 +1,223 @@
+"""The wire below HTTP: what is none, and what does not arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from middleware.listening import Protocol
+
+PATIENCE = 0.15
+HEAD = b"POST / HTTP/1.1\r\nhost: a\r\n"
+BODY = b"content-length: 5\r\n\r\n"
+
+
+class Hasty(Protocol):
+    seconds = PATIENCE
+
+
+class Patient(Protocol):
+    seconds = 60.0
+
+
+async def echo(_: Scope, receive: Receive, send: Send) -> None:
+    """Read the whole body, then say so."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        more = message["more_body"]
+    await say(send, b"done")
+
+
+async def say(send: Send, body: bytes, more: bool = False, begun: bool = False) -> None:
+    if not begun:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def refuse_at_once(_: Scope, __: Receive, send: Send) -> None:
+    """Answer before the body is here."""
+    await say(send, b"refused")
+
+
+async def stream_slowly(_: Scope, __: Receive, send: Send) -> None:
+    await say(send, b"first", more=True)
+    await asyncio.sleep(PATIENCE * 3)
+    await say(send, b"last", begun=True)
+
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]
+
+
+def talk(app: Any, protocol: type[Protocol], script: Talk) -> bytes:
+    """Serve an app and talk to it on a raw connection; returns what the script heard."""
+
+    async def scene() -> bytes:
+        config = uvicorn.Config(app, log_level="critical", interface="asgi3", ws="none")
+        config.load()
+        server = uvicorn.Server(config)
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(
+            lambda: protocol(config, server.server_state, {}), "127.0.0.1", 0
+        )
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        try:
+            async with asyncio.timeout(10):
+                return await script(reader, writer)
+        finally:
+            writer.close()
+            listening.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
+
+    return asyncio.run(scene())
+
+
+def sending(*pieces: bytes) -> Talk:
+    """Send these, then listen until the server closes."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        return await reader.read()
+
+    return script
+
+
+def answers(heard: bytes) -> list[tuple[int, bytes]]:
+    """Statuses and bodies on one connection."""
+    found = []
+    while heard:
+        head, _, rest = heard.partition(b"\r\n\r\n")
+        status = int(head.split(b" ")[1])
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length")
+        )
+        found.append((status, rest[:length]))
+        heard = rest[length:]
+    return found
+
+
+def refusal(heard: bytes) -> tuple[int, str]:
+    ((status, body),) = answers(heard)
+    assert b"connection: close" in heard
+    error = orjson.loads(body)["error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_http")
+    assert set(error) == {"message", "type", "param", "code"}
+    return status, error["message"]
+
+
+NO_HTTP = (
+    b"garbage\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET / HTTP/1.1\r\nhost a\r\n\r\n",
+    HEAD + b"content-length: -1\r\n\r\n",
+    HEAD + b"content-length: 1\r\ncontent-length: 2\r\n\r\n",
+    HEAD + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    HEAD + b"transfer-encoding: chunked\r\n\r\nZZ\r\n",
+    HEAD + b"transfer-encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n",
+)
+
+
+@pytest.mark.parametrize("data", NO_HTTP, ids=range(len(NO_HTTP)))
+def test_what_is_no_http_is_refused_in_openais_shape(data: bytes) -> None:
+    status, message = refusal(talk(echo, Patient, sending(data)))
+    assert status == 400
+    assert "not valid HTTP/1.1" in message
+
+
+# Cut where the whole would stand; each must end by itself.
+LATE = {
+    "in the first line": b"POST / HT",
+    "in the head": HEAD,
+    "before the body": HEAD + BODY,
+    "in the body": HEAD + BODY + b"123",
+    "in a chunked body": HEAD + b"transfer-encoding: chunked\r\n\r\n5\r\n12",
+}
+
+
+@pytest.mark.parametrize("data", LATE.values(), ids=LATE)
+def test_a_request_that_does_not_arrive_is_ended(data: bytes) -> None:
+    status, message = refusal(talk(echo, Hasty, sending(data)))
+    assert status == 408
+    assert message == f"The request did not arrive within {PATIENCE} seconds."
+
+
+def test_dripping_does_not_help() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        listening = asyncio.create_task(reader.readuntil(b"}}"))
+        writer.write(HEAD)
+        while not listening.done():
+            writer.write(b"x-drop: a\r\n")
+            await asyncio.wait([listening], timeout=PATIENCE / 10)
+        return await listening
+
+    assert refusal(talk(echo, Hasty, script))[0] == 408
+
+
+def test_a_connection_nobody_speaks_on_is_closed_without_a_word() -> None:
+    assert talk(echo, Hasty, sending()) == b""
+
+
+def test_each_request_of_a_connection_has_its_time() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        heard = b""
+        for _ in range(4):
+            writer.write(HEAD + b"content-length: 5\r\n\r\n12345")
+            heard += await reader.readuntil(b"0\r\n\r\n")
+            await asyncio.sleep(PATIENCE / 2)
+        return heard
+
+    assert talk(echo, Hasty, script).count(b"done") == 4
+
+
+def test_a_second_request_that_does_not_arrive_is_ended_too() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(HEAD + BODY + b"12345")
+        await reader.readuntil(b"0\r\n\r\n")
+        writer.write(HEAD)
+        return await reader.read()
+
+    assert refusal(talk(echo, Hasty, script))[0] == 408
+
+
+def test_a_long_answer_is_not_cut() -> None:
+    request = HEAD + b"connection: close\r\n" + BODY + b"12345"
+    heard = talk(stream_slowly, Hasty, sending(request))
+    assert b"first" in heard
+    assert heard.endswith(b"last\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("next_bytes", [HEAD, b"garbage\r\n\r\n"])
+def test_nothing_is_said_into_an_answer_under_way(next_bytes: bytes) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(HEAD + BODY + b"12345")
+        heard = await reader.readuntil(b"first\r\n")
+        writer.write(next_bytes)
+        return heard + await reader.read()
+
+    heard = talk(stream_slowly, Hasty, script)
+    head, _, said = heard.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    # The whole of it, or its beginning: but never another's words.
+    first = said.partition(b"HTTP/1.1")[0]
+    assert b"5\r\nfirst\r\n4\r\nlast\r\n0\r\n\r\n".startswith(first)
+
+
+def test_nothing_is_said_behind_an_answer_that_came_before_the_body() -> None:
+    heard = talk(refuse_at_once, Hasty, sending(HEAD + BODY + b"123"))
+    assert heard.count(b"HTTP/1.1") == 1
+    assert heard.endswith(b"refused\r\n0\r\n\r\n")
