@@ -43,7 +43,7 @@ _FREE = "`defaults` and `override` hold any field of a request but {fields}."
 
 def reference() -> str:
     """The whole document."""
-    of_models = {name: key for name, key in MODEL.items() if name not in _grouped()}
+    of_models = {name: key for name, key in MODEL.items() if not _is_grouped(name, key)}
     parts = [
         _HEAD,
         _section("[server]", "How the gateway listens.", SERVER),
@@ -78,8 +78,9 @@ def reference() -> str:
     return "\n".join(parts + ([_coming()] if COMING else []))
 
 
-def _grouped() -> frozenset[str]:
-    return frozenset((*ABILITIES, *OPTIONS, *PIPELINE, *COMING))
+def _is_grouped(name: str, key: Key) -> bool:
+    """An ability may have the name of another key of a model: then both have their row."""
+    return any(group.get(name) is key for group in (ABILITIES, OPTIONS, PIPELINE, COMING))
 
 
 def _section(title: str, text: str, keys: Mapping[str, Key]) -> str:
