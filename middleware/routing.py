@@ -24,7 +24,7 @@ from middleware.config import (
     path_of,
     suggest,
 )
-from middleware.emulation import tooled
+from middleware.emulation import Wanted, tooled
 from middleware.pipeline import Pipeline, ReasonThenAnswer, Show
 from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store
 from middleware.resilience import Budget, Retry
@@ -236,7 +236,8 @@ def _route(model: ModelConfig, upstream: _Wired | None, store: Store | None) -> 
     inner = leaf
     if model.retry:
         inner = Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
-    inner = tooled(model.tools, inner, leaf, upstream.config.kind, model.abilities)
+    wanted = Wanted(model.tools, upstream.config.kind, model.abilities, model.options)
+    inner = tooled(inner, leaf, wanted)
     if store is not None and model.recall:
         inner = Recall(inner, store, model.upstream, getattr(leaf, "may_think", None))
     return Route(inner, model.name, changes(model))

@@ -31,7 +31,7 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
-from middleware.emulation import Automatic, EmulatedTools, Emulation, LeakRescue, tooled
+from middleware.emulation import Automatic, EmulatedTools, Emulation, LeakRescue, Wanted, tooled
 
 
 @dataclass(frozen=True)
@@ -552,23 +552,30 @@ class Knows(TextOnly):
 @pytest.mark.parametrize(("says", "emulated"), [(True, False), (None, False), (False, True)])
 def test_auto_asks_what_the_upstream_knows(says: bool | None, emulated: bool) -> None:
     model = Knows([Say(OSLO)], answer=says)
-    answer = heard(tooled("auto", model, model, "ollama", {}), asked())
+    answer = heard(tooled(model, model, Wanted("auto", "ollama")), asked())
     assert answer.calls == [WEATHER]
     assert (model.requests[0].tools == ()) is emulated
 
 
 def test_the_config_outranks_what_the_upstream_says() -> None:
     model = Knows([Say("Hi.")], answer=True)
-    heard(tooled("auto", model, model, "ollama", {"tools": False}), asked())
+    heard(tooled(model, model, Wanted("auto", "ollama", {"tools": False})), asked())
     assert model.requests[0].tools == ()
-    assert isinstance(tooled("native", model, model, "ollama", {}), Knows)
-    assert isinstance(tooled("emulated", model, model, "claude", {}), EmulatedTools)
+    assert isinstance(tooled(model, model, Wanted("native", "ollama")), Knows)
+    assert isinstance(tooled(model, model, Wanted("emulated", "claude")), EmulatedTools)
+
+
+def test_options_of_the_config_reach_the_emulation() -> None:
+    model = TextOnly([Say("a")])
+    adapter = tooled(model, model, Wanted("emulated", "ollama", {}, {"reask": 0, "num_ctx": 1}))
+    assert isinstance(adapter, EmulatedTools)
+    assert adapter.options == Emulation(reask=0)
 
 
 def test_a_model_that_refuses_tools_is_emulated_from_then_on() -> None:
     refusal = Refused("registry/m does not support tools")
     model = TextOnly([Say(error=refusal), Say(OSLO)])
-    adapter = tooled("auto", model, model, "compatible", {})
+    adapter = tooled(model, model, Wanted("auto", "compatible"))
     assert isinstance(adapter, Automatic)
     assert heard(adapter, asked()).calls == [WEATHER]
     assert heard(adapter, asked()).calls == [WEATHER]
@@ -578,7 +585,7 @@ def test_a_model_that_refuses_tools_is_emulated_from_then_on() -> None:
 def test_another_refusal_is_the_clients() -> None:
     model = TextOnly([Say(error=Refused("max_tokens is too large"))])
     with pytest.raises(Refused):
-        heard(tooled("auto", model, model, "compatible", {}), asked())
+        heard(tooled(model, model, Wanted("auto", "compatible")), asked())
 
 
 def test_notes_of_what_was_left_out_are_in_the_receipt() -> None:

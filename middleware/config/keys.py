@@ -109,6 +109,15 @@ OPTIONS: Mapping[str, Key] = {
     "num_ctx": Key(whole(1), "Context window to ask for (ollama)"),
     "min_num_ctx": Key(whole(1), "Least context window, if the request decides it (ollama)"),
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
+    "reask": Key(whole(0, 1), "How often a faulty call is asked for again (emulated tools)"),
+    "constraint": Key(
+        choice("response_format", "structured_outputs", "json_schema", "lark", "off"),
+        "How its server is held to the form of a demanded call (emulated tools)",
+    ),
+    "hold": Key(
+        whole(0), "Characters that may turn out to be an unmarked thought (emulated tools)"
+    ),
+    "result_length": Key(whole(1), "Longest tool result in characters (emulated tools)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }
 RECALL: Mapping[str, Key] = {

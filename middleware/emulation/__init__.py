@@ -1,7 +1,7 @@
 """Tools by prompt: any model calls tools, through the USE_TOOL language."""
 
 from middleware.emulation.asking import Emulation
-from middleware.emulation.choice import Automatic, refuses_tools, tooled
+from middleware.emulation.choice import Automatic, Wanted, refuses_tools, tooled
 from middleware.emulation.emulated import EmulatedTools
 from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import How, Reader
@@ -16,6 +16,7 @@ __all__ = (
     "LeakRescue",
     "Reader",
     "Ready",
+    "Wanted",
     "refuses_tools",
     "tooled",
 )

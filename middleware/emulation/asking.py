@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest
-from adapters.history import rounds
+from adapters.history import rounds, text_of
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 from adapters.toolbox import Tool, Toolbox, toolbox
 from middleware.emulation.constrain import Held, Way, held
@@ -18,7 +18,7 @@ from middleware.emulation.conversation import (
     rendered,
 )
 from middleware.emulation.output import Fault
-from middleware.emulation.prompt import Ask, instructions, signature
+from middleware.emulation.prompt import Ask, decision, instructions, signature
 from middleware.emulation.reader import How
 
 _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
@@ -39,6 +39,8 @@ class Emulation:
     """Characters at the start of an answer that may turn out to be an unmarked thought."""
     result_length: int | None = None
     """Longest tool result in characters; None: as long as it is."""
+    decide: bool = False
+    """A question is first decided on, then answered; for pipelines, which thought about it."""
 
 
 class Asked(NamedTuple):
@@ -90,6 +92,18 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
         known=tuple(dict.fromkeys(rounds(request.messages).values())),
     )
     return Asked(sent, tools, box, how, box.receipt + receipt, way is not None)
+
+
+def decided_first(was: Asked, request: ChatRequest) -> Asked | None:
+    """The question whether to call a tool, in place of the user's; None where it is no question."""
+    last = request.messages[-1]
+    if was.forced or not was.tools or was.how.withheld or last["role"] != "user":
+        return None
+    question = text_of(last.get("content"))
+    text = decision(was.tools, question, "", first_question(request.messages))
+    earlier = rendered(request.messages[:-1])
+    asking = replace(was.request, messages=(*earlier, {"role": "user", "content": text}))
+    return was._replace(request=asking)
 
 
 def _by_own_names(box: Toolbox) -> Toolbox:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from adapters.errors import GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
@@ -38,21 +38,33 @@ class Knowing(Protocol):
     async def calls_tools(self, model: str) -> bool | None: ...
 
 
-def tooled(
-    mode: str, inner: Adapter, leaf: Adapter, kind: str, abilities: Mapping[str, Any]
-) -> Adapter:
+class Wanted(NamedTuple):
+    """What the config says of a model's tools."""
+
+    mode: str
+    kind: str
+    """Of its upstream."""
+    abilities: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}
+
+
+def tooled(inner: Adapter, leaf: Adapter, wanted: Wanted) -> Adapter:
     """What stands around a model so that it calls tools the way the config says."""
-    if mode == "emulated":
-        return EmulatedTools(inner, Emulation())
-    if mode == "native":
+    emulated = EmulatedTools(inner, _emulation(wanted.options))
+    if wanted.mode == "native":
         return inner
-    native = LeakRescue(inner) if kind in _LEAKING else inner
-    said = abilities.get("tools")
+    native = LeakRescue(inner) if wanted.kind in _LEAKING else inner
+    said = False if wanted.mode == "emulated" else wanted.abilities.get("tools")
     if said is not None:
-        return native if said else EmulatedTools(inner, Emulation())
+        return native if said else emulated
     if isinstance(leaf, Knowing):
-        return Automatic(native, EmulatedTools(inner, Emulation()), leaf.calls_tools)
-    return Automatic(native, EmulatedTools(inner, Emulation())) if kind in _LEAKING else native
+        return Automatic(native, emulated, leaf.calls_tools)
+    return Automatic(native, emulated) if wanted.kind in _LEAKING else native
+
+
+def _emulation(options: Mapping[str, Any]) -> Emulation:
+    names = Emulation.__dataclass_fields__.keys() & options.keys()
+    return Emulation(**{name: options[name] for name in names})
 
 
 async def _unknown(_model: str) -> bool | None:

@@ -6,10 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from adapters.errors import GatewayError, Refused
-from adapters.protocol import Adapter, ChatRequest, Events, Planned
-from middleware.emulation.asking import Asked, Emulation, asked, correction
+from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
+from middleware.emulation.asking import Asked, Emulation, asked, correction, decided_first
 from middleware.emulation.constrain import held
-from middleware.emulation.turn import Turn
+from middleware.emulation.turn import Turn, with_usage
 
 _MOST_REMEMBERED = 256
 
@@ -26,7 +26,10 @@ class EmulatedTools:
 
     def stream(self, request: ChatRequest) -> Events:
         ask = self._asked(request)
-        return self.inner.stream(request) if ask is None else self._emulate(ask, request)
+        if ask is None:
+            return self.inner.stream(request)
+        decision = decided_first(ask, request) if self.options.decide else None
+        return self._emulate(ask, request) if decision is None else self._decide(decision, request)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         ask = self._asked(request)
@@ -53,6 +56,20 @@ class EmulatedTools:
                 raise
             async for batch in self._read(Turn(free)):
                 yield batch
+
+    async def _decide(self, ask: Asked, request: ChatRequest) -> Events:
+        """Only a call is shown of the decision; without one the answer is asked for, without tools."""
+        turn = Turn(ask)
+        events: list[Event] = []
+        async for batch in self._read(turn):
+            events += batch
+        if turn.calls:
+            yield tuple(event for event in events if not isinstance(event, TextDelta))
+            return
+        answer = self._asked(replace(request, tool_choice="none"))
+        assert answer is not None
+        async for batch in self._read(Turn(answer)):
+            yield with_usage(batch, turn.finish)
 
     async def _read(self, turn: Turn) -> Events:
         async with aclosing(self.inner.stream(turn.ask.request)) as batches:

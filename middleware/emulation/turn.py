@@ -184,6 +184,14 @@ def _is_call(event: Event) -> bool:
     return isinstance(event, ToolCallStart)
 
 
+def with_usage(batch: tuple[Event, ...], earlier: Finish | None) -> tuple[Event, ...]:
+    """What was used before, added where the answer ends."""
+    last = batch[-1]
+    if earlier is None or not isinstance(last, Finish):
+        return batch
+    return (*batch[:-1], replace(last, usage=_sum(earlier.usage, last.usage)))
+
+
 def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
     """What both questions cost."""
     if first is None or second is None:
