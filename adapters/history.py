@@ -130,6 +130,7 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
         return
     if TURN in message:
         # Ours alone: a client cannot put words into the upstream's mouth.
+        settled.note("member_dropped", f"{where}.{TURN}", "only the gateway says what a turn was")
         message = {name: value for name, value in message.items() if name != TURN}
     calls = message.get("tool_calls")
     if not calls:

@@ -10,7 +10,7 @@ import orjson
 from adapters.claude import connect
 from adapters.history import settle
 from adapters.http import Link, Transport
-from adapters.protocol import Adapter, Call, ChatRequest, Json, Note
+from adapters.protocol import TURN, Adapter, Call, ChatRequest, Json, Note
 from adapters.settings import Settings
 from tests.tape import Answer, fold, run, tape
 
@@ -110,7 +110,13 @@ def request(
     extra: Mapping[str, Any] | None = None, **params: Any,
 ) -> ChatRequest:  # fmt: skip
     settled, _ = settle(messages or (HELLO,))
-    return ChatRequest(model, settled, tuple(tools), choice, params, extra or {})
+    # Recall puts an upstream's own turn back below the door, which lets none through.
+    own = [message[TURN] for message in messages if TURN in message]
+    recalled = [
+        {**message, TURN: own.pop(0)} if own and message["role"] == "assistant" else message
+        for message in settled
+    ]
+    return ChatRequest(model, tuple(recalled), tuple(tools), choice, params, extra or {})
 
 
 def sent(asked: ChatRequest, adapter: Adapter | None = None) -> tuple[Json, list[str]]:

@@ -236,6 +236,16 @@ DETAILS: Mapping[str, Callable[[Json], None]] = {
     "a refusal": inserted(4, {"role": "assistant", "content": None, "refusal": "no"}),
     "an answer in audio": inserted(4, {"role": "assistant", "content": "x", "audio": {"id": "a"}}),
     "text beside a call": member(1, content="Let me see."),
+    "a turn that is said to be the upstream's": member(1, turn={"content": []}),
+    "something unheard of in a user's turn": member(0, unheard_of=1),
+    "something unheard of in an assistant's turn": member(1, unheard_of=1),
+    "something unheard of in a result": member(2, unheard_of=1),
+    "something unheard of in a part": part("text", "!", unheard_of=1),
+    "thoughts under another name": member(1, reasoning="hm"),
+    "details of thoughts": member(1, reasoning_details=[{"type": "reasoning.text"}]),
+    "places that were cited": member(1, annotations=[{"type": "url_citation"}]),
+    "two parts": part("text", "!"),
+    "something unheard of in a tool": with_tools(tool(unheard_of=1)),
     "a result in parts": member(2, content=[{"type": "text", "text": "very cold"}]),
     "a system message": inserted(0, {"role": "system", "content": "Be short."}),
     "a developer message": inserted(0, {"role": "developer", "content": "Be short."}),
@@ -275,6 +285,8 @@ BEFORE: Mapping[str, str] = {
     "a detail of a picture": "a picture",
     "a name of a system": "a system message",
     "a budget of thoughts": "thoughts wanted",
+    "something unheard of in a part": "two parts",
+    "a place to cache up to": "two parts",
 }
 
 

@@ -20,6 +20,9 @@ IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # OpenAI's lifetimes of a cache breakpoint → the nearest of Claude's two that is not shorter.
 _LIFETIMES: Mapping[str, str] = {"5m": "5m", "30m": "1h", "1h": "1h", "12h": "1h", "24h": "1h"}
 
+CACHING = ("cache_control", "prompt_cache_breakpoint")
+"""Members of a part that say how far to cache."""
+
 
 @dataclass(slots=True)
 class Content:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.claude.capabilities import Capability
-from adapters.claude.content import Content
+from adapters.claude.content import CACHING, Content
 from adapters.claude.messages import Conversation, conversation, limit_breakpoints
 from adapters.claude.parameters import (
     metadata,
@@ -21,6 +21,7 @@ from adapters.claude.structured import structured
 from adapters.claude.thinking import Situation, is_on, thought_of
 from adapters.claude.tools import choice_in_words, encode_choice, encode_tools, is_forced
 from adapters.fields import Fields
+from adapters.foreign import unheard_of
 from adapters.protocol import ChatRequest, Json, Receipt
 from adapters.toolbox import Toolbox
 
@@ -80,6 +81,7 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     }
     limit_breakpoints(said, MOST_BREAKPOINTS - bool(body["cache_control"]), content)
     fields.add(box.receipt + unforced + reduced + tuple(content.notes))
+    fields.add(unheard_of(request, "Claude", CACHING))
     return _filled(body), fields.receipt("Claude") + extra.receipt("Claude")
 
 

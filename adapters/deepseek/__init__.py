@@ -12,10 +12,11 @@ import orjson
 from adapters.asking import Listed, models_at
 from adapters.compatible import PATH, Written, chosen, exchange, limit, one_choice
 from adapters.completions import State, close, decode, decode_answer
-from adapters.deepseek.messages import Writer
+from adapters.deepseek.messages import LOST, Writer
 from adapters.errors import BadRequest
 from adapters.exchange import converse
 from adapters.fields import Fields, unsupported
+from adapters.foreign import unheard_of
 from adapters.history import text_of
 from adapters.http import Link
 from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
@@ -77,7 +78,7 @@ def encode(request: ChatRequest, habits: Habits) -> tuple[Json, Receipt]:
 
 def write(request: ChatRequest, habits: Habits) -> Written:
     fields, box = Fields({**request.extra, **request.params}), toolbox(request)
-    fields.add(box.receipt)
+    fields.add(box.receipt + unheard_of(request, "DeepSeek", LOST))
     _refuse(fields)
     thinking = _thinking(request.model, box, habits, fields)
     writer = Writer(

@@ -10,7 +10,7 @@ from adapters.fields import Fields, unsupported
 from adapters.history import text_of
 from adapters.protocol import Json
 
-_LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
+LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
 
 
 class Writer(NamedTuple):
@@ -47,7 +47,7 @@ class Writer(NamedTuple):
         # Without the key every later turn of a tool loop is a 400; what it says is not checked.
         if thought is not None:
             told["reasoning_content"] = thought
-        for name in _LOST:
+        for name in LOST:
             if message.get(name):
                 self.fields.note("part_dropped", f"{where}.{name}", "DeepSeek has nothing like it")
         if message.get("tool_calls"):

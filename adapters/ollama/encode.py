@@ -8,6 +8,7 @@ from typing import Any
 
 from adapters.errors import BadRequest
 from adapters.fields import Fields, unsupported
+from adapters.foreign import unheard_of
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.messages import messages
 from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered
@@ -56,7 +57,7 @@ class Setup:
 def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Receipt]:
     fields = Fields({**request.extra, **request.params})
     _refuse(fields)
-    fields.add(box.receipt)
+    fields.add(box.receipt + unheard_of(request, "Ollama"))
     turns, receipt = messages(request, setup.abilities)
     fields.add(receipt)
     # Streaming is the server's default, so a plain request has to say so.
