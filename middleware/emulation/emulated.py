@@ -58,7 +58,7 @@ class EmulatedTools:
                 yield batch
 
     async def _decide(self, ask: Asked, request: ChatRequest) -> Events:
-        """Only a call is shown of the decision; without one the answer is asked for, without tools."""
+        """Only calls are shown of the decision; without one the answer is asked for."""
         turn = Turn(ask)
         events: list[Event] = []
         async for batch in self._read(turn):
