@@ -21,6 +21,7 @@ from middleware.config import (
     ModelConfig,
     RecallConfig,
     UpstreamConfig,
+    is_named,
     path_of,
     suggest,
 )
@@ -191,7 +192,7 @@ class _Joined:
 
     def route(self, model: ModelConfig) -> Route | Absent:
         said = model.pipeline
-        answerer = self.parts.find(said["answerer"])
+        answerer = self._answerer(said["answerer"])
         if isinstance(answerer, Absent):
             return Absent(model.id, answerer.reason)
         adapter: Adapter = ReasonThenAnswer(
@@ -201,6 +202,16 @@ class _Joined:
             # Not only for the thought: the reasoner too is told the conversation as it was.
             adapter = Recall(adapter, self.store, f"pipeline {model.id}")
         return Route(adapter, model.id, changes(model))
+
+    def _answerer(self, name: str) -> Adapter:
+        """Made for the pipeline: emulated tools are decided on first where a thought is at hand."""
+        named = (one for one in self.config.models.values() if is_named(name, one.id))
+        own = {
+            one.id: _route(one, self.wired.get(one.upstream), self.store, decide=True)
+            for one in named
+            if not one.pipeline
+        }
+        return Routes(own, ()).find(name)
 
     def _pipeline(self, said: Mapping[str, Any]) -> Pipeline:
         given = {name: value for name, value in said.items() if name in _SAID_ALIKE}
@@ -219,7 +230,9 @@ class _Joined:
         return bool(model.abilities.get("vision", usual)) if model else False
 
 
-def _route(model: ModelConfig, upstream: _Wired | None, store: Store | None) -> Route | Absent:
+def _route(
+    model: ModelConfig, upstream: _Wired | None, store: Store | None, decide: bool = False
+) -> Route | Absent:
     if model.coming or upstream is None:
         return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
     if missing := upstream.config.missing():
@@ -236,7 +249,8 @@ def _route(model: ModelConfig, upstream: _Wired | None, store: Store | None) -> 
     inner = leaf
     if model.retry:
         inner = Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
-    wanted = Wanted(model.tools, upstream.config.kind, model.abilities, model.options)
+    options = {**model.options, "decide": decide}
+    wanted = Wanted(model.tools, upstream.config.kind, model.abilities, options)
     inner = tooled(inner, leaf, wanted)
     if store is not None and model.recall:
         inner = Recall(inner, store, model.upstream, getattr(leaf, "may_think", None))

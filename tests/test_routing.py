@@ -29,6 +29,7 @@ from adapters.protocol import (
 )
 from middleware import config
 from middleware.config import ConfigError
+from middleware.emulation import EmulatedTools, Emulation
 from middleware.pipeline import ReasonThenAnswer
 from middleware.recall import Recall
 from middleware.resilience import Retry
@@ -272,6 +273,20 @@ def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
     assert pipeline.pipeline.separator == "\n"
     (thinking, answering) = found.find("both").plan(asked("both"))
     assert (thinking.upstream, answering.upstream) == ("deep", "own")
+
+
+def emulation_of(adapter: object) -> Emulation:
+    while not isinstance(adapter, EmulatedTools):
+        adapter = getattr(adapter, "answerer", None) or adapter.inner  # type: ignore[attr-defined]  # wrappers all have one
+    return adapter.options
+
+
+def test_only_the_answerer_of_a_pipeline_decides_on_tools_first() -> None:
+    text = '[models.a]\nupstream = "up"\ntools = "emulated"\n'
+    text += '[models.b]\npipeline = "reason-then-answer"\nreasoner = "a"\nanswerer = "a"\n'
+    found = routes(text)
+    assert not emulation_of(found.find("a")).decide
+    assert emulation_of(found.find("b")).decide
 
 
 def test_recall_can_be_off_for_one_model_or_for_all() -> None:

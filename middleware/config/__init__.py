@@ -1,6 +1,7 @@
 """config.toml → a frozen `Config`; every mistake named with its key."""
 
 from middleware.config.access import is_loopback
+from middleware.config.pipelines import is_named
 from middleware.config.reading import load, parse, path_of, suggest
 from middleware.config.shape import (
     Config,
@@ -23,6 +24,7 @@ __all__ = (
     "Server",
     "UpstreamConfig",
     "is_loopback",
+    "is_named",
     "load",
     "parse",
     "path_of",

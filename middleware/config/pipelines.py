@@ -37,14 +37,15 @@ def _of_part(
     if name is None:
         yield (*path, part), "is missing: write the name of a model of this file."
         return
-    found = next((model for model in models.values() if _is_named(name, model.id)), None)
+    found = next((model for model in models.values() if is_named(name, model.id)), None)
     if found is None:
         yield (*path, part), f"is '{name}', but there is no such model in this file."
     elif found.pipeline:
         yield (*path, part), f"is '{name}', which is a pipeline itself: name a plain model."
 
 
-def _is_named(name: str, public: str) -> bool:
+def is_named(name: str, public: str) -> bool:
+    """Does a name mean the model with this public name?"""
     return name == public or ("*" in public and fnmatchcase(name, public))
 
 
