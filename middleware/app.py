@@ -1,4 +1,4 @@
-"""The FastAPI app: routes, auth, limits, and the one broad `except`."""
+"""The app: routes, auth, limits, and the one broad `except`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TextIO
 
 import orjson
-from fastapi import FastAPI, Request, Response
-from fastapi.middleware.cors import CORSMiddleware
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -41,7 +43,7 @@ EXPOSED = ("x-request-id", "x-usetool-warnings", "x-upstream-model", "retry-afte
 
 @dataclass(slots=True)
 class Chat:
-    """`POST /v1/chat/completions`: an ASGI class, because FastAPI's own request handling costs as
+    """`POST /v1/chat/completions`: an ASGI class, as a framework's request handling would cost as
     much as all the rest.
     """
 
@@ -105,9 +107,9 @@ def _unforeseen(error: Exception, request_id: str) -> GatewayError:
 
 
 class Gateway:
-    """The app, with the chat route in front: FastAPI's middleware would cost it a sixth more."""
+    """The app, with the chat route in front: Starlette's middleware would cost it a sixth more."""
 
-    def __init__(self, chat: Chat, app: FastAPI, transport: Transport) -> None:
+    def __init__(self, chat: Chat, app: Starlette, transport: Transport) -> None:
         self.chat = chat
         self.app = app
         self._transport = transport
@@ -163,46 +165,49 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
     log = Log(out, config.server.log_level, readable=out.isatty())
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         log.flush()
         await transport.close()
 
-    app = FastAPI(
-        title="usetool",
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
-    )
     chat = Chat(serving(config, transport), log, Records(config.server.keep_last))
-    app.router.routes.append(Route(CHAT, chat, methods=["POST"]))
-    _add_model_list(app, chat)
-    _add_embeddings(app, chat)
-    _add_last(app, chat)
-    _add_health(app)
-    _add_signposts(app)
-    app.add_exception_handler(GatewayError, _on_gateway_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(Exception, _on_unforeseen)
+    routes = [
+        Route(CHAT, chat, methods=["POST"]),
+        *_model_list(chat),
+        *_embeddings(chat),
+        *_last(chat),
+        *_health(),
+        *_signposts(),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={
+            GatewayError: _on_gateway_error,
+            HTTPException: _on_http_exception,
+            Exception: _on_unforeseen,
+        },
+    )
+    app.router.redirect_slashes = False
     return Gateway(chat, app, transport)
 
 
-def _add_model_list(app: FastAPI, chat: Chat) -> None:
-    @app.get("/v1/models")
+def _model_list(chat: Chat) -> list[Route]:
     async def models(request: Request) -> Response:
         chat.served.keys.client(request.scope)
         return _json(200, {"object": "list", "data": await chat.served.models.entries()})
 
-    @app.get("/v1/models/{model:path}")
-    async def model(model: str, request: Request) -> Response:
+    async def model(request: Request) -> Response:
         chat.served.keys.client(request.scope)
-        return _json(200, await chat.served.models.entry(model))
+        return _json(200, await chat.served.models.entry(request.path_params["model"]))
+
+    return [
+        Route("/v1/models", models, methods=["GET"]),
+        Route("/v1/models/{model:path}", model, methods=["GET"]),
+    ]
 
 
-def _add_embeddings(app: FastAPI, chat: Chat) -> None:
-    @app.post("/v1/embeddings")
+def _embeddings(chat: Chat) -> list[Route]:
     async def embeddings(request: Request) -> Response:
         served, scope = chat.served, request.scope
         client = served.keys.client(scope)
@@ -211,16 +216,17 @@ def _add_embeddings(app: FastAPI, chat: Chat) -> None:
         call = Call(_request_id(), client, key=key)
         return _json(200, await embed(body, served.routes, call), call.id)
 
+    return [Route("/v1/embeddings", embeddings, methods=["POST"])]
 
-def _add_last(app: FastAPI, chat: Chat) -> None:
-    @app.get("/v1/x_usetool/last")
+
+def _last(chat: Chat) -> list[Route]:
     async def last(request: Request) -> Response:
         client = reader(request.scope, chat.served.keys, chat.served.server)
         found = [summary(one) for one in chat.records.of(client)]
         return _json(200, {"object": "list", "data": found, "keep_last": chat.records.count})
 
-    @app.get("/v1/x_usetool/last/{identity}")
-    async def one(identity: str, request: Request) -> Response:
+    async def one(request: Request) -> Response:
+        identity = request.path_params["identity"]
         served = chat.served
         client = reader(request.scope, served.keys, served.server)
         record = chat.records.find(client, identity)
@@ -234,15 +240,20 @@ def _add_last(app: FastAPI, chat: Chat) -> None:
         address = str(request.base_url).rstrip("/")
         return _json(200, told(record, served.scrubber, address, bool(served.server.keys)))
 
+    return [
+        Route("/v1/x_usetool/last", last, methods=["GET"]),
+        Route("/v1/x_usetool/last/{identity}", one, methods=["GET"]),
+    ]
 
-def _add_health(app: FastAPI) -> None:
-    @app.get("/healthz")
-    async def healthz() -> Response:
+
+def _health() -> list[Route]:
+    async def healthz(_: Request) -> Response:
         return _json(200, {"status": "ok"})
 
-    @app.get("/readyz")
-    async def readyz() -> Response:
+    async def readyz(_: Request) -> Response:
         return _json(200, {"status": "ready"})
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 _SIGNPOSTS = (
@@ -266,10 +277,9 @@ _SIGNPOSTS = (
 )
 
 
-def _add_signposts(app: FastAPI) -> None:
+def _signposts() -> list[Route]:
     """Other APIs' addresses say which setting makes their client use this one."""
-    for path, text in _SIGNPOSTS:
-        app.router.routes.append(Route(path, _signpost(text), methods=["POST"]))
+    return [Route(path, _signpost(text), methods=["POST"]) for path, text in _SIGNPOSTS]
 
 
 def _signpost(text: str) -> Callable[[Request], Response]:
