@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from adapters.errors import BadRequest
 from adapters.protocol import (
     ChatRequest,
     Event,
     Finish,
     Noted,
     Opened,
+    Planned,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
     Usage,
 )
-from middleware.emulation import EmulatedTools, Emulation
+from middleware.emulation import Automatic, EmulatedTools, Emulation
 from tests.dialogue import Model, answer, ask, assistant, request, result, user
 
 TOOLS = (
@@ -97,3 +99,25 @@ def test_unless_told_to_nothing_is_decided() -> None:
     model = Model(answer(text="hello"))
     ask(EmulatedTools(model), asked())
     assert "NO_TOOL" not in str(model.last())
+
+
+def test_a_plan_too_is_emulated_for_a_model_that_is_known_to_have_no_tools() -> None:
+    class Toolless(Model):
+        def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+            if request.tools:
+                raise BadRequest("It cannot call tools.", param="tools")
+            return super().plan(request)
+
+    model = Toolless()
+    adapter = Automatic(model, EmulatedTools(model))
+    (planned,) = adapter.plan(asked())
+    assert "USE_TOOL" in planned.body["messages"][0]["content"]
+
+
+def test_a_plan_that_fails_for_another_reason_fails() -> None:
+    class Refusing(Model):
+        def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+            raise BadRequest("No.", param="messages")
+
+    with pytest.raises(BadRequest, match="No"):
+        Automatic(Refusing(), EmulatedTools(Model())).plan(asked())

@@ -135,10 +135,11 @@ def test_what_is_noted_while_hidden_is_not_lost() -> None:
     assert opened.receipt == note.receipt
 
 
+@pytest.mark.parametrize("manner", [None, "think-tags"])
 @pytest.mark.parametrize("kind", ["json_object", "json_schema"])
-def test_beside_json_thoughts_are_hidden_and_it_is_said(kind: str) -> None:
+def test_beside_json_thoughts_are_hidden_and_it_is_said(kind: str, manner: Manner | None) -> None:
     asked = replace(request(user("hi")), params={"response_format": {"type": kind}})
-    opened, *rest = ask(Show(Model(THINKING)), asked)
+    opened, *rest = ask(Show(Model(THINKING), manner), asked)
     assert rest == [TextDelta("answer"), Finish("stop")]
     assert isinstance(opened, Opened)
     assert [note.code for note in opened.receipt] == ["reasoning_hidden"]

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from adapters.errors import GatewayError, Refused
+from adapters.errors import BadRequest, GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from middleware.emulation.asking import Emulation
 from middleware.emulation.conversation import has_calls
@@ -88,7 +88,15 @@ class Automatic:
         return self._choose(request)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (self.emulated if request.model in self.refused else self.inner).plan(request)
+        if request.model in self.refused:
+            return self.emulated.plan(request)
+        try:
+            return self.inner.plan(request)
+        except BadRequest as error:
+            # The upstream was asked before: it knows by now that this model has no tools.
+            if error.param != "tools":
+                raise
+            return self.emulated.plan(request)
 
     async def _choose(self, request: ChatRequest) -> Events:
         if self._refuses(request.model) or await self.calls_tools(request.model) is False:

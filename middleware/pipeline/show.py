@@ -42,8 +42,9 @@ class Show:
     """None: in `reasoning_content`, except beside JSON, where Dify would mix them into it."""
 
     def stream(self, request: ChatRequest) -> Events:
-        beside_json = self.manner is None and _wants_json(request)
-        manner = self.manner or ("hidden" if beside_json else "reasoning_content")
+        # Tags in the text would break JSON too.
+        beside_json = self.manner in (None, "think-tags") and _wants_json(request)
+        manner = "hidden" if beside_json else self.manner or "reasoning_content"
         if manner == "reasoning_content":
             return self.inner.stream(request)
         return self._told(request, _Shown(manner, (_HIDDEN,) if beside_json else ()))
