@@ -37,10 +37,8 @@ class Recall:
         return self._recalling(request) if self._matters(request) else self.inner.stream(request)
 
     def _matters(self, request: ChatRequest) -> bool:
-        """Without thoughts and calls there is nothing a client could not say."""
-        if request.tools or self.thinks is None or self.thinks(request):
-            return True
-        return any(message.get("tool_calls") for message in request.messages)
+        """Without thoughts there is nothing a client could not say: it passes untouched."""
+        return self.thinks is None or self.thinks(request)
 
     async def _recalling(self, request: ChatRequest) -> Events:
         walk = Walk(request, self.store, self.scope)
