@@ -19,7 +19,7 @@ PING = b": ping\n\n"
 
 
 def raw(headers: Mapping[str, str]) -> RawHeaders:
-    return [(name.encode(), _one_line(value)) for name, value in headers.items()]
+    return [(name.lower().encode(), _one_line(value)) for name, value in headers.items()]
 
 
 def _one_line(value: str) -> bytes:
