@@ -127,12 +127,12 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
 
 
 def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
-    found = next((name for name in PROXIES if environment.get(name)), "")
+    found = next(filter(environment.get, PROXIES), "")
     called = [one for one in config.upstreams.values() if one.base_url]
     if not (found and called) or any(upstream.proxy for upstream in called):
         return ""
-    outside = [one for one in called if _is_outside(one)] or called
-    lines = "\n".join(f'  [upstreams.{one.id}]\n  proxy = "env:{found}"' for one in outside)
+    outside = list(filter(_is_outside, called)) or called
+    lines = "\n".join([f'  [upstreams.{one.id}]\n  proxy = "env:{found}"' for one in outside])
     return (
         f"{found} is set, but proxies of the environment are not used, and no upstream has one. "
         f"For those that need it, write:\n{lines}"

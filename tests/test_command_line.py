@@ -100,8 +100,8 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
         "models\n"
         "  plain     open    tools native                    Route › Show › Automatic › LeakRescue "
         "› Retry › Compatible\n"
-        "  locked-*  locked  tools as the upstream has them  not available: the environment variable "
-        "LOCKED_KEY is not set\n\n"
+        "  locked-*  locked  tools as the upstream has them  not available: the environment "
+        "variable LOCKED_KEY is not set\n\n"
         "secrets\n  LOCKED_KEY  missing  upstreams.locked\n"
     )
 

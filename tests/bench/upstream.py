@@ -42,7 +42,8 @@ def _text() -> list[str]:
 
 def _answers() -> dict[str, bytes]:
     """Script → the whole HTTP response."""
-    call: dict[str, object] = {"type": "tool_use", "id": "toolu_1", "name": "web_search", "input": {}}
+    call: dict[str, object] = {"type": "tool_use", "id": "toolu_1", "name": "web_search"}
+    call["input"] = {}
     pieces = ['{"query":"', *["book fair "] * (PIECES - 2), '"}']
     content = [{"type": "text", "text": "".join(_text())}]
     plain = orjson.dumps(_message(content=content, stop_reason="end_turn", usage=_USAGE))

@@ -6,7 +6,7 @@ from middleware.doors.openai.fold import Fold
 from middleware.doors.openai.parse import Asked, parse
 from middleware.doors.openai.words import Heading, usage_parts, warnings_header
 
-__all__ = [
+__all__ = (
     "Asked",
     "Chunks",
     "Fold",
@@ -16,4 +16,4 @@ __all__ = [
     "parse",
     "usage_parts",
     "warnings_header",
-]
+)

@@ -63,8 +63,15 @@ def parse(
     receipt = (*notes, *changed)
     if strict:
         refuse_losses(receipt)
-    call, streamed = call or _LOCAL, data.get("stream") is True
-    request = ChatRequest(
+    request = _request(data, messages, call or _LOCAL)
+    options = data.get("stream_options") or {}
+    usage_chunk = request.call.streamed and options.get("include_usage") is True
+    return Asked(request, receipt, usage_chunk, functions)
+
+
+def _request(data: Json, messages: tuple[Json, ...], call: Call) -> ChatRequest:
+    streamed = data.get("stream") is True
+    return ChatRequest(
         model=data["model"],
         messages=messages,
         tools=tuple(data.get("tools") or ()),
@@ -73,9 +80,6 @@ def parse(
         extra={k: v for k, v in data.items() if k not in FIELDS},
         call=Call(call.id, call.client, call.deadline, streamed, call.key, call.kept),
     )
-    options = data.get("stream_options") or {}
-    usage_chunk = streamed and options.get("include_usage") is True
-    return Asked(request, receipt, usage_chunk, functions)
 
 
 def _object(body: bytes) -> Json:
