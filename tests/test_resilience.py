@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from adapters.errors import GatewayError, RateLimited, Refused, Truncated, Unavailable
 from adapters.protocol import (
+    Call,
     ChatRequest,
     Event,
     Events,
@@ -89,7 +90,8 @@ def test_nothing_is_asked_again_once_an_event_has_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "calls"), [("0", 2), ("0.01", 2), ("11", 1), ("Wed, 18 Nov 2026", 1)]
+    ("retry_after", "calls"),
+    [("0", 2), ("0.01", 2), ("-5", 2), ("11", 1), ("nan", 1), ("inf", 1), ("Wed, 18 Nov 2026", 1)],
 )
 def test_the_upstreams_own_pause_is_kept_if_it_is_short(retry_after: str, calls: int) -> None:
     inner = Failing([RateLimited("slow down", retry_after=retry_after)])
@@ -125,6 +127,20 @@ def test_a_later_attempt_knows_when_all_must_end() -> None:
     first, second = inner.requests
     assert first.call.deadline is None
     assert second.call.deadline is not None
+
+
+def test_a_deadline_that_was_set_outside_is_not_moved() -> None:
+    inner = Failing([Unavailable("away")])
+
+    async def script() -> float:
+        deadline = asyncio.get_running_loop().time() + 30
+        request = replace(REQUEST, call=Call(deadline=deadline))
+        retry = Retry(inner, Budget(), first_pause=0.001)
+        assert [batch async for batch in retry.stream(request)] == [OPENED, END]
+        return deadline
+
+    deadline = asyncio.run(script())
+    assert [request.call.deadline for request in inner.requests] == [deadline] * 2
 
 
 def test_no_more_than_a_share_of_the_requests_repeat_themselves_at_once() -> None:
