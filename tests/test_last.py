@@ -268,3 +268,18 @@ def test_last_says_that_no_gateway_runs(tmp_path: Path, capsys: pytest.CaptureFi
     path.write_text(f"[server]\nport = 9\n{DEMO}")
     assert main(["last", "--config", str(path)]) == LACKING
     assert "cannot be reached" in capsys.readouterr().err
+
+
+def test_a_kept_failure_keeps_nothing_alive_of_where_it_was_raised() -> None:
+    async def run() -> None:
+        async with (
+            loopback(answering(Seen(), refusing)) as up,
+            running(TEXT.replace("URL", up.url), ENVIRONMENT) as gateway,
+        ):
+            await gateway.chat(AGENT_RUN, SERVER_KEY)
+            (record,) = gateway.app.chat.records.of(None)
+            error = record.visit.error
+            assert error is not None
+            assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
+
+    asyncio.run(run())

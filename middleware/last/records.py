@@ -49,6 +49,8 @@ class Records:
 
     def end(self, record: Record, now: float) -> None:
         record.seconds = now - record.visit.began
+        if record.visit.error is not None:
+            _let_go(record.visit.error)
         if record.dropped:
             return
         record.size = len(record.body) + sum(
@@ -70,3 +72,8 @@ class Records:
     def find(self, client: str | None, identity: str) -> Record | None:
         wanted = identity.replace("chatcmpl-", "req_", 1)
         return next((one for one in self.of(client) if one.visit.id == wanted), None)
+
+
+def _let_go(error: BaseException) -> None:
+    """An error that is kept would keep everything that was there when it was raised."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
