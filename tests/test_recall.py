@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -361,6 +362,17 @@ def test_what_cannot_need_a_memory_passes_untouched() -> None:
     for asked in (chat, called):
         assert not looks(asked, thinks=False)
         assert looks(asked, thinks=True)
+
+
+def test_a_thought_nobody_asked_for_is_remembered_all_the_same() -> None:
+    model = Model(answer("need it", said=[CALLED]), answer(), answer())
+    recall = Recall(model, MemoryStore(), thinks=lambda _: False)
+    ask(recall, request(ASKED))
+    ask(recall, request(ASKED, assistant(None, CALLED), result("toolu_1", "5")))
+    assert model.last()[1]["reasoning_content"] == "need it"
+    untouched = replace(request(ASKED, assistant(None, CALLED), result("toolu_1", "5")), model="b")
+    ask(recall, untouched)
+    assert model.last() == list(untouched.messages)
 
 
 def test_the_plan_shows_what_would_be_put_back() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from adapters.protocol import (
     Adapter,
@@ -16,10 +16,13 @@ from adapters.protocol import (
     Noted,
     Opened,
     Planned,
+    ReasoningDelta,
 )
 from middleware.recall.memory import remembered
 from middleware.recall.store import Entry, Store, StoreFailure
 from middleware.recall.walk import Walk
+
+_MOST_SURPRISES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,34 @@ class Recall:
     thinks: Callable[[ChatRequest], bool] | None = None
     """Says which requests may have to do with thoughts; None: all."""
 
+    surprises: dict[tuple[str, str], None] = field(default_factory=dict)
+    """Clients and models whose answers held thoughts although none were asked for."""
+
     def stream(self, request: ChatRequest) -> Events:
-        return self._recalling(request) if self._matters(request) else self.inner.stream(request)
+        return self._recalling(request) if self._matters(request) else self._listening(request)
 
     def _matters(self, request: ChatRequest) -> bool:
-        """Without thoughts there is nothing a client could not say: it passes untouched."""
-        return self.thinks is None or self.thinks(request)
+        """Without thoughts there is nothing a client could not say: it goes up untouched."""
+        if self.thinks is None or self.thinks(request):
+            return True
+        return bool(self.surprises) and (request.call.client, request.model) in self.surprises
+
+    async def _listening(self, request: ChatRequest) -> Events:
+        """Pass everything through, and remember a thought that nobody asked for."""
+        heard: list[tuple[Event, ...]] = []
+        async with aclosing(self.inner.stream(request)) as events:
+            async for batch in events:
+                heard.append(batch)
+                if type(batch[-1]) is Finish and _thoughtful(heard):
+                    self._note_surprise(request)
+                    yield await self._last(Walk(request, self.store, self.scope), heard)
+                else:
+                    yield batch
+
+    def _note_surprise(self, request: ChatRequest) -> None:
+        self.surprises[request.call.client, request.model] = None
+        if len(self.surprises) > _MOST_SURPRISES:
+            del self.surprises[next(iter(self.surprises))]
 
     async def _recalling(self, request: ChatRequest) -> Events:
         walk = Walk(request, self.store, self.scope)
@@ -85,3 +110,10 @@ def _with_notes(batch: tuple[Event, ...], walk: Walk) -> tuple[Event, ...]:
     if not receipt or type(opened) is not Opened:
         return batch
     return (replace(opened, receipt=receipt + opened.receipt), *batch[1:])
+
+
+def _thoughtful(heard: Sequence[tuple[Event, ...]]) -> bool:
+    finish = heard[-1][-1]
+    if isinstance(finish, Finish) and finish.turn is not None:
+        return True
+    return any(type(event) is ReasoningDelta for batch in heard for event in batch)
