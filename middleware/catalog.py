@@ -20,6 +20,8 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
     "compatible": ("", "openai/"),
     "longtail": ("",),
 }
+# Kinds whose models are all alike in this.
+_ALIKE: Mapping[str, Traits] = {"local": Traits(tools=False, vision=False, json_schema=True)}
 _FAMILIES: tuple[tuple[str, str], ...] = (
     # AutoGen's names of families; what it does not know is "unknown" to it.
     ("gpt-4o", "gpt-4o"),
@@ -56,6 +58,8 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
 
 def known(kind: str, name: str) -> Traits:
     """What the data says of an upstream's model; no kind of ours is asked about another's."""
+    if kind in _ALIKE:
+        return _ALIKE[kind]
     table = _table()
     for prefix in _PREFIXES.get(kind, ()):
         for written in (prefix + name, prefix + name.rpartition("/")[2]):

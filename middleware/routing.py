@@ -267,7 +267,10 @@ def _leaf(kind: str, settings: Settings, model: str) -> Adapter | Absent:
         return Absent(model, f"{why} upstreams of kind '{kind}'")
     if not hasattr(module, "connect"):
         return Absent(model, f"the module adapters.{kind} has no function connect(settings)")
-    leaf: Adapter = module.connect(settings)
+    try:
+        leaf: Adapter = module.connect(settings)
+    except ImportError as error:  # of a package that not every machine can have
+        return Absent(model, str(error))
     return leaf
 
 

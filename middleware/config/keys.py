@@ -72,7 +72,9 @@ SERVER: Mapping[str, Key] = {
 }
 TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
-    "first_event": Key(SECONDS, "Until the first word of an answer; 60 (ollama, deepseek: 600)"),
+    "first_event": Key(
+        SECONDS, "Until the first word of an answer; 60 (600: deepseek, local, ollama)"
+    ),
     "idle": Key(SECONDS, "Silence in a stream; 60, while a thought or a call is open 300"),
     "content": Key(SECONDS, "Silence in a stream that is kept open by pings; 300"),
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
@@ -106,7 +108,7 @@ ABILITIES: Mapping[str, Key] = {
 }
 OPTIONS: Mapping[str, Key] = {
     "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
-    "num_ctx": Key(whole(1), "Context window to ask for (ollama)"),
+    "num_ctx": Key(whole(1), "Context window to ask for (ollama; local 4096)"),
     "min_num_ctx": Key(whole(1), "Least context window, if the request decides it (ollama)"),
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
     "reask": Key(whole(0, 1), "How often a faulty call is asked for again (emulated tools)"),
@@ -118,6 +120,8 @@ OPTIONS: Mapping[str, Key] = {
         whole(0), "Characters that may turn out to be an unmarked thought (emulated tools)"
     ),
     "result_length": Key(whole(1), "Longest tool result in characters (emulated tools)"),
+    "path": Key(TEXT, "A GGUF file in place of the small model that is installed (local)"),
+    "threads": Key(whole(1), "Threads it computes with; one less than there are cores (local)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }
 RECALL: Mapping[str, Key] = {
@@ -243,5 +247,5 @@ KINDS: Mapping[str, Kind] = {
     "tavily": Kind("https://api.tavily.com", added=("/search",)),
     "longtail": Kind(needs_address=False),
     "scripted": Kind(needs_address=False, recall=False),
-    "local": Kind(needs_address=False),
+    "local": Kind(needs_address=False, recall=False, timeouts={"first_event": 600}),
 }

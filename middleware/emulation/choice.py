@@ -18,6 +18,7 @@ from middleware.emulation.rescue import LeakRescue
 
 # The kinds whose servers read calls out of text themselves, and miss some.
 _LEAKING = frozenset(("ollama", "compatible"))
+_USUAL: Mapping[str, Mapping[str, Any]] = {"local": {"constraint": "lark"}}
 _REFUSAL = re.compile(
     r"(?:not|n't) support\w*.{0,30}(?:tool|function)"
     r"|(?:tool|function)s?\b.{0,30}(?:not|n't) support",
@@ -50,7 +51,7 @@ class Wanted(NamedTuple):
 
 def tooled(inner: Adapter, leaf: Adapter, wanted: Wanted) -> Adapter:
     """What stands around a model so that it calls tools the way the config says."""
-    emulated = EmulatedTools(inner, _emulation(wanted.options))
+    emulated = EmulatedTools(inner, _emulation(wanted))
     if wanted.mode == "native":
         return inner
     native = LeakRescue(inner) if wanted.kind in _LEAKING else inner
@@ -62,7 +63,8 @@ def tooled(inner: Adapter, leaf: Adapter, wanted: Wanted) -> Adapter:
     return Automatic(native, emulated) if wanted.kind in _LEAKING else native
 
 
-def _emulation(options: Mapping[str, Any]) -> Emulation:
+def _emulation(wanted: Wanted) -> Emulation:
+    options = {**_USUAL.get(wanted.kind, {}), **wanted.options}
     names = Emulation.__dataclass_fields__.keys() & options.keys()
     return Emulation(**{name: options[name] for name in names})
 

@@ -17,6 +17,8 @@ from middleware.emulation.schemas import choices_of, properties
 
 Way = Literal["response_format", "structured_outputs", "json_schema", "lark", "off"]
 _STRING, _ARRAY, _DEPTH = 256, 16, 8
+# Small models fill free white space until they run into their limit.
+_COMPACT: Mapping[str, Any] = {"x-guidance": {"whitespace_flexible": False}}
 # What constraint compilers take; the rest of a schema is checked on the answer.
 _KEPT = frozenset((
     "type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems",
@@ -104,7 +106,7 @@ def _lark(tools: Sequence[Tool]) -> Held:
     rules = [f'start: "USE_TOOL\\nTOOL_NAME: " ({calls})']
     for position, tool in enumerate(tools):
         name = orjson.dumps(f"{tool.name}\nTOOL_ARGS: ").decode()
-        schema = orjson.dumps(bounded(tool.parameters)).decode()
+        schema = orjson.dumps({**_COMPACT, **bounded(tool.parameters)}).decode()
         rules.append(f"c{position}: {name} a{position}\na{position}: %json {schema}")
     return Held({}, {"grammar": "%llguidance {}\n" + "\n".join(rules)})
 
