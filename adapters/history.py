@@ -18,6 +18,8 @@ from adapters.protocol import TURN, Json, Note, Receipt
 
 NO_RESULT = '{"error":"no result"}'
 _PLAIN_ROLES = ("user", "system", "developer")
+# Nothing to normalise: no space outside strings, no escape inside them.
+_CANONICAL = re.compile(r'(?:[^\s"\\]++|"[^"\\]*+")*+')
 _STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+', re.DOTALL)
 
 
@@ -28,9 +30,7 @@ def canonical(arguments: str | None) -> str:
     """
     if arguments is None or not arguments.strip():
         return "{}"
-    if "\\" not in arguments and not any(space in arguments for space in " \n\t\r"):
-        return arguments
-    if not is_json(arguments):
+    if _CANONICAL.fullmatch(arguments) or not is_json(arguments):
         return arguments
     return _STRINGS_AND_SPACE.sub(_canonical_token, arguments)
 
@@ -124,17 +124,17 @@ def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, 
 
 
 def _take(settled: _Settled, message: Json, position: int) -> None:
-    where = f"messages[{position}]"
     if message["role"] != "assistant":
         settled.messages.append(message)
         return
+    where = f"messages[{position}]"
     if TURN in message:
         # Ours alone: a client cannot put words into the upstream's mouth.
         settled.note("member_dropped", f"{where}.{TURN}", "only the gateway says what a turn was")
         message = {name: value for name, value in message.items() if name != TURN}
     calls = message.get("tool_calls")
     if not calls:
-        if _says_nothing(message):
+        if not message.get("content") and _says_nothing(message):
             settled.note("empty_turn_dropped", where, "an assistant turn without text or calls")
         else:
             settled.messages.append(message)
@@ -146,12 +146,13 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
             param=f"{where}.tool_calls",
             code="invalid_tool_history",
         )
-    settled.messages.append({**message, "tool_calls": [_canonical_call(call) for call in calls]})
+    same = [_canonical_call(call) for call in calls]
+    settled.messages.append(message if same == calls else {**message, "tool_calls": same})
     settled.pending = dict.fromkeys(ids, position)
 
 
 def _says_nothing(message: Json) -> bool:
-    said = ("content", "refusal", "reasoning_content", "reasoning", "thinking_blocks", "audio")
+    said = ("refusal", "reasoning_content", "reasoning", "thinking_blocks", "audio")
     return not any(message.get(name) for name in said)
 
 
@@ -191,6 +192,8 @@ def _missing(settled: _Settled) -> list[str]:
 
 
 def _end_round(settled: _Settled) -> None:
+    if not settled.pending:
+        return
     missing = _missing(settled)
     if missing and not settled.repair:
         where = f"messages[{next(iter(settled.pending.values()))}]"

@@ -9,7 +9,8 @@ from typing_extensions import TypedDict
 
 TAG = "@"
 """Begins the tag of a union's member, to tell it from the keys of a request in an error's path."""
-shape = with_config(ConfigDict(extra="allow", strict=True))
+# Other members are let through: the check's own copy of a request, without them, is thrown away.
+shape = with_config(ConfigDict(extra="ignore", strict=True))
 
 
 def string_or_list(value: Any) -> str:

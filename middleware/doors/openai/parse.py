@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -21,11 +21,9 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NO_OPENERS = bytes(set(range(256)) - set(b"[{"))
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
-_OWN = frozenset(
-    (
-        *("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
-        *("functions", "function_call", "n"),
-    )
+_PARAMS = FIELDS.difference(
+    ("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
+    ("functions", "function_call", "n"),
 )
 
 
@@ -57,8 +55,9 @@ def parse(
     functions = data.get("functions") is not None
     if legacy.is_used(data):
         data = legacy.modern(data, repair, notes)
-    for check in _CHECKS:
-        check(data, notes)
+    for field, check in _CHECKS.items():
+        if data.get(field) is not None:
+            check(data, notes)
     messages, changed = settle(data["messages"], repair)
     receipt = (*notes, *changed)
     if strict:
@@ -70,15 +69,18 @@ def parse(
 
 
 def _request(data: Json, messages: tuple[Json, ...], call: Call) -> ChatRequest:
+    tools = tuple(data.get("tools") or ())
     streamed = data.get("stream") is True
+    if streamed != call.streamed:
+        call = Call(call.id, call.client, call.deadline, streamed, call.key, call.kept)
     return ChatRequest(
         model=data["model"],
         messages=messages,
-        tools=tuple(data.get("tools") or ()),
-        tool_choice=data.get("tool_choice") if data.get("tools") else None,
-        params={k: v for k, v in data.items() if k in FIELDS and k not in _OWN and v is not None},
+        tools=tools,
+        tool_choice=data.get("tool_choice") if tools else None,
+        params={k: v for k, v in data.items() if k in _PARAMS and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=Call(call.id, call.client, call.deadline, streamed, call.key, call.kept),
+        call=call,
     )
 
 
@@ -115,7 +117,7 @@ def _is_deep(body: bytes) -> bool:
 
 
 def _check_single_choice(data: Json, _: list[Note]) -> None:
-    if (data.get("n") or 1) > 1:
+    if data["n"] > 1:
         raise BadRequest(
             "'n' greater than 1 is not supported: send the request n times instead.",
             code="unsupported_parameter",
@@ -124,27 +126,24 @@ def _check_single_choice(data: Json, _: list[Note]) -> None:
 
 
 def _check_stream_options(data: Json, notes: list[Note]) -> None:
-    options = data.get("stream_options")
-    if options is None:
-        return
     if data.get("stream") is not True:
         raise BadRequest(
             "'stream_options' is only allowed with 'stream': true. Leave it out of plain requests.",
             param="stream_options",
         )
-    for name, value in options.items():
+    for name, value in data["stream_options"].items():
         if name != "include_usage" and value not in (None, False):
             text = "the gateway's chunks have nothing like it"
             notes.append(Note("parameter_dropped", f"stream_options.{name}", text))
 
 
 def _check_logprobs(data: Json, _: list[Note]) -> None:
-    if data.get("top_logprobs") and data.get("logprobs") is not True:
+    if data["top_logprobs"] and data.get("logprobs") is not True:
         raise BadRequest("'top_logprobs' needs 'logprobs': true.", param="top_logprobs")
 
 
 def _check_logit_bias(data: Json, _: list[Note]) -> None:
-    for token, bias in (data.get("logit_bias") or {}).items():
+    for token, bias in data["logit_bias"].items():
         if type(bias) not in (int, float) or not -100 <= bias <= 100:
             where = f"logit_bias.{token[:20]}"
             raise BadRequest(
@@ -154,7 +153,7 @@ def _check_logit_bias(data: Json, _: list[Note]) -> None:
 
 def _check_tools(data: Json, _: list[Note]) -> None:
     names = set()
-    for position, tool in enumerate(data.get("tools") or ()):
+    for position, tool in enumerate(data["tools"]):
         kind = tool["type"]
         name = tool[kind]["name"]
         if name in names:
@@ -168,11 +167,10 @@ def _check_tools(data: Json, _: list[Note]) -> None:
 
 
 def _check_choice(data: Json, notes: list[Note]) -> None:
-    choice, tools = data.get("tool_choice"), data.get("tools")
-    if choice is None or (tools and isinstance(choice, str)):
-        return
+    choice, tools = data["tool_choice"], data.get("tools")
     if tools:
-        _require_known(choice, tools)
+        if not isinstance(choice, str):
+            _require_known(choice, tools)
     elif choice in ("none", "auto"):
         notes.append(Note("tool_choice_ignored", "tool_choice", "the request has no tools"))
     else:
@@ -196,11 +194,12 @@ def _require_known(choice: Json, tools: list[Json]) -> None:
             )
 
 
-_CHECKS: tuple[Callable[[Json, list[Note]], None], ...] = (
-    _check_single_choice,
-    _check_stream_options,
-    _check_logprobs,
-    _check_logit_bias,
-    _check_tools,
-    _check_choice,
-)
+_CHECKS: Mapping[str, Callable[[Json, list[Note]], None]] = {
+    "n": _check_single_choice,
+    "stream_options": _check_stream_options,
+    "top_logprobs": _check_logprobs,
+    "logit_bias": _check_logit_bias,
+    "tools": _check_tools,
+    "tool_choice": _check_choice,
+}
+"""What pydantic cannot say, by the field it is about."""
