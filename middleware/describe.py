@@ -50,13 +50,27 @@ def banner(
     `found` has the models that wildcards stand for, as far as their upstreams were asked.
     """
     server = config.server
-    there = [entry.id for entry in entries if entry.available]
+    found = found or {}
+    empty = [name for name, names in found.items() if not names]
+    there = [entry.id for entry in entries if entry.available and entry.id not in empty]
     rows = [("models", ", ".join(there) or "none that could answer")]
+    rows += [("missing", f"{name}: no model was found there") for name in empty]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(entries).items()]
-    named = [found.get(name, ()) if found and "*" in name else (name,) for name in there]
-    first = next((name for names in named for name in names if "*" not in name), "MODEL")
-    rows += [("keys", _keys(server)), ("try", _try(server, first))]
+    rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, there)]
+    rows += [("keys", _keys(server)), ("try", _try(server, _first(there, found)))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
+
+
+def _first(there: Sequence[str], found: Mapping[str, Sequence[str]]) -> str:
+    """The model to try."""
+    named = [found.get(name, ()) if "*" in name else (name,) for name in there]
+    return next((name for names in named for name in names), "MODEL")
+
+
+def _embedded(config: Config, names: Sequence[str]) -> list[str]:
+    """Models that run in this process."""
+    upstreams = [(name, config.upstreams.get(config.models[name].upstream)) for name in names]
+    return [name for name, upstream in upstreams if upstream and upstream.kind == "local"]
 
 
 def _missing(entries: Sequence[ModelEntry]) -> Mapping[str, str]:

@@ -312,6 +312,8 @@ def test_the_banner_proposes_what_is_found_before_the_embedded_model(
     ]
     said = describe.banner(shipped, there, {"ollama/*": found})
     assert f'"model":"{proposed}"' in said
+    assert ("ollama/*: no model was found there" in said) is (not found)
+    assert "local: when it is first asked" in said
 
 
 def test_the_shipped_config_mentions_every_key_of_the_server_and_the_timeouts() -> None:
