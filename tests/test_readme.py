@@ -149,7 +149,7 @@ def holds(whole: Any, part: Any) -> bool:
 
 
 def test_every_make_target_is_there_and_the_two_commands_do_what_they_say(folder: Folder) -> None:
-    targets = set(re.findall(r"\bmake (\w+)", "".join(blocks(README, "sh")) + spans()))
+    targets = set(re.findall(r"\bmake ([\w-]+)", "".join(blocks(README, "sh")) + spans()))
     assert {"run", "test", "check", "bench", "record"} <= targets
     for target in targets:
         assert folder.make(target)
