@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import orjson
@@ -78,13 +78,20 @@ class Calls:
     def known(self, key: Hashable) -> bool:
         return key in self._calls
 
-    def delta(self, key: Hashable, piece: str) -> Iterator[Event]:
+    def delta(self, key: Hashable, piece: str) -> Iterable[Event]:
         """A piece of a call's arguments."""
         if not piece:
-            return
+            return ()
         if type(piece) is not str:
             raise TypeError(f"a piece of a call's arguments is {piece!r}")
         call = self._calls[key]
+        if call.live and not self._waiting:
+            call.said.append(piece)
+            return (ToolCallDelta(call.index, piece),)
+        return self._out_of_turn(call, piece)
+
+    def _out_of_turn(self, call: _Open, piece: str) -> Iterator[Event]:
+        """A piece of a call that is held back or over, or that others wait for."""
         if call.index >= 0 and call is not self._current:
             if piece.strip():
                 text = f"a piece of call {call.index} came after the call was complete"

@@ -212,12 +212,11 @@ class Listener(Generic[S]):
 
     def _through(self, events: list[Event]) -> tuple[Event, ...]:
         """The gate: hold back until there is something real to say."""
-        kept = []
-        for event in events:
-            if type(event) is Noted:
-                self._notes += event.receipt
-            else:
-                kept.append(event)
+        kept = [event for event in events if type(event) is not Noted]
+        if len(kept) < len(events):
+            self._notes += tuple(
+                note for event in events if type(event) is Noted for note in event.receipt
+            )
         if not kept:
             return ()
         self._opened = True

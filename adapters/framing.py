@@ -43,9 +43,8 @@ class _Splitter:
         self._held, self._size = [], 0
         if rest:
             self._hold(rest)
-        for frame in whole:
-            if len(frame) > MAX_FRAME:
-                raise _too_long()
+        if len(data) > MAX_FRAME and any(len(frame) > MAX_FRAME for frame in whole):
+            raise _too_long()
         return whole
 
     def _straddles(self, data: bytes) -> bool:
@@ -104,10 +103,9 @@ class Sse:
 
 def _payload(block: bytes) -> bytes:
     # The two forms every provider sends, `data: …` alone and after one `event: …` line.
-    if block[:6] == b"event:":
-        block = block.partition(b"\n")[2]
-    if block[:6] == b"data: " and b"\n" not in block:
-        return block[6:]
+    start = block.find(b"\n") + 1 if block[:6] == b"event:" else 0
+    if block[start : start + 6] == b"data: " and block.find(b"\n", start) < 0:
+        return block[start + 6 :]
     lines = [line[5:].removeprefix(b" ") for line in block.split(b"\n") if line[:5] == b"data:"]
     return b"\n".join(lines)
 
