@@ -208,14 +208,19 @@ def connect(settings: Settings) -> Local:
             f"the package '{_RUNTIME}' is missing, of which not every machine has a wheel: "
             f"{_INSTEAD}"
         )
-    cores = (os.cpu_count() or 2) - 1  # its threads spin while they wait for one another
     model = Model(
         _file(options.get("path")),
         options.get("num_ctx") or _WINDOW,
-        options.get("threads") or max(1, cores),
+        options.get("threads") or max(1, _cores() - 1),
     )
     longest = options.get("max_tokens") or _LONGEST
     return Local(settings.link, model, _engine(model), longest)
+
+
+def _cores() -> int:
+    """Of this process, where that can be known. Its threads spin: one too many halves the speed."""
+    ours = getattr(os, "sched_getaffinity", None)
+    return len(ours(0)) if ours else os.cpu_count() or 1
 
 
 def _file(path: str | None) -> str:
