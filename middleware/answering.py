@@ -34,6 +34,11 @@ _WATCH_AFTER = 0.02
 class Answer:
     """One request's way out, plain or streamed."""
 
+    __slots__ = (
+        *("visit", "_send", "_heartbeat", "_headers", "_heading"),
+        *("_stream", "_watch", "_watcher"),
+    )
+
     def __init__(self, visit: Visit, send: Send, heartbeat: float) -> None:
         self.visit = visit
         self._send = send
@@ -143,14 +148,14 @@ class Answer:
         self.visit.opened(opened, asyncio.get_running_loop().time())
 
     def _response_headers(self, opened: Opened | None) -> RawHeaders:
-        headers = self._headers
+        said = {}
         if opened is not None:
             if opened.upstream.model:
-                headers = [*headers, *raw({"x-upstream-model": opened.upstream.model[:200]})]
-            headers = [*headers, *raw(opened.upstream.headers)]
+                said["x-upstream-model"] = opened.upstream.model[:200]
+            said.update(opened.upstream.headers)
         if self.visit.receipt:
-            headers = [*headers, *raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})]
-        return headers
+            said["x-usetool-warnings"] = warnings_header(self.visit.receipt)
+        return [*self._headers, *raw(said)]
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""

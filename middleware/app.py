@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -339,7 +339,7 @@ def _json(status: int, value: Json, request_id: str = "") -> Response:
 
 
 def _request_id() -> str:
-    return "req_" + secrets.token_hex(12)
+    return "req_" + os.urandom(12).hex()
 
 
 __all__ = ("CHAT", "Chat", "create")

@@ -58,7 +58,10 @@ def _keys_sent(scope: Scope) -> list[bytes]:
 
 
 def header(scope: Scope, wanted: bytes) -> bytes:
-    return next((value for name, value in scope["headers"] if name == wanted), b"")
+    for name, value in scope["headers"]:
+        if name == wanted:
+            return bytes(value)
+    return b""
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TextIO
 
 import orjson
@@ -104,7 +105,7 @@ class Log:
         if self.readable:
             self._lines.append(readable(line, time.strftime("%H:%M:%S")))
         else:
-            said = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **line}
+            said = {"time": _timestamp(int(time.time())), **line}
             self._lines.append(orjson.dumps(said).decode())
         if self._timer is None:
             loop = asyncio.get_running_loop()
@@ -116,6 +117,11 @@ class Log:
         if lines:
             self.out.write("\n".join(lines) + "\n")
             self.out.flush()
+
+
+@lru_cache(maxsize=2)
+def _timestamp(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def readable(line: Json, clock: str) -> str:

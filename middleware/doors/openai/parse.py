@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import orjson
 from pydantic import ValidationError
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from adapters.errors import BadRequest
 from adapters.fields import refuse_losses
 from adapters.history import settle
-from adapters.protocol import Call, ChatRequest, Json, Note, Receipt
+from adapters.protocol import Call, ChatRequest, Json, Note, Receipt, value
 from middleware.doors.openai import legacy
 from middleware.doors.openai.mistakes import refusal
 from middleware.doors.openai.shapes import FIELDS, REQUEST
@@ -27,7 +26,7 @@ _PARAMS = FIELDS.difference(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asked:
     """A request, and what its answer must look like."""
 
@@ -131,8 +130,8 @@ def _check_stream_options(data: Json, notes: list[Note]) -> None:
             "'stream_options' is only allowed with 'stream': true. Leave it out of plain requests.",
             param="stream_options",
         )
-    for name, value in data["stream_options"].items():
-        if name != "include_usage" and value not in (None, False):
+    for name, wanted in data["stream_options"].items():
+        if name != "include_usage" and wanted not in (None, False):
             text = "the gateway's chunks have nothing like it"
             notes.append(Note("parameter_dropped", f"stream_options.{name}", text))
 

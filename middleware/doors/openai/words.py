@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from adapters.protocol import Json, Receipt, Usage
+from adapters.protocol import Json, Receipt, Usage, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Heading:
     """What is the same in every chunk of an answer."""
 
@@ -27,17 +26,17 @@ def usage_object(usage: Usage) -> Json:
         "completion_tokens": usage.completion,
         "total_tokens": usage.prompt + usage.completion,
     }
-    prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_write}
-    completion = {"reasoning_tokens": usage.reasoning}
-    for name, details in (
-        ("prompt_tokens_details", prompt),
-        ("completion_tokens_details", completion),
-    ):
-        known = {key: value for key, value in details.items() if value is not None}
-        if known:
-            said[name] = known
-    for name, value in usage.extra.items():
-        said[name] = {**value, **said.get(name, {})} if isinstance(value, dict) else value
+    prompt = {}
+    if usage.cached is not None:
+        prompt["cached_tokens"] = usage.cached
+    if usage.cache_write is not None:
+        prompt["cache_write_tokens"] = usage.cache_write
+    if prompt:
+        said["prompt_tokens_details"] = prompt
+    if usage.reasoning is not None:
+        said["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    for name, more in usage.extra.items():
+        said[name] = {**more, **said.get(name, {})} if isinstance(more, dict) else more
     return said
 
 
