@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -202,6 +203,7 @@ BAD: tuple[tuple[Json, str, str, str], ...] = (
     ({"top_logprobs": 3}, "top_logprobs", "invalid_value", "needs 'logprobs': true"),
     ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "integer_above_max_value", "<= 20"),
     ({"logit_bias": {"5": 101}}, "logit_bias.5", "invalid_value", "from -100 to 100"),
+    ({"logit_bias": {"5": -100.5}}, "logit_bias.5", "invalid_value", "from -100 to 100"),
     ({"logit_bias": {"5": "x"}}, "logit_bias.5", "invalid_value", "from -100 to 100"),
     ({"reasoning_effort": "ultra"}, "reasoning_effort", "invalid_value", "'xhigh' or 'max'"),
     ({"verbosity": "chatty"}, "verbosity", "invalid_value", "'low', 'medium' or 'high'"),
@@ -523,6 +525,7 @@ FINE: tuple[Json, ...] = (
     {"logprobs": True, "top_logprobs": 20},
     {"logit_bias": {"50256": -100, "1": 1.5}},
     {"n": 1},
+    {"stream": True, "stream_options": {"include_usage": True}},
     {"seed": -(2**62)},
     {"response_format": {"type": "text"}},
     {"response_format": {"type": "json_object"}},
@@ -661,7 +664,10 @@ def test_a_word_of_function_call_stays_that_word(choice: str | None) -> None:
 def test_old_calls_and_their_results_get_one_id() -> None:
     asked = ask(functions=[{"name": "f"}], **said(OLD_CALL, OLD_RESULT, OLD_CALL, OLD_RESULT))
     _, call, result, second, other = asked.request.messages
-    assert call["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+    (said_call,) = call["tool_calls"]
+    function = {"name": "f", "arguments": "{}"}
+    assert said_call == {"id": said_call["id"], "type": "function", "function": function}
+    assert re.fullmatch("call_[0-9a-f]{24}", said_call["id"])
     assert "function_call" not in call
     assert result == {
         "role": "tool",
