@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -23,6 +23,10 @@ class Fields:
     def take(self, name: str) -> Any:
         """Return the field and count it as carried; None where the client did not send it."""
         return self._left.pop(name, None)
+
+    def take_all(self, names: Iterable[str]) -> dict[str, Any]:
+        """Take those of these fields that the client sent."""
+        return {name: self._left.pop(name) for name in names if name in self._left}
 
     def note(self, code: str, field: str, text: str) -> None:
         self._notes.append(Note(code, field, text))

@@ -7,14 +7,20 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 REQUEST_ID_HEADERS = ("request-id", "x-ds-trace-id", "x-request-id")
-_KINDS = ("requests", "tokens")
-_FIGURES = ("limit", "remaining", "reset")
+# OpenAI's name of each figure, Anthropic's, and whether it says when the limit ends.
+_LIMITS = tuple(
+    (f"x-ratelimit-{figure}-{kind}", f"anthropic-ratelimit-{kind}-{figure}", figure == "reset")
+    for kind in ("requests", "tokens")
+    for figure in ("limit", "remaining", "reset")
+)
 
 
 def request_id(headers: Mapping[str, str]) -> str:
-    identity = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
-    # It is logged as JSON, and bytes that are no text came as what JSON cannot say.
-    return identity.encode("ascii", "replace").decode()
+    for name in REQUEST_ID_HEADERS:
+        if name in headers:
+            # It is logged as JSON, and bytes that are no text came as what JSON cannot say.
+            return headers[name].encode("ascii", "replace").decode()
+    return ""
 
 
 def for_client(headers: Mapping[str, str]) -> dict[str, str]:
@@ -23,12 +29,10 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     identity = request_id(headers)
     if identity:
         found["x-upstream-request-id"] = identity
-    for kind in _KINDS:
-        for figure in _FIGURES:
-            name = f"x-ratelimit-{figure}-{kind}"
-            value = headers.get(name) or headers.get(f"anthropic-ratelimit-{kind}-{figure}")
-            if value:
-                found[name] = _duration(value, headers) if figure == "reset" else value
+    for name, anthropic, is_time in _LIMITS:
+        value = headers.get(name) or headers.get(anthropic)
+        if value:
+            found[name] = _duration(value, headers) if is_time else value
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 Thinking = Literal["off", "manual", "adaptive", "always"]
@@ -99,13 +100,16 @@ _KNOWN = frozenset(one.name for one in fields(Capability))
 
 def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
     """Find a model's row by its name; what the config says outranks it."""
-    found = _row(model.lower())
+    found = _row(model)
+    if not abilities:
+        return found
     said = {name: value for name, value in abilities.items() if name in _KNOWN}
     return replace(found, **said) if said else found
 
 
+@lru_cache(maxsize=256)
 def _row(model: str) -> Capability:
-    start = model.find("claude-")
-    if start < 0:
+    _, start, rest = model.lower().partition("claude-")
+    if not start:
         return FOREIGN
-    return MODELS.get(_SUFFIX.sub("", model[start:].replace(".", "-")), NEWEST)
+    return MODELS.get(_SUFFIX.sub("", start + rest.replace(".", "-")), NEWEST)

@@ -40,8 +40,10 @@ class Content:
 
     def texts(self, content: Any, where: str) -> list[Json]:
         """Blocks of a string, or of the text and refusal parts of a list."""
-        if content is None or isinstance(content, str):
-            return self._text(content or "", {}, where)
+        if not content:
+            return []
+        if isinstance(content, str):
+            return self._text(content, {}, where)
         blocks = []
         for position, part in enumerate(content):
             at = f"{where}.content[{position}]"
@@ -100,7 +102,9 @@ class Content:
     def _text(self, text: str, part: Json, where: str) -> list[Json]:
         """Claude refuses text blocks without a visible character."""
         if text.strip():
-            return [{"type": "text", "text": text, **self._cache(part, where)}]
+            block = {"type": "text", "text": text}
+            # A type and a text alone say nothing of caching.
+            return [block | self._cache(part, where) if len(part) > 2 else block]
         if text:
             self._empty(where)
         return []

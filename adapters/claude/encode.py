@@ -77,9 +77,9 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         "stop_sequences": stop_sequences(fields),
         "metadata": metadata(fields),
         "service_tier": service_tier(fields),
-        **{name: extra.take(name) for name in _PASSED},
+        **extra.take_all(_PASSED),
     }
-    limit_breakpoints(said, MOST_BREAKPOINTS - bool(body["cache_control"]), content)
+    limit_breakpoints(said, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
     fields.add(box.receipt + unforced + reduced + tuple(content.notes))
     fields.add(unheard_of(request, "Claude", CACHING))
     return _filled(body), fields.receipt("Claude") + extra.receipt("Claude")
@@ -101,7 +101,7 @@ def _situation(fields: Fields, said: Conversation, box: Toolbox, profile: Profil
 
 
 def _filled(members: Mapping[str, Any]) -> Json:
-    return {name: value for name, value in members.items() if value not in (None, {}, [])}
+    return {name: value for name, value in members.items() if value or value in (0, "")}
 
 
 def _cache_lifetime(fields: Fields) -> str | None:

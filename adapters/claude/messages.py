@@ -165,7 +165,7 @@ class _Writer:
 
     def _assistant(self, message: Json, where: str) -> list[Json]:
         calls = message.get("tool_calls") or []
-        own = _own_turn(message.get(TURN), calls)
+        own = _own_turn(message[TURN], calls) if TURN in message else []
         if own:
             self._take_ids(own, calls)
             return own
@@ -188,7 +188,7 @@ class _Writer:
 
     def _thoughts(self, message: Json, where: str) -> list[Json]:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
-        echoed = _blocks_in(message, "thinking_blocks")
+        echoed = _blocks_in(message, "thinking_blocks") if "thinking_blocks" in message else []
         signed = [block for block in echoed if _is_signed(block)]
         if len(signed) < len(echoed):
             text = "thinking blocks without a signature were left out"
@@ -247,14 +247,15 @@ def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
 def limit_breakpoints(said: Conversation, most: int, content: Content) -> None:
     """Keep the last cache breakpoints: they reach furthest."""
     places = [said.system, *(turn["content"] for turn in said.turns)]
-    marked = [(blocks, at) for blocks in places for at in _marked(blocks)]
+    marked = [
+        (blocks, at)
+        for blocks in places
+        for at, block in enumerate(blocks)
+        if "cache_control" in block
+    ]
     surplus = marked[: max(0, len(marked) - most)]
     for blocks, at in surplus:
         blocks[at] = {k: v for k, v in blocks[at].items() if k != "cache_control"}
     if surplus:
         text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
         content.note("cache_breakpoints_dropped", "messages", text)
-
-
-def _marked(blocks: list[Json]) -> list[int]:
-    return [at for at, block in enumerate(blocks) if "cache_control" in block]

@@ -62,8 +62,8 @@ def token_limit(fields: Fields) -> int | None:
 
 def sampling(fields: Fields, extra: Fields, accepted: bool, thinking: bool) -> Json:
     """temperature, top_p and top_k, as far as the model takes them now."""
-    asked = {name: fields.take(name) for name in _DEFAULTS} | {"top_k": extra.take("top_k")}
-    asked = {k: v for k, v in asked.items() if v not in (None, _DEFAULTS.get(k))}
+    asked = fields.take_all(_DEFAULTS) | extra.take_all(("top_k",))
+    asked = {name: value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     kept: Json = {}
     for name, value in asked.items():
         why = _why_not(name, asked, accepted, thinking)

@@ -77,7 +77,8 @@ def thought_of(fields: Fields, extra: Fields, capability: Capability, seen: Situ
     if on and seen.thoughtless:
         text = "earlier calls of this round are sent without Claude's thoughts: they were not kept"
         fields.note("thinking_missing_history", "messages", text)
-    return replace(thought, on=on, max_tokens=_max_tokens(thought, on, capability, seen))
+    most = _max_tokens(thought, on, capability, seen)
+    return Thought(thought.thinking, thought.effort, on, most)
 
 
 def _max_tokens(thought: Thought, on: bool, capability: Capability, seen: Situation) -> int:

@@ -116,4 +116,4 @@ def _thoughtful(heard: Sequence[tuple[Event, ...]]) -> bool:
     finish = heard[-1][-1]
     if isinstance(finish, Finish) and finish.turn is not None:
         return True
-    return any(type(event) is ReasoningDelta for batch in heard for event in batch)
+    return any(ReasoningDelta in map(type, batch) for batch in heard)
