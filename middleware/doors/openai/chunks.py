@@ -98,9 +98,9 @@ class Chunks:
         self._head = b"data: " + _dumps(said)[:-1] + b',"choices":[{"index":0,"delta":'
         usage = b',"usage":null' if heading.usage_chunk else b""
         self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
-        kinds = [type(other) for other in events if type(other) not in (Opened, Noted)]
+        kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
         # Null where something else comes first: with calls alone, text is null at OpenAI too.
-        text = not kinds or kinds[0] in (TextDelta, Finish)
+        text = next(kinds, TextDelta) in (TextDelta, Finish)
         return self._delta({"role": "assistant", "content": "" if text else None})
 
     def _delta(self, delta: Json) -> bytes:

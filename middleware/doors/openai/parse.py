@@ -54,9 +54,7 @@ def parse(
     functions = data.get("functions") is not None
     if legacy.is_used(data):
         data = legacy.modern(data, repair, notes)
-    for field, check in _CHECKS.items():
-        if data.get(field) is not None:
-            check(data, notes)
+    _check(data, notes)
     messages, changed = settle(data["messages"], repair)
     receipt = (*notes, *changed)
     if strict:
@@ -70,8 +68,6 @@ def parse(
 def _request(data: Json, messages: tuple[Json, ...], call: Call) -> ChatRequest:
     tools = tuple(data.get("tools") or ())
     streamed = data.get("stream") is True
-    if streamed != call.streamed:
-        call = Call(call.id, call.client, call.deadline, streamed, call.key, call.kept)
     return ChatRequest(
         model=data["model"],
         messages=messages,
@@ -79,8 +75,12 @@ def _request(data: Json, messages: tuple[Json, ...], call: Call) -> ChatRequest:
         tool_choice=data.get("tool_choice") if tools else None,
         params={k: v for k, v in data.items() if k in _PARAMS and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=call,
+        call=call if streamed is call.streamed else _other_way(call, streamed),
     )
+
+
+def _other_way(call: Call, streamed: bool) -> Call:
+    return Call(call.id, call.client, call.deadline, streamed, call.key, call.kept)
 
 
 def _object(body: bytes) -> Json:
@@ -113,6 +113,12 @@ def _is_deep(body: bytes) -> bool:
         if not brackets:
             return False
     return True
+
+
+def _check(data: Json, notes: list[Note]) -> None:
+    for field, check in _CHECKS.items():
+        if data.get(field) is not None:
+            check(data, notes)
 
 
 def _check_single_choice(data: Json, _: list[Note]) -> None:
