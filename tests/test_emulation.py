@@ -31,7 +31,9 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
+from adapters.toolbox import toolbox
 from middleware.emulation import Automatic, EmulatedTools, Emulation, LeakRescue, Wanted, tooled
+from middleware.emulation.constrain import bounded, held
 
 
 @dataclass(frozen=True)
@@ -406,6 +408,32 @@ def test_strings_and_arrays_get_an_end_under_a_constraint() -> None:
     shape = model.requests[0].params["response_format"]["json_schema"]["schema"]
     to = shape["properties"]["arguments"]["properties"]["to"]
     assert (to["maxItems"], to["items"]["maxLength"]) == (16, 256)
+
+
+@pytest.mark.parametrize(
+    ("schema", "bounds"),
+    [
+        ({"type": "integer"}, {"minimum": -(10**15), "maximum": 10**15}),
+        ({"type": "number", "minimum": 1}, {"minimum": 1, "maximum": 10**15}),
+        ({"type": ["string", "null"]}, {"maxLength": 256}),
+        ({"type": "string", "maxLength": 900}, {"maxLength": 900}),
+        ({"type": "integer", "enum": [1, 2]}, {"enum": [1, 2]}),
+        ({"type": "boolean"}, {}),
+    ],
+)
+def test_only_what_has_no_end_gets_one(schema: dict[str, Any], bounds: dict[str, Any]) -> None:
+    within = bounded({"type": "object", "properties": {"value": schema}})["properties"]["value"]
+    assert within == {"type": schema["type"], **bounds}
+
+
+def test_llguidance_is_given_the_canonical_block_with_each_tools_own_arguments() -> None:
+    tools = toolbox(asked(tools=(tool("go", to={"type": "string"}), tool("stop")))).tools
+    way = held(tools, "lark")
+    assert way is not None
+    head, start, *calls = way.extra["grammar"].splitlines()
+    assert (head, start) == ("%llguidance {}", 'start: "USE_TOOL\\nTOOL_NAME: " (c0 | c1)')
+    assert calls[0] == 'c0: "go\\nTOOL_ARGS: " a0'
+    assert orjson.loads(calls[1].partition("%json ")[2])["properties"]["to"]["maxLength"] == 256
 
 
 def test_an_upstream_that_refuses_to_be_held_is_asked_plainly_and_remembered() -> None:

@@ -24,8 +24,14 @@ _ENDS: Mapping[str, Mapping[str, int]] = {
     "integer": _NUMBER,
     "number": _NUMBER,
 }
-# Small models fill free white space until they run into their limit.
-_COMPACT: Mapping[str, Any] = {"x-guidance": {"whitespace_flexible": False}}
+# Small models fill free white space until their limit; without the usual one they err more.
+_SPACED: Mapping[str, Any] = {
+    "x-guidance": {
+        "whitespace_flexible": False,
+        "item_separator": ", ",
+        "key_separator": ": ",
+    }
+}
 # What constraint compilers take; the rest of a schema is checked on the answer.
 _KEPT = frozenset((
     "type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems",
@@ -114,7 +120,7 @@ def _lark(tools: Sequence[Tool]) -> Held:
     rules = [f'start: "USE_TOOL\\nTOOL_NAME: " ({calls})']
     for position, tool in enumerate(tools):
         name = orjson.dumps(f"{tool.name}\nTOOL_ARGS: ").decode()
-        schema = orjson.dumps({**_COMPACT, **bounded(tool.parameters)}).decode()
+        schema = orjson.dumps({**_SPACED, **bounded(tool.parameters)}).decode()
         rules.append(f"c{position}: {name} a{position}\na{position}: %json {schema}")
     return Held({}, {"grammar": "%llguidance {}\n" + "\n".join(rules)})
 
