@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import orjson
 
 from adapters.calls import Calls
 from adapters.errors import BadRequest
@@ -16,6 +19,7 @@ from adapters.history import rounds
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 
 Mode = Literal["auto", "none", "required", "named"]
+_MOST_REMEMBERED = 16_384
 PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _MODES: Mapping[str, Mode] = {
@@ -55,6 +59,8 @@ class Toolbox:
     """Upstream's name → the client's, where they differ."""
     custom: frozenset[str] = frozenset()
     receipt: Receipt = ()
+    key: bytes = field(default=b"", compare=False, repr=False)
+    """Stands for `tools` in `declared`; empty where they are not remembered."""
 
     def upstream_name(self, name: str) -> str:
         return alias(name)
@@ -82,9 +88,47 @@ def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
     if not request.tools:
         return _restored(request) if restore else Toolbox()
     mode, named, allowed = _choice(request.tool_choice)
+    key = _key(request.tools) if allowed is None else b""
+    read = declared(key) if key else _read(request.tools, allowed)
+    return Toolbox(
+        tools=read.tools,
+        mode=mode,
+        named=alias(named) if named else "",
+        parallel=request.params.get("parallel_tool_calls") is not False,
+        originals=read.originals,
+        custom=read.custom,
+        receipt=read.receipt,
+        key=key,
+    )
+
+
+class Declared(NamedTuple):
+    """What a toolbox has of the declared tools alone."""
+
+    tools: tuple[Tool, ...]
+    originals: Mapping[str, str]
+    custom: frozenset[str]
+    receipt: Receipt
+
+
+def _key(tools: tuple[Json, ...]) -> bytes:
+    """The same tools come with every turn of a conversation, so they are read once."""
+    try:
+        text = orjson.dumps(tools)
+    except orjson.JSONEncodeError:
+        return b""
+    return text if len(text) <= _MOST_REMEMBERED else b""
+
+
+@lru_cache(maxsize=256)
+def declared(key: bytes) -> Declared:
+    return _read(orjson.loads(key), None)
+
+
+def _read(declarations: Iterable[Json], allowed: frozenset[str] | None) -> Declared:
     notes: list[Note] = []
     tools, custom, originals = [], set(), {}
-    for position, tool in enumerate(request.tools):
+    for position, tool in enumerate(declarations):
         kind = tool.get("type", "function")
         said = tool[kind]
         if allowed is not None and said["name"] not in allowed:
@@ -97,15 +141,7 @@ def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
             notes.append(_as_function(said, position))
         tools.append(_custom(name, said) if kind == "custom" else _function(name, said))
     _require_distinct(tools)
-    return Toolbox(
-        tools=tuple(tools),
-        mode=mode,
-        named=alias(named) if named else "",
-        parallel=request.params.get("parallel_tool_calls") is not False,
-        originals=originals,
-        custom=frozenset(custom),
-        receipt=tuple(notes),
-    )
+    return Declared(tuple(tools), originals, frozenset(custom), tuple(notes))
 
 
 def _function(name: str, said: Json) -> Tool:

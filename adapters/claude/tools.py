@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from adapters.claude.capabilities import Capability
 from adapters.claude.strict import Strict, strict
 from adapters.fields import unsupported
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 from adapters.schema import object_root
-from adapters.toolbox import Tool, Toolbox, toolbox
+from adapters.toolbox import Tool, Toolbox, declared, toolbox
 
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
@@ -83,16 +84,29 @@ def _allowed(request: ChatRequest, capability: Capability) -> Json:
 
 
 def encode_tools(box: Toolbox, capability: Capability) -> tuple[list[Json], Receipt]:
-    writer = _Writer(capability)
-    tools = [writer.tool(tool, f"tools[{at}]") for at, tool in enumerate(box.tools)]
-    return tools, tuple(writer.notes)
+    if not box.key:
+        return _encode(box.tools, capability.json_schema)
+    tools, receipt = _remembered(box.key, capability.json_schema)
+    return [*tools], receipt
+
+
+@lru_cache(maxsize=256)
+def _remembered(key: bytes, strict_too: bool) -> tuple[list[Json], Receipt]:
+    return _encode(declared(key).tools, strict_too)
+
+
+def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:
+    writer = _Writer(strict_too)
+    encoded = [writer.tool(tool, f"tools[{at}]") for at, tool in enumerate(tools)]
+    return encoded, tuple(writer.notes)
 
 
 @dataclass(slots=True)
 class _Writer:
     """Encodes the tools of one request, within what Claude compiles of strict ones."""
 
-    capability: Capability
+    strict_too: bool
+    """The model can be held to a schema."""
     notes: list[Note] = field(default_factory=list)
     strict: int = 0
     optional: int = 0
@@ -111,7 +125,7 @@ class _Writer:
         return _said(tool, description, schema)
 
     def _strict(self, tool: Tool, where: str) -> Strict | None:
-        reduced = strict(tool.parameters) if self.capability.json_schema else None
+        reduced = strict(tool.parameters) if self.strict_too else None
         if reduced is None or not self._fits(reduced):
             text = "sent as a hint: Claude cannot be held to this schema"
             self.notes.append(Note("strict_dropped", f"{where}.function.strict", text))
