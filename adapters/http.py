@@ -207,11 +207,13 @@ class Reply:
 
     async def read(self, due: float) -> bytes:
         """Return the next piece, b"" at the end."""
+        content = self._response.content
         self._waiting_until = due
-        if self._alarm is None or due < self._alarm.when():
+        # An answer that is here to its end is read without waiting.
+        if (self._alarm is None or due < self._alarm.when()) and not content.is_eof():
             self._set_alarm(due)
         try:
-            piece = await self._response.content.readany()
+            piece = await content.readany()
         except TimeoutError as error:
             raise timed_out(self._upstream, "fell silent") from error
         except _BROKEN as error:

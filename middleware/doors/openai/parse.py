@@ -47,7 +47,7 @@ def parse(
     """Read a chat request or raise a `BadRequest` that says what to send instead."""
     data = _object(body)
     try:
-        REQUEST.validate_python(data)
+        REQUEST.validator.validate_python(data)
     except ValidationError as error:
         raise refusal(error) from None
     notes: list[Note] = []
