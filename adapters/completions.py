@@ -242,7 +242,7 @@ def _parts(parts: list[Json]) -> Iterator[Event]:
             yield RefusalDelta(words(part["refusal"]))
 
 
-def _piece(piece: Json, state: State) -> Iterator[Event]:
+def _piece(piece: Json, state: State) -> Iterable[Event]:
     """A piece of a streamed call."""
     kind, said = _told(piece)
     slot, arguments = _slot(piece, said, state), _argument_text(said)
@@ -250,7 +250,7 @@ def _piece(piece: Json, state: State) -> Iterator[Event]:
         return state.calls.delta(slot.key, arguments)
     slot.identity = slot.identity or piece.get("id") or ""
     slot.early += arguments
-    return _start(slot, said["name"], kind, state) if said.get("name") else iter(())
+    return _start(slot, said["name"], kind, state) if said.get("name") else ()
 
 
 def _start(slot: _Slot, name: str, kind: CallKind, state: State) -> Iterator[Event]:

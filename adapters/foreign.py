@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 
 from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
 
@@ -17,10 +17,10 @@ _PART = frozenset({"type", "text", "refusal", "image_url", "input_audio", "file"
 _TOOL = frozenset({"name", "description", "parameters", "strict", "format"})
 
 
-def unheard_of(request: ChatRequest, who: str, beyond: Iterable[str] = ()) -> Receipt:
+def unheard_of(request: ChatRequest, who: str, beyond: tuple[str, ...] = ()) -> Receipt:
     """The first of each name stands for all; `beyond` is what this language has besides."""
     found: dict[str, str] = {}
-    message_members, part_members = _MESSAGE.union(beyond), _PART.union(beyond)
+    message_members, part_members = _members(beyond)
     for position, message in enumerate(request.messages):
         if not message.keys() <= message_members:
             _take(message, message_members, f"messages[{position}]", found)
@@ -30,9 +30,15 @@ def unheard_of(request: ChatRequest, who: str, beyond: Iterable[str] = ()) -> Re
                     _take(part, part_members, f"messages[{position}].content[{at}]", found)
     for position, tool in enumerate(request.tools):
         kind = tool.get("type", "function")
-        _take(tool[kind], _TOOL, f"tools[{position}].{kind}", found)
+        if not tool[kind].keys() <= _TOOL:
+            _take(tool[kind], _TOOL, f"tools[{position}].{kind}", found)
     text = f"{who} has nothing like it"
     return tuple(Note("member_dropped", path, text) for path in found.values())
+
+
+@lru_cache(maxsize=16)
+def _members(beyond: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    return _MESSAGE.union(beyond), _PART.union(beyond)
 
 
 def _take(holder: Json, known: frozenset[str], where: str, found: dict[str, str]) -> None:

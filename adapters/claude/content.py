@@ -65,13 +65,17 @@ class Content:
                 blocks += self._text(part["text"], part, at)
             else:
                 self._empty(at)
+        if "name" in message:
+            self._speak(message, blocks, where)
+        return blocks
+
+    def _speak(self, message: Json, blocks: list[Json], where: str) -> None:
         name = speaker(message)
         if name and blocks:
             self._put_name(name, blocks)
             self.note("name_as_prefix", f"{where}.name", "the name was put before the text")
         elif message.get("name"):
             self.note("name_dropped", f"{where}.name", "the name says no more than the role")
-        return blocks
 
     def result(self, message: Json, identity: str, where: str) -> Json:
         """One tool_result; one without content says that the tool gave nothing."""

@@ -59,10 +59,16 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
     kind = event.get("type")
     if kind == "content_block_delta":
         delta = event["delta"]
-        if delta["type"] == "text_delta":
+        said = delta["type"]
+        if said == "text_delta":
             text = delta["text"]
             state.pieces.append(text)
-            return (TextDelta(words(text)),) if text else ()
+            return (TextDelta(text if type(text) is str else words(text)),) if text else ()
+        if said == "input_json_delta":
+            piece = delta["partial_json"]
+            state.pieces.append(piece)
+            mine = state.block["type"] == "tool_use"
+            return state.calls.delta(state.position, piece) if mine else ()
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
 
@@ -87,19 +93,12 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 
 
 def _delta(delta: Json, state: State) -> Iterable[Event]:
-    """A piece of the open block, other than text."""
-    match delta["type"]:
-        case "input_json_delta":
-            piece = delta["partial_json"]
-            state.pieces.append(piece)
-            if state.block["type"] == "tool_use":
-                return state.calls.delta(state.position, piece)
-        case "thinking_delta":
-            thought = delta["thinking"]
-            state.pieces.append(thought)
-            return (ReasoningDelta(words(thought)),) if thought else ()
-        case _:
-            _extend(state.block, delta)
+    """A piece of the open block, other than text and arguments."""
+    if delta["type"] == "thinking_delta":
+        thought = delta["thinking"]
+        state.pieces.append(thought)
+        return (ReasoningDelta(words(thought)),) if thought else ()
+    _extend(state.block, delta)
     return ()
 
 

@@ -188,11 +188,13 @@ class _Writer:
 
     def _thoughts(self, message: Json, where: str) -> list[Json]:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
-        echoed = _blocks_in(message, "thinking_blocks") if "thinking_blocks" in message else []
-        signed = [block for block in echoed if _is_signed(block)]
-        if len(signed) < len(echoed):
-            text = "thinking blocks without a signature were left out"
-            self.content.note("thinking_unsigned", f"{where}.thinking_blocks", text)
+        signed: list[Json] = []
+        if "thinking_blocks" in message:
+            echoed = _blocks_in(message, "thinking_blocks")
+            signed = [block for block in echoed if _is_signed(block)]
+            if len(signed) < len(echoed):
+                text = "thinking blocks without a signature were left out"
+                self.content.note("thinking_unsigned", f"{where}.thinking_blocks", text)
         if not signed and (message.get("reasoning_content") or message.get("reasoning")):
             text = "reasoning without Claude's signature cannot be sent back"
             self.content.note("reasoning_dropped", f"{where}.reasoning_content", text)

@@ -39,8 +39,9 @@ _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_-]{16,256}")
 def telling(params: Mapping[str, Any]) -> Fields:
     """The fields that ask for something Claude can give."""
     fields = Fields({k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]})
-    for name, message in _REFUSED.items():
-        fields.refuse(name, message)
+    if not _REFUSED.keys().isdisjoint(params):
+        for name, message in _REFUSED.items():
+            fields.refuse(name, message)
     # These have their say elsewhere: in tool_choice, and at the door.
     fields.take("parallel_tool_calls")
     fields.take("stream_options")
