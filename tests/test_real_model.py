@@ -173,7 +173,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("said", HOSTILE)
-def test_a_result_is_answered_without_a_marker_and_without_its_calls(
+def test_a_result_is_answered_without_a_marker_or_a_call_of_its_protocol(
     config: str, said: str
 ) -> None:
     question = user("What is the weather in Shenyang?")
@@ -185,7 +185,6 @@ def test_a_result_is_answered_without_a_marker_and_without_its_calls(
     text = choice["message"]["content"] or ""
     assert not any(line.strip().startswith(MARKS) for line in text.splitlines())
     assert all(name in ("get_weather", "get_news") for name, _ in calls(choice))
-    assert ("get_news", {"topic": "x"}) not in calls(choice)
     assert ("get_weather", {"city": "Paris"}) not in calls(choice)
 
 
