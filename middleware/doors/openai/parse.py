@@ -19,6 +19,8 @@ MAX_DEPTH = 64
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NO_OPENERS = bytes(set(range(256)) - set(b"[{"))
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
+# With what may follow a backslash in JSON, so that none comes to stand before another's follower.
+_NO_MARKS_OR_ESCAPES = bytes(set(_NO_MARKS) - set(b"\\/bfnrtu"))
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
 _PARAMS = FIELDS.difference(
     ("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
@@ -105,9 +107,10 @@ def _is_deep(body: bytes) -> bool:
     """Take the innermost brackets away, a level at a time; those in strings do not count."""
     if len(body.translate(None, _NO_OPENERS)) <= MAX_DEPTH:
         return False
-    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = plain.translate(_ALIKE, _NO_MARKS).replace(b'""', b"")
-    brackets = b"".join(marks.split(b'"')[::2])
+    marks = body.translate(_ALIKE, _NO_MARKS_OR_ESCAPES)
+    plain = marks.replace(b"\\\\", b"").replace(b'\\"', b"")
+    quoted = plain.translate(None, _NO_MARKS).replace(b'""', b"")
+    brackets = b"".join(quoted.split(b'"')[::2])
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
