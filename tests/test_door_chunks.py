@@ -282,6 +282,25 @@ def test_what_begins_without_a_text_begins_with_null(first: tuple[Event, ...]) -
     assert role == {"role": "assistant", "content": None}
 
 
+def test_a_plain_answer_has_openais_members_and_the_clients_name_for_the_model() -> None:
+    said = whole(TextDelta("a"), END)
+    assert said == {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1763456400,
+        "model": "客户",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "a", "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+    }
+
+
 def test_an_empty_answer_is_a_role_and_a_reason() -> None:
     first, last = written(END)
     assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
@@ -432,7 +451,8 @@ def test_unknown_usage_is_absent_and_where_it_was_asked_for_called_unknown() -> 
     assert "x_usetool" not in written(Finish("stop"))[-1]
     *_, finish, last = written(Finish("stop"), usage_chunk=True)
     assert last["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-    assert [note["code"] for note in finish["x_usetool"]["warnings"]] == ["usage_unknown"]
+    (note,) = finish["x_usetool"]["warnings"]
+    assert (note["code"], note["field"]) == ("usage_unknown", "usage")
 
 
 # Ends that are none, and headers ---------------------------------------------------------------
@@ -478,8 +498,27 @@ def test_the_warnings_header_is_one_line_of_ascii(fields: list[str], header: str
 
 
 def test_a_long_warnings_header_ends_at_a_whole_entry() -> None:
-    header = warnings_header(tuple(Note("code", f"field_{n}", "t") for n in range(500)))
-    assert len(header) < 2010
-    *entries, last = header.split(", ")
-    assert last == "more"
-    assert entries == [f"code:field_{n}" for n in range(len(entries))]
+    fitting = tuple(Note("c" * 8, f"{n:07}", "t") for n in range(111))
+    header = warnings_header((*fitting, Note("c" * 10, "f" * 7, "t")))
+    assert len(header) == 2000
+    assert header.endswith("c:fffffff")
+    longer = warnings_header((*fitting, Note("c" * 11, "f" * 7, "t")))
+    assert longer == ", ".join([*(f"cccccccc:{n:07}" for n in range(111)), "more"])
+
+
+@pytest.mark.parametrize(
+    ("known", "value", "both"),
+    [
+        (None, [1], [1]),
+        ([1], [2], [1, 2]),
+        ("a", "b", "ab"),
+        ({"a": 1, "b": 1}, {"b": 2}, {"a": 1, "b": 2}),
+        ([1], "b", "b"),
+        ("a", [2], [2]),
+        ({"a": 1}, [2], [2]),
+        ([1], {"b": 2}, {"b": 2}),
+    ],
+)
+def test_pieces_of_a_member_are_joined_where_they_can_be(known: Any, value: Any, both: Any) -> None:
+    pieces = [Aside("x", piece) for piece in (known, value) if piece is not None]
+    assert whole(*pieces, END)["choices"][0]["message"]["x"] == both
