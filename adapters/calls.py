@@ -78,6 +78,10 @@ class Calls:
     def known(self, key: Hashable) -> bool:
         return key in self._calls
 
+    def is_whole(self, key: Hashable) -> bool:
+        """Nothing more can belong to this call: its arguments are one JSON object."""
+        return _is_object(self._calls[key].said)
+
     def delta(self, key: Hashable, piece: str) -> Iterable[Event]:
         """A piece of a call's arguments."""
         if not piece:
@@ -111,13 +115,14 @@ class Calls:
         yield from self.delta(key, arguments)
 
     def close(self) -> Iterator[Event]:
-        """No more calls: bring out what waits and complete what is open."""
+        """No more calls so far: bring out what waits and complete what is open."""
         while self._waiting:
             yield from self._advance()
         yield from self._end_current()
         if self._left_out:
             text = f"{self._left_out} further calls were left out: parallel_tool_calls is false"
             yield Noted((Note("parallel_calls_dropped", "parallel_tool_calls", text),))
+            self._left_out = 0
 
     def _advance_if_complete(self) -> Iterator[Event]:
         while self._waiting and self._current is not None and self._current.complete():

@@ -160,10 +160,12 @@ def close(state: State) -> Iterator[Event]:
         raise Truncated(
             f"Upstream '{state.upstream}' ended its stream without a finish_reason: it is cut."
         )
+    yield from state.calls.close()  # a call may come behind the reason
     usage, notes = usage_of(state.usage)
     if notes:
         yield Noted(notes)
-    yield Finish(state.reason, usage, state.native)
+    called = state.reason == "stop" and state.calls
+    yield Finish("tool_calls" if called else state.reason, usage, state.native)
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
@@ -205,12 +207,11 @@ def _identify(said: Json, state: State) -> None:
 
 def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
     """Everything of a delta or message but its calls."""
-    text = said.get("content")
     # Servers that send both fields send the same thought twice.
     thought = said.get("reasoning_content") or said.get("reasoning")
     if isinstance(thought, str) and thought:
         yield ReasoningDelta(thought)
-    yield from _text(text, logprobs, state)
+    yield from _text(said.get("content"), logprobs, state)
     if said.get("refusal"):
         yield RefusalDelta(words(said["refusal"]))
     for name in _ASIDES:
@@ -219,8 +220,7 @@ def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
 
 
 def _text(text: Any, logprobs: Any, state: State) -> Iterator[Event]:
-    if logprobs:
-        state.logprobs += logprobs.get("content") or ()
+    state.logprobs += (logprobs or {}).get("content") or ()
     if isinstance(text, list):
         yield from _parts(text)
     elif text:
@@ -274,19 +274,21 @@ def _slot(piece: Json, said: Json, state: State) -> _Slot:
     """Find the call a piece belongs to: by index, else by id, else the last one."""
     place, identity = piece.get("index"), piece.get("id")
     if place is None:
-        new = f"unnamed {state.count}" if said.get("name") else state.last
-        place = identity or new
+        place = identity or (f"unnamed {state.count}" if said.get("name") else state.last)
     slot = state.slots.get(place)
-    if slot is None or (said.get("name") and _is_another(slot, identity)):
+    if slot is None or (said.get("name") and _is_another(slot, identity, said, state)):
         slot = state.slots[place] = _Slot(state.count, identity or "")
         state.count += 1
     state.last = place
     return slot
 
 
-def _is_another(slot: _Slot, identity: str | None) -> bool:
+def _is_another(slot: _Slot, identity: str | None, said: Json, state: State) -> bool:
     # Gemini's and older Ollama's compatible endpoints give every call index 0 and an id of its own.
-    return bool(identity and slot.identity and identity != slot.identity)
+    if identity and slot.identity:
+        return identity != slot.identity
+    # Without ids, what comes behind a whole object cannot be the same call's.
+    return slot.started and bool(_argument_text(said).strip()) and state.calls.is_whole(slot.key)
 
 
 def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event]:
@@ -338,11 +340,9 @@ def _require_no_error(said: Json, state: State) -> None:
 def _failure(error: Any, state: State, status: int) -> UpstreamError:
     """An error that came as an answer: its status is in its words, if anywhere."""
     if isinstance(error, dict):
-        for said in map(str, (error.get("code"), error.get("status"), error.get("type"))):
-            number = int(said) if said.isdecimal() else _STATUS.get(said, 0)
-            if 400 <= number < 600:
-                status = number
-                break
+        said = [str(error.get(name)) for name in ("code", "status", "type")]
+        numbers = (int(one) if one.isdecimal() else _STATUS.get(one, 0) for one in said)
+        status = next((number for number in numbers if 400 <= number < 600), status)
     return from_words(status, words_of(orjson.dumps(error)), state.upstream, state.secrets)
 
 

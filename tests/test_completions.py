@@ -406,6 +406,23 @@ def test_calls_without_ids_get_their_own() -> None:
     assert [arguments for *_, arguments in plain.calls] == [A, B]
 
 
+def test_calls_of_one_index_without_ids_stay_two() -> None:
+    repeated = (piece(A[:3], name="f", index=0), piece(A[3:], name="f", index=0))
+    for first in ((piece(A, name="f", index=0),), repeated):
+        answer = good(heard(*first, piece(B, name="g", index=0), chunk({}, "tool_calls"), DONE))
+        assert [call[1:] for call in answer.calls] == [
+            ("f", "function", A),
+            ("g", "function", B),
+        ]
+        assert answer.notes == []
+
+
+def test_a_call_behind_the_reason_is_a_call_too() -> None:
+    late = chunk({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g"}}]}, "stop")
+    answer = good(heard(chunk({"content": "hi"}, "stop"), late, DONE))
+    assert (answer.calls, answer.reason) == ([("b", "g", "function", "{}")], "tool_calls")
+
+
 def test_whole_calls_stay_two_even_with_one_id() -> None:
     answer = good(whole({"content": None, "tool_calls": [CALL, CALL]}))
     assert [name for _, name, _, _ in answer.calls] == ["f", "f"]
