@@ -219,8 +219,10 @@ def test_a_vendors_own_word_outranks_effort(extra: Json, think: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"reasoning_effort": "high"}, ["thinking_dropped"]),
-        ({"extra": {"think": True}}, ["thinking_dropped"]),
+        ({"reasoning_effort": "high"}, ["reasoning_effort"]),
+        ({"extra": {"think": True}}, ["think"]),
+        ({"extra": {"think": True}, "reasoning_effort": "none"}, ["think"]),
+        ({"extra": {"thinking": {"type": "enabled"}}}, ["thinking"]),
         ({"reasoning_effort": "none"}, []),
         ({"extra": {"think": False}}, []),
     ],
@@ -228,7 +230,9 @@ def test_a_vendors_own_word_outranks_effort(extra: Json, think: Any) -> None:
 def test_a_model_that_cannot_think_is_not_asked_to(fields: Json, told: list[str]) -> None:
     found, receipt = encoded(setup=Setup(Abilities(thinking=False)), **fields)
     assert "think" not in found
-    assert codes(receipt) == told
+    assert [(note.code, note.field) for note in receipt] == [
+        ("thinking_dropped", field) for field in told
+    ]
 
 
 def test_a_model_nobody_knows_is_asked_what_the_client_asks() -> None:

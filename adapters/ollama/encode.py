@@ -130,29 +130,31 @@ def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
 
 
 def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | None:
-    asked = _asked_to_think(fields)
+    name, asked = _asked_to_think(fields)
     if not isinstance(asked, str | bool | None):
         raise BadRequest("'think' must be true, false or a level such as 'high'.", param="think")
     if abilities.thinking is False:
         if asked not in (None, False, "none"):
-            fields.note("thinking_dropped", "reasoning_effort", "this model does not think")
+            fields.note("thinking_dropped", name, "this model does not think")
         return None  # it answers a 400 even to `true`
     if "gpt-oss" not in model and abilities.family not in ("gptoss", "gpt-oss"):
         return _EFFORTS.get(asked, asked)
     level = _GPT_OSS.get(asked, asked)
     if asked in _GPT_OSS_LACKS:
-        fields.note("reasoning_effort_changed", "reasoning_effort", f"{asked} was sent as {level}")
+        fields.note("reasoning_effort_changed", name, f"{asked} was sent as {level}")
     return level
 
 
-def _asked_to_think(fields: Fields) -> Any:
-    """A vendor's own word outranks OpenAI's."""
+def _asked_to_think(fields: Fields) -> tuple[str, Any]:
+    """The field that counts, and what it says: a vendor's own word outranks OpenAI's."""
     effort, vendor, own = (fields.take(name) for name in _THINKING)
-    if own is None and isinstance(vendor, dict):
-        own = vendor.get("type") != "disabled"
-        if vendor.keys() - {"type"}:
-            fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
-    return effort if own is None else own
+    if own is not None:
+        return "think", own
+    if not isinstance(vendor, dict):
+        return "reasoning_effort", effort
+    if vendor.keys() - {"type"}:
+        fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
+    return "thinking", vendor.get("type") != "disabled"
 
 
 def _limit(fields: Fields) -> int | None:
