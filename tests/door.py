@@ -150,19 +150,21 @@ class Door:
         path: str = CHAT,
     ) -> tuple[Heard, asyncio.Task[None]]:
         """Send a request; the client goes away when `leaves` is set."""
-        heard = Heard()
+        heard, over = Heard(), leaves or asyncio.Event()
         data = body if isinstance(body, bytes) else orjson.dumps(body)
         pieces: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
 
         async def receive() -> Message:
             if pieces:
                 return pieces.pop()
-            await (leaves or asyncio.Event()).wait()
+            await over.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
             heard.sent.append(dict(message))
             heard.moved.set()
+            if heard.complete:  # which servers report as a disconnect too
+                over.set()
 
         scope = {
             "type": "http",

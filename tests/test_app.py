@@ -164,6 +164,16 @@ def test_what_is_noted_late_is_in_a_plain_answers_header_and_on_a_streams_finish
     assert finish["x_usetool"]["warnings"][0]["code"] == "arguments_invalid"
 
 
+def test_what_the_parts_of_a_pipeline_used_is_a_header_of_a_plain_answer() -> None:
+    usage = Usage(1, 2, parts=(("reasoner", Usage(3, 4)), ("answerer", None)))
+    heard = asked((OPENED, TEXT, Finish("stop", usage)))
+    assert orjson.loads(heard.headers["x-usetool-usage"]) == {
+        "reasoner": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+        "answerer": None,
+    }
+    assert "x-usetool-usage" not in asked(ANSWER).headers
+
+
 def test_nothing_an_upstream_calls_itself_ends_a_header() -> None:
     opened = Opened((), Upstream("up", "gpt\r\nset-cookie: a=b"))
     headers = asked((opened, TEXT, END)).headers
@@ -412,16 +422,41 @@ def test_a_client_that_leaves_cancels_the_upstream(stream: bool, steps: tuple[St
     play(script)
 
 
-def test_a_client_that_leaves_after_the_answer_has_not_left_early() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_end_of_an_answer_is_not_its_client_leaving(stream: bool, fails: bool) -> None:
     async def script() -> None:
-        leaves = asyncio.Event()
+        early, late = Wait(), Wait()
+        steps: tuple[Step, ...] = ((OPENED, TEXT), early)
+        steps += (Truncated("cut"),) if fails else ((END,), late)
+        there = door(Scripted(*steps))
+        heard, task = there.begin(chat(stream=stream))
+        await early.until_reached()
+        await asyncio.sleep(0.05)  # until its client is watched
+        early.over.set()
+        if not fails:
+            await late.until_reached()
+            await asyncio.sleep(0.01)
+            late.over.set()
+        await task
+        assert heard.complete
+        (line,) = there.lines()
+        assert "client_gone" not in line
+        assert ("error" in line) is fails
+
+    play(script)
+
+
+def test_a_client_that_left_is_not_pinged() -> None:
+    async def script() -> None:
+        leaves, wait = asyncio.Event(), Wait()
+        heard, task = door(Scripted((OPENED, TEXT), wait), TINY).begin(chat(stream=True), leaves)
+        await wait.until_reached()
         leaves.set()
-        there = door(Scripted(ANSWER))
-        for stream in (False, True):
-            heard, task = there.begin(chat(stream=stream), leaves)
-            await task
-            assert heard.complete
-        assert all("client_gone" not in line for line in there.lines())
+        await task
+        count = len(heard.sent)
+        await asyncio.sleep(0.1)
+        assert len(heard.sent) == count
 
     play(script)
 
@@ -645,6 +680,27 @@ def test_a_history_is_repaired_where_the_config_says_so() -> None:
 
 
 # What is written down --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_log_tells_of_an_answer(stream: bool) -> None:
+    async def script() -> None:
+        there = door(Scripted((FULL, TEXT, END)))
+        await there.chat(stream=stream)
+        (line,) = there.lines()
+        told = {name: line[name] for name in ("model", "status", "stream", "finish", "usage")}
+        assert told == {
+            "model": "m",
+            "status": 200,
+            "stream": stream,
+            "finish": "stop",
+            "usage": [1, 2],
+        }
+        assert (line["upstream"], line["upstream_model"]) == ("up", "claude-x")
+        assert line["warnings"] == ["temperature_dropped: temperature: the model has none"]
+
+    play(script)
+
 
 WORDS = "my medical history"
 TELLING: tuple[tuple[tuple[Event, ...] | GatewayError, Json], ...] = (

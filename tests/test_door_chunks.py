@@ -498,12 +498,12 @@ def test_the_warnings_header_is_one_line_of_ascii(fields: list[str], header: str
 
 
 def test_a_long_warnings_header_ends_at_a_whole_entry() -> None:
-    fitting = tuple(Note("c" * 8, f"{n:07}", "t") for n in range(111))
-    header = warnings_header((*fitting, Note("c" * 10, "f" * 7, "t")))
+    fitting = tuple(Note("c" * 8, f"{n:07}", "t") for n in range(110))
+    header = warnings_header((*fitting, Note("c" * 12, "f" * 7, "t")))
     assert len(header) == 2000
     assert header.endswith("c:fffffff")
-    longer = warnings_header((*fitting, Note("c" * 11, "f" * 7, "t")))
-    assert longer == ", ".join([*(f"cccccccc:{n:07}" for n in range(111)), "more"])
+    longer = warnings_header((*fitting, Note("c" * 13, "f" * 7, "t")))
+    assert longer == ", ".join([*(f"cccccccc:{n:07}" for n in range(110)), "more"])
 
 
 @pytest.mark.parametrize(
