@@ -352,6 +352,14 @@ def test_claudes_own_thinking_field(
     assert (body.get("thinking"), found) == (thinking, notes)
 
 
+@pytest.mark.parametrize("tokens", ["3000", 3000.5, None, [3000], True])
+def test_budget_is_a_whole_number(tokens: Any) -> None:
+    asked = {"type": "enabled", "budget_tokens": tokens}
+    with pytest.raises(BadRequest) as caught:
+        sent(request(model=MANUAL, extra={"thinking": asked}))
+    assert caught.value.param == "thinking.budget_tokens"
+
+
 def test_budget_becomes_the_effort_it_is_worth() -> None:
     asked = {"type": "enabled", "budget_tokens": 10_000}
     body, _ = sent(request(model=UNASKED, extra={"thinking": asked}))

@@ -509,6 +509,19 @@ def test_cache_breakpoint(asked: Json, options: Any, control: Json, notes: list[
     assert found == notes
 
 
+@pytest.mark.parametrize("options", [{"ttl": "30m"}, {"mode": "implicit"}, {"scope": "x"}])
+def test_cache_options_that_nothing_is_cached_by_are_named(options: Json) -> None:
+    _, found = sent(request(user("a"), prompt_cache_options=options))
+    assert found == ["parameter_dropped"]
+
+
+@pytest.mark.parametrize("ttl", ["7d", 5, [1], {"a": 1}])
+def test_a_lifetime_claude_does_not_know_is_its_shortest_and_named(ttl: Any) -> None:
+    body, found = sent(request(user([marked("a", ttl=ttl)])))
+    control = body["messages"][0]["content"][0]["cache_control"]
+    assert (control["ttl"], found) == ("5m", ["cache_lifetime_unknown"])
+
+
 def test_breakpoints_stand_wherever_parts_stand() -> None:
     own = {"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}
     messages = (

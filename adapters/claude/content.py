@@ -33,6 +33,7 @@ class Content:
     """Of cache breakpoints that name none."""
     error_results: bool = False
     """A result `{"error": …}` says that its tool failed."""
+    lifetime_used: bool = False
     notes: list[Note] = field(default_factory=list)
 
     def note(self, code: str, where: str, text: str) -> None:
@@ -161,12 +162,16 @@ class Content:
         asked = part.get("prompt_cache_breakpoint")
         if not isinstance(asked, dict):
             return {}
-        lifetime = asked.get("ttl") or self.lifetime
-        if lifetime is None:
+        lifetime = asked.get("ttl")
+        if not lifetime:
+            lifetime, self.lifetime_used = self.lifetime, True
+        if not lifetime:
             return {"cache_control": {"type": "ephemeral"}}
         if lifetime in ("12h", "24h"):
             self.note("cache_lifetime_shortened", where, "Claude keeps a prefix for 1h at most")
-        return {"cache_control": {"type": "ephemeral", "ttl": _LIFETIMES.get(lifetime, "5m")}}
+        elif str(lifetime) not in _LIFETIMES:
+            self.note("cache_lifetime_unknown", where, "Claude knows 5m and 1h: sent as 5m")
+        return {"cache_control": {"type": "ephemeral", "ttl": _LIFETIMES.get(str(lifetime), "5m")}}
 
 
 def _is_error(content: Any) -> bool:

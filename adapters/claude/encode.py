@@ -59,6 +59,9 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     )
     words, unforced = choice_in_words(request, box, capability)
     said = conversation(request.messages, content, words)
+    if content.lifetime and not content.lifetime_used:
+        text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
+        fields.note("parameter_dropped", "prompt_cache_options.ttl", text)
     form, words = structured(fields, capability)
     if words:
         said.system.append({"type": "text", "text": words})
@@ -109,4 +112,7 @@ def _cache_lifetime(fields: Fields) -> str | None:
     if options.get("mode") == "implicit":
         text = "Claude caches only what stands before a breakpoint"
         fields.note("parameter_dropped", "prompt_cache_options.mode", text)
+    for name in options:
+        if name not in ("mode", "ttl"):
+            fields.note("parameter_dropped", f"prompt_cache_options.{name}", "Claude has no such")
     return options.get("ttl")

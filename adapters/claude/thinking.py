@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.claude.capabilities import Capability
+from adapters.errors import BadRequest
 from adapters.fields import Fields
 from adapters.protocol import Json
 
@@ -176,12 +177,16 @@ def _allowed(thought: Thought, fields: Fields, capability: Capability, seen: Sit
         return Thought()
     most = capability.max_output - seen.room if seen.limit is None else seen.limit - 1
     thinking = thought.thinking or {}
-    budget = min(thinking["budget_tokens"], most)
+    asked = thinking["budget_tokens"]
+    if type(asked) is not int:
+        text = "'thinking.budget_tokens' must be a whole number of tokens."
+        raise BadRequest(text, param="thinking.budget_tokens")
+    budget = min(asked, most)
     if budget < LEAST_BUDGET:
         text = f"a thought needs {LEAST_BUDGET} tokens or more, and less than max_tokens"
         fields.note("thinking_dropped", "reasoning_effort", text)
         return Thought()
-    if budget < thinking["budget_tokens"]:
+    if budget < asked:
         text = f"the budget was lowered to {budget}, which is what max_tokens leaves"
         fields.note("thinking_budget_lowered", "reasoning_effort", text)
     return replace(thought, thinking={**thinking, "budget_tokens": budget})
