@@ -71,7 +71,7 @@ class EventStream:
 
     async def write(self, frames: bytes) -> None:
         if self._ping is not None:
-            await self._ping
+            await asyncio.wait([self._ping])  # who is cancelled here must not end the ping too
         self._busy = True
         await self._send({"type": "http.response.body", "body": frames, "more_body": True})
         self._busy = False
@@ -81,7 +81,7 @@ class EventStream:
         """Write the last frames and end the response; nothing is written after them."""
         self._timer.cancel()
         if self._ping is not None:
-            await self._ping
+            await asyncio.wait([self._ping])
         if not self._over:
             self._over = True
             await self._send({"type": "http.response.body", "body": frames, "more_body": False})

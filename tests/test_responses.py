@@ -196,6 +196,22 @@ def test_a_write_waits_for_a_ping_under_way(last: bool) -> None:
     assert wire.bodies() == [PING, b"end" if last else b"data"]
 
 
+def test_a_server_that_stops_during_a_ping_still_says_so() -> None:
+    async def script(stream: EventStream, wire: Wire) -> None:
+        await stream.start()
+        wire.hold()
+        await asyncio.sleep(3 * BEAT)
+        writing = asyncio.create_task(stream.write(b"data: a\n\n"))
+        await asyncio.sleep(BEAT)
+        writing.cancel()
+        await asyncio.wait([writing])
+        ending = asyncio.create_task(stream.last(b"data: error\n\n"))
+        await wire.release(2)
+        await ending
+
+    assert play(script, BEAT).bodies() == [PING, b"data: error\n\n"]
+
+
 def test_a_client_that_leaves_during_a_ping_ends_it() -> None:
     async def script(stream: EventStream, wire: Wire) -> None:
         wire.hold()
