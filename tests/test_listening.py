@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -113,6 +114,7 @@ def answers(heard: bytes) -> list[tuple[int, bytes]]:
 
 def refusal(heard: bytes) -> tuple[int, str]:
     ((status, body),) = answers(heard)
+    assert heard.startswith(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode())
     assert b"connection: close" in heard
     error = orjson.loads(body)["error"]
     assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_http")
@@ -184,14 +186,26 @@ def test_each_request_of_a_connection_has_its_time() -> None:
     assert talk(echo, Hasty, script).count(b"done") == 4
 
 
-def test_a_second_request_that_does_not_arrive_is_ended_too() -> None:
+@pytest.mark.parametrize("pause", [0, PATIENCE * 2])
+def test_a_second_request_that_does_not_arrive_is_ended_too(pause: float) -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(HEAD + BODY + b"12345")
         await reader.readuntil(b"0\r\n\r\n")
+        await asyncio.sleep(pause)
         writer.write(HEAD)
         return await reader.read()
 
     assert refusal(talk(echo, Hasty, script))[0] == 408
+
+
+def test_what_is_no_http_is_refused_behind_an_answer_too() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(HEAD + BODY + b"12345")
+        await reader.readuntil(b"0\r\n\r\n")
+        writer.write(b"garbage\r\n\r\n")
+        return await reader.read()
+
+    assert refusal(talk(echo, Patient, script))[0] == 400
 
 
 def test_a_long_answer_is_not_cut() -> None:
@@ -201,20 +215,31 @@ def test_a_long_answer_is_not_cut() -> None:
     assert heard.endswith(b"last\r\n0\r\n\r\n")
 
 
-@pytest.mark.parametrize("next_bytes", [HEAD, b"garbage\r\n\r\n"])
-def test_nothing_is_said_into_an_answer_under_way(next_bytes: bytes) -> None:
+def followed_by(data: bytes) -> bytes:
+    """What is heard when this follows a request whose answer is under way."""
+
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(HEAD + BODY + b"12345")
         heard = await reader.readuntil(b"first\r\n")
-        writer.write(next_bytes)
+        writer.write(data)
         return heard + await reader.read()
 
-    heard = talk(stream_slowly, Hasty, script)
-    head, _, said = heard.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 200")
-    # The whole of it, or its beginning: but never another's words.
-    first = said.partition(b"HTTP/1.1")[0]
-    assert b"5\r\nfirst\r\n4\r\nlast\r\n0\r\n\r\n".startswith(first)
+    _, _, said = talk(stream_slowly, Hasty, script).partition(b"\r\n\r\n")
+    return said
+
+
+WHOLE = b"5\r\nfirst\r\n4\r\nlast\r\n0\r\n\r\n"
+
+
+def test_half_a_request_waits_for_the_answer_to_the_one_before() -> None:
+    said = followed_by(HEAD)
+    assert said.startswith(WHOLE)
+    assert refusal(said.removeprefix(WHOLE))[0] == 408
+
+
+@pytest.mark.parametrize("before", [b"", HEAD + BODY + b"12345"])
+def test_nothing_is_said_into_an_answer_under_way(before: bytes) -> None:
+    assert WHOLE.startswith(followed_by(before + b"garbage\r\n\r\n"))
 
 
 def test_nothing_is_said_behind_an_answer_that_came_before_the_body() -> None:
