@@ -174,6 +174,22 @@ def test_a_connection_nobody_speaks_on_is_closed_without_a_word() -> None:
     assert talk(echo, Hasty, sending()) == b""
 
 
+def test_nobody_looks_at_a_connection_that_is_gone() -> None:
+    looks = []
+
+    class Watched(Hasty):
+        def _look(self) -> None:
+            looks.append(self)
+
+    async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.close()
+        await asyncio.sleep(PATIENCE * 2)
+        return b""
+
+    talk(echo, Watched, script)
+    assert looks == []
+
+
 def test_each_request_of_a_connection_has_its_time() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         heard = b""
