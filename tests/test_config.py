@@ -289,6 +289,19 @@ def test_a_syntax_error_has_its_line_and_column() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[upstreams.up]\nkind = compatible\n", 'in quotes: kind = "compatible".'),
+        ("[models.up/*]\n", 'in quotes: [models."relay/*"].'),
+        ("[server]\n[server]\n", "Each [section] stands once"),
+        ("[server]\nport = 1\nport = 2\n", "Each key stands once"),
+    ],
+)
+def test_a_syntax_error_says_what_to_write(text: str, hint: str) -> None:
+    assert hint in mistakes(text)[""]
+
+
+@pytest.mark.parametrize(
     ("content", "words"), [(b"\xff\xfe", "not UTF-8"), (None, "No such file or directory")]
 )
 def test_an_unreadable_file_is_a_mistake(tmp_path: Path, content: bytes | None, words: str) -> None:

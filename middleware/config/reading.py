@@ -45,6 +45,13 @@ from middleware.config.values import Environment, Wrong
 _KEPT = 50
 _TABLES = ("server", "defaults", "recall", "upstreams", "models")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+# What the parser's words mean to somebody who does not know TOML.
+_TOML_HINTS: Mapping[str, str] = {
+    "Invalid value": 'Text stands in quotes: kind = "compatible".',
+    "Expected ']'": 'A name with "/", "*" or a blank stands in quotes: [models."relay/*"].',
+    "Cannot declare": "Each [section] stands once in the file, with all its keys.",
+    "Cannot overwrite": "Each key stands once in its section.",
+}
 Values = dict[str, Any]
 Keys = Mapping[str, Key]
 
@@ -60,7 +67,8 @@ def load(
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise _of_file(source, f"cannot be read: {error.strerror or error}") from error
+        hint = " (--config FILE names another)" if isinstance(error, FileNotFoundError) else ""
+        raise _of_file(source, f"cannot be read: {error.strerror or error}{hint}") from error
     except UnicodeDecodeError as error:
         raise _of_file(source, "is not UTF-8 text; save it as UTF-8") from error
     return parse(text, source=source, server=server, environment=environment)
@@ -76,7 +84,7 @@ def parse(
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _of_file(source, f"is not valid TOML: {error}") from error
+        raise _of_file(source, f"is not valid TOML: {error}{_toml_hint(str(error))}") from error
     if server and isinstance(found.setdefault("server", {}), dict):
         found["server"].update(server)
     reading = _Reading(environment)
@@ -88,6 +96,10 @@ def parse(
 
 def _of_file(source: str, text: str) -> ConfigError:
     return ConfigError(source, (Mistake("", text),))
+
+
+def _toml_hint(words: str) -> str:
+    return next((f". {hint}" for start, hint in _TOML_HINTS.items() if words.startswith(start)), "")
 
 
 def path_of(*names: str) -> str:
