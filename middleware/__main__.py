@@ -60,7 +60,7 @@ times; with --curl the commands that repeat both sides. Secrets are never shown:
 from the shell's variables.
 """
 _MODELS = """\
-Lists the models of a config as /v1/models does: public name, upstream, and whether it can answer.
+Lists a config's models and what they lack. GET /v1/models also names those that a * stands for.
 """
 _CHAT = """\
 A chat on this terminal: text as it streams in, thoughts dim, tool calls and their results. The
@@ -292,8 +292,11 @@ def _import(options: argparse.Namespace) -> int:
             output.write_text(found.text, "utf-8")
         else:
             print(found.text, end="")
-    except (importing.Unreadable, OSError) as error:
+    except importing.Unreadable as error:
         print(error, file=sys.stderr)
+        return WRONG
+    except OSError as error:
+        print(f"{error.filename or output}: {error.strerror}", file=sys.stderr)
         return WRONG
     print(f"{len(found.models)} models written to {output or 'stdout'}.", file=sys.stderr)
     if lost := importing.lost_lines(found.lost):

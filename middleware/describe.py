@@ -54,11 +54,15 @@ def banner(
     empty = [name for name, names in found.items() if not names]
     there = [entry.id for entry in entries if entry.available and entry.id not in empty]
     rows = [("models", ", ".join(there) or "none that could answer")]
-    rows += [("missing", f"{name}: no model was found there") for name in empty]
+    rows += [("missing", f"{name}: no model was found{_at(config, name)}") for name in empty]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(entries).items()]
     rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, there)]
     rows += [("keys", _keys(server)), ("try", _try(server, _first(there, found)))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
+
+
+def _at(config: Config, name: str) -> str:
+    return f" at {config.upstreams[config.models[name].upstream].base_url}"
 
 
 def _first(there: Sequence[str], found: Mapping[str, Sequence[str]]) -> str:

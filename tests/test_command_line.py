@@ -170,7 +170,8 @@ def test_mistakes_of_the_config_end_every_command(
 
 def test_a_missing_config_is_told_with_its_path(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", "no/such.toml"]) == WRONG
-    assert capsys.readouterr().err == "no/such.toml: cannot be read: No such file or directory\n"
+    said = "cannot be read: No such file or directory (--config FILE names another)"
+    assert capsys.readouterr().err == f"no/such.toml: {said}\n"
 
 
 # explain ---------------------------------------------------------------------------------------
@@ -312,7 +313,7 @@ def test_the_banner_proposes_what_is_found_before_the_embedded_model(
     ]
     said = describe.banner(shipped, there, {"ollama/*": found})
     assert f'"model":"{proposed}"' in said
-    assert ("ollama/*: no model was found there" in said) is (not found)
+    assert ("ollama/*: no model was found at http://127.0.0.1:11434" in said) is (not found)
     assert "local: when it is first asked" in said
 
 

@@ -457,7 +457,7 @@ def test_the_command_writes_over_nothing_unless_told(
 
 @pytest.mark.parametrize(("content", "told"), [(b"a: [", "p.yaml is not valid YAML"),
                                                (b"\xff\xfe\xff", "p.yaml is not UTF-8 text"),
-                                               (None, "No such file or directory")])  # fmt: skip
+                                               (None, "p.yaml: No such file")])  # fmt: skip
 def test_the_command_says_what_is_wrong_with_the_file(
     content: bytes | None, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
