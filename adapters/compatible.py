@@ -114,8 +114,8 @@ def write(request: ChatRequest, spoken: Dialect) -> Written:
             fields.lose(name, "the gateway decides this itself")
         elif not spoken.extra_fields:
             fields.lose(name, "OpenAI has no such field")
-    if not tools:
-        fields.lose("parallel_tool_calls", "there are no tools")
+    if not tools:  # OpenAI refuses the field then; the door has named it
+        fields.take("parallel_tool_calls")
     body: Json = {
         "model": request.model,
         "messages": _messages(request.messages, spoken, fields),

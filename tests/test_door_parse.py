@@ -618,6 +618,9 @@ NOTED: tuple[tuple[Json, list[tuple[str, str]]], ...] = (
     ({"tool_choice": "auto"}, [("tool_choice_ignored", "tool_choice")]),
     ({"tool_choice": "none", "tools": []}, [("tool_choice_ignored", "tool_choice")]),
     ({"function_call": "auto"}, [("tool_choice_ignored", "function_call")]),
+    ({"parallel_tool_calls": False}, [("parameter_dropped", "parallel_tool_calls")]),
+    ({"parallel_tool_calls": False, "tools": [TOOL]}, []),
+    ({"functions": [TOOL["function"]]}, []),
     (
         {
             "stream": True,

@@ -38,9 +38,7 @@ class Sent:
     refused: BadRequest | None = None
 
     def names(self, field: str) -> bool:
-        return any(
-            _is_part(note.field, field) or note.code.startswith(field) for note in self.notes
-        )
+        return any(_is_part(note.field, field) for note in self.notes)
 
 
 def _is_part(path: str, field: str) -> bool:
@@ -93,6 +91,7 @@ PARAMS: Mapping[str, st.SearchStrategy[Any]] = {
     "prediction": st.just({"type": "content", "content": "x"}),
     "presence_penalty": FLOATS,
     "prompt_cache_key": st.just("key"),
+    "prompt_cache_options": st.just({"mode": "implicit", "ttl": "1h"}),
     "prompt_cache_retention": st.just("24h"),
     "reasoning_effort": st.sampled_from(["minimal", "low", "medium", "high", "xhigh", "max"]),
     "response_format": st.sampled_from(

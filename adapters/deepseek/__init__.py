@@ -156,15 +156,12 @@ def _wanted(asked: Any, effort: str | None) -> bool | None:
 def _tools(
     request: ChatRequest, box: Toolbox, thinks: bool, habits: Habits, fields: Fields
 ) -> Json:
-    parallel = fields.take("parallel_tool_calls")
+    fields.take("parallel_tool_calls")  # kept by us, on the way back
     if not box.tools:
         return {}
     if len(box.tools) > _MOST_TOOLS:
         text = f"DeepSeek takes at most {_MOST_TOOLS} tools, not {len(box.tools)}. Send fewer."
         raise BadRequest(text, param="tools")
-    if parallel is False:
-        text = "DeepSeek may still make several calls; only the first is passed on"
-        fields.note("parallel_not_enforced", "parallel_tool_calls", text)
     members: Json = {"tools": [_function(tool, habits.beta, fields) for tool in box.tools]}
     # While it thinks, some of its endpoints refuse the parameter as such.
     if box.mode != "auto" or (request.tool_choice is not None and not thinks):

@@ -189,6 +189,11 @@ def _check_choice(data: Json, notes: list[Note]) -> None:
         )
 
 
+def _check_parallel(data: Json, notes: list[Note]) -> None:
+    if not data.get("tools"):
+        notes.append(Note("parameter_dropped", "parallel_tool_calls", "the request has no tools"))
+
+
 def _require_known(choice: Json, tools: list[Json]) -> None:
     allowed = choice["type"] == "allowed_tools"
     known = {(tool["type"], tool[tool["type"]]["name"]) for tool in tools}
@@ -209,5 +214,6 @@ _CHECKS: Mapping[str, Callable[[Json, list[Note]], None]] = {
     "logit_bias": _check_logit_bias,
     "tools": _check_tools,
     "tool_choice": _check_choice,
+    "parallel_tool_calls": _check_parallel,
 }
 """What pydantic cannot say, by the field it is about."""
