@@ -185,6 +185,7 @@ BAD: tuple[tuple[Json, str, str, str], ...] = (
     ({"max_tokens": 2**63}, "max_tokens", "integer_above_max_value", "Expected a value < "),
     ({"max_completion_tokens": 0}, "max_completion_tokens", "integer_below_min_value", ">= 1"),
     ({"max_tokens": 1.5}, "max_tokens", "invalid_type", "an integer, but got a decimal number"),
+    ({"seed": 2.0**70}, "seed", "invalid_type", "but got a number of more than 64 bits"),
     ({"n": 0}, "n", "integer_below_min_value", ">= 1"),
     ({"n": 129}, "n", "integer_above_max_value", "Expected a value <= 128, but got 129"),
     ({"n": 2}, "n", "unsupported_parameter", "send the request n times"),

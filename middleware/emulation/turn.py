@@ -144,7 +144,7 @@ class Turn:
     def _reason(self, reason: FinishReason, called: bool) -> FinishReason:
         if self.ask.how.forced and not called and reason != "length":
             raise UpstreamError(
-                "The model made no tool call although one was required, even when asked again. "
+                "The model made no tool call although one was required. "
                 "Ask it with tool_choice 'auto', or use a model that calls tools better.",
                 code="tool_emulation_failed",
             )

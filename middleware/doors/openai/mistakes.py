@@ -15,6 +15,8 @@ from adapters.errors import BadRequest
 from middleware.doors.openai.messages import TAG
 
 _SHOWN = 60
+_TOO_MANY_BITS = 2.0**63
+"""From here on JSON's integers are read as decimal numbers."""
 _EXPECTED: Mapping[str, str] = {
     "string_type": "a string",
     "int_type": "an integer",
@@ -66,6 +68,8 @@ def _wrong_type(path: str, finding: ErrorDetails) -> BadRequest:
         expected = "a string or an array"
     # The kind of the value says enough, and the value may be a prompt: messages are logged.
     found = _FOUND.get(type(finding["input"]), "something else")
+    if isinstance(finding["input"], float) and abs(finding["input"]) >= _TOO_MANY_BITS:
+        found = "a number of more than 64 bits"
     return BadRequest(
         f"Invalid type for '{path}': expected {expected}, but got {found} instead.",
         code="invalid_type",
