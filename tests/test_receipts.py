@@ -305,6 +305,22 @@ def test_every_detail_is_carried_or_named_or_refused(upstream: Upstream, detail:
     assert sent.body != without.body or set(sent.notes) - set(without.notes)
 
 
+@every_upstream
+def test_a_request_leaves_no_trace_in_the_next(upstream: Upstream) -> None:
+    """Tools are read and encoded once for all requests that bring the same."""
+    adapter = upstream.connect(upstream.link())
+    tools = [tool(), tool("查询天气", strict=True), tool("open", parameters={"anyOf": [SCHEMA]})]
+    usual: Json = {"model": upstream.model, "messages": [USER], "tools": tools}
+    first = send(adapter, usual)
+    for odd in (
+        {"tool_choice": "required", "parallel_tool_calls": False},
+        {"tool_choice": "none", "response_format": {"type": "json_object"}},
+        {"reasoning_effort": "high", "cache_control": {"type": "ephemeral"}},
+    ):
+        send(adapter, {**usual, **odd})
+    assert send(adapter, usual) == first
+
+
 # Conversations ---------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["get_weather", "查询天气", "save-note_2"])
