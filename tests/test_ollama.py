@@ -228,7 +228,12 @@ LONG = "x" * 40_000
 
 
 def test_a_window_grows_with_the_conversation_and_never_shrinks() -> None:
-    assert windows(request(), request(LONG), request(), request()) == [8192, 16384, 16384, 16384]
+    assert windows(request(), request(LONG), request(), request()) == [8192, 32768, 32768, 32768]
+
+
+def test_a_conversation_that_outgrew_its_window_gets_room_for_as_much_again() -> None:
+    turns = [request("x" * (4_000 * turn)) for turn in range(1, 13)]
+    assert sorted(set(windows(*turns))) == [8192, 32768]
 
 
 def test_a_window_is_never_larger_than_the_model() -> None:
@@ -250,7 +255,7 @@ def test_a_prompt_larger_than_the_model_is_told() -> None:
         ({}, {"num_ctx": 2048}, [2048, 2048]),
         ({}, {"options": {"num_ctx": 2048}}, [2048, 2048]),
         ({"num_ctx": 4096}, {"num_ctx": 2048}, [2048, 2048]),
-        ({"min_num_ctx": 1024}, {}, [2048, 16384]),
+        ({"min_num_ctx": 1024}, {}, [2048, 32768]),
     ],
 )
 def test_a_window_somebody_chose_is_left_alone(

@@ -16,7 +16,7 @@ from adapters.history import settle
 from adapters.ollama import encode
 from adapters.ollama.abilities import Abilities, assumed, shown
 from adapters.ollama.encode import Setup
-from adapters.ollama.window import MINIMUM, fitting, needed, overflow
+from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import Call, ChatRequest, Json, Receipt
 from adapters.toolbox import toolbox
 
@@ -584,6 +584,12 @@ def test_windows_are_few_and_never_larger_than_the_model(
     tokens: int, least: int, most: int | None, window: int
 ) -> None:
     assert fitting(tokens, least, most) == window
+
+
+def test_what_outgrew_its_window_will_go_on_growing() -> None:
+    assert [grown(tokens, 8192, 100_000) for tokens in (10, 8192, 8193, 30_000, 60_000)] == [
+        *(8192, 8192, 32768, 65536, 100_000),
+    ]
 
 
 def test_the_estimate_counts_text_tools_and_the_answer_but_not_the_bytes_of_images() -> None:

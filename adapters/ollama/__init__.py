@@ -20,7 +20,7 @@ from adapters.ollama.decode import State, close, decode, decode_answer
 from adapters.ollama.encode import Setup, encode, forced
 from adapters.ollama.thought import Splitter
 from adapters.ollama.tools import offered
-from adapters.ollama.window import MINIMUM, fitting, needed, overflow
+from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.settings import Settings
 from adapters.toolbox import toolbox
@@ -54,10 +54,10 @@ class Ollama:
 
     async def stream(self, request: ChatRequest) -> Events:
         abilities = await self.asked.of(request.model)
-        exchange, grown = self._exchange(request, abilities)
+        exchange, window = self._exchange(request, abilities)
         # Only for models the server knows: clients must not fill the table with names.
-        if abilities.context_length and grown > self.windows.get(request.model, 0):
-            self.windows[request.model] = grown
+        if abilities.context_length and window > self.windows.get(request.model, 0):
+            self.windows[request.model] = window
         try:
             async with aclosing(converse(self.link, exchange, request.call)) as events:
                 async for batch in events:
@@ -113,11 +113,9 @@ class Ollama:
         """Return also the window it chose to ask for, 0 where somebody said which."""
         box = toolbox(request)
         body, receipt = encode(request, box, Setup(abilities, self.options))
-        tokens, window, grown = needed(body), body["options"].get("num_ctx"), 0
+        tokens, window, chosen = needed(body), body["options"].get("num_ctx"), 0
         if window is None:
-            least = self.options.get("min_num_ctx", MINIMUM)
-            held = self.windows.get(request.model, least)
-            window = grown = fitting(tokens, max(least, held), abilities.context_length)
+            window = chosen = self._window(request.model, tokens, abilities.context_length)
             body = {**body, "options": {**body["options"], "num_ctx": window}}
         shaped = "tools" in body and "format" in body
         state = State(
@@ -134,4 +132,9 @@ class Ollama:
         streamed = request.call.streamed
         return Exchange(
             PATH, body, receipt, state, streamed, Ndjson, decode, close, decode_answer
-        ), grown
+        ), chosen
+
+    def _window(self, model: str, tokens: int, most: int | None) -> int:
+        if held := self.windows.get(model):
+            return grown(tokens, held, most)
+        return fitting(tokens, self.options.get("min_num_ctx", MINIMUM), most)

@@ -22,6 +22,11 @@ def fitting(tokens: int, least: int, most: int | None) -> int:
     return min(window, most) if most else window
 
 
+def grown(tokens: int, held: int, most: int | None) -> int:
+    """Return the window after this one: what has outgrown it will go on growing."""
+    return held if tokens <= held else fitting(2 * tokens, held, most)
+
+
 def overflow(tokens: int, window: Any) -> Receipt:
     if type(window) is not int or tokens <= window:
         return ()
