@@ -1,7 +1,8 @@
 """The HTTP side of the server: what uvicorn leaves open.
 
-It answers what is no HTTP in OpenAI's shape, and closes connections on which a request does not
-arrive (uvicorn waits for the end of its head and of its body for ever).
+It answers what is no HTTP in OpenAI's shape, stays with HTTP/1.1 where a client offers another
+protocol, and closes connections on which a request does not arrive (uvicorn waits for the end of
+its head and of its body for ever).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adapters.errors import BadRequest
@@ -41,6 +43,36 @@ class Protocol(HttpToolsProtocol):
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        while data:
+            data = self._feed(data)
+
+    def _feed(self, data: bytes) -> bytes:
+        """Let the parser read; returns what it has to read again."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+        except httptools.HttpParserUpgrade as offer:
+            # The parser stops behind such a head, and the body is lost. Java's HttpClient offers
+            # HTTP/2 with every request: https://www.rfc-editor.org/rfc/rfc9110#section-7.8
+            if self._should_upgrade():
+                return self._head_without_offer() + data[offer.args[0] :]
+        return b""
+
+    def _should_upgrade(self) -> bool:
+        """Until the offer is taken out of its head, a request counts as not there."""
+        return any(name == b"upgrade" for name, _ in self.headers)
+
+    def _head_without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%b: %b" % (name, value) for name, value in self.headers if name != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        return b"\r\n".join((*lines, b"\r\n"))
 
     def on_message_begin(self) -> None:
         self._began, self._asked, self._in_body = self.loop.time(), True, False

@@ -262,3 +262,57 @@ def test_nothing_is_said_behind_an_answer_that_came_before_the_body() -> None:
     heard = talk(refuse_at_once, Hasty, sending(HEAD + BODY + b"123"))
     assert heard.count(b"HTTP/1.1") == 1
     assert heard.endswith(b"refused\r\n0\r\n\r\n")
+
+
+async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+    """Say what arrived: the method, the names of the headers, and the body."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    names = b",".join(name for name, _ in scope["headers"])
+    said = b"%b %b %b" % (scope["method"].encode(), names, body)
+    start = {"type": "http.response.start", "status": 200}
+    await send({**start, "headers": [(b"content-length", b"%d" % len(said))]})
+    await send({"type": "http.response.body", "body": said})
+
+
+# As Java's HttpClient sends it with every request on http://
+OFFER = b"connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAA\r\nUpgrade: h2c\r\n"
+LAST = HEAD + b"connection: close\r\n" + BODY + b"12345"
+KEPT = b"POST host,connection,http2-settings,"
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (BODY + b"12345", KEPT + b"content-length 12345"),
+        (
+            b"transfer-encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n",
+            KEPT + b"transfer-encoding 12345",
+        ),
+        (b"\r\n", KEPT[:-1] + b" "),
+    ],
+)
+@pytest.mark.parametrize("cut", [1, 30, 1000])
+def test_a_request_that_offers_http2_is_answered_without(
+    rest: bytes, told: bytes, cut: int
+) -> None:
+    sent = (HEAD + OFFER + rest) * 2 + LAST
+    pieces = [sent[at : at + cut] for at in range(0, len(sent), cut)]
+    found = answers(talk(tell, Patient, sending(*pieces)))
+    assert found[:2] == [(200, told)] * 2
+    assert found[2] == (200, b"POST host,connection,content-length 12345")
+    assert len(found) == 3
+
+
+def test_nobody_is_switched_to_another_protocol() -> None:
+    offer = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
+    found = answers(talk(tell, Patient, sending(offer, LAST)))
+    assert [status for status, _ in found] == [200, 200]
+
+
+@pytest.mark.parametrize("offer", [b"", b"connection: upgrade\r\nupgrade: h2c\r\n"])
+def test_no_tunnel_is_opened(offer: bytes) -> None:
+    tunnel = b"CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n" + offer + b"\r\n"
+    assert refusal(talk(tell, Patient, sending(tunnel)))[0] == 400
