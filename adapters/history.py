@@ -17,6 +17,11 @@ from adapters.errors import BadRequest
 from adapters.protocol import TURN, Json, Note, Receipt
 
 NO_RESULT = '{"error":"no result"}'
+GO_ON = "(continue)"
+"""A user's turn behind a last message of the assistant, where an upstream answers only to a user.
+
+OpenAI answers with a new message; LangGraph and Dify end conversations so.
+"""
 _PLAIN_ROLES = ("user", "system", "developer")
 # Nothing to normalise: no space outside strings, no escape inside them.
 _CANONICAL = re.compile(r'(?:[^\s"\\]++|"[^"\\]*+")*+')

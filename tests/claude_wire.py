@@ -111,9 +111,11 @@ def request(
 ) -> ChatRequest:  # fmt: skip
     settled, _ = settle(messages or (HELLO,))
     # Recall puts an upstream's own turn back below the door, which lets none through.
-    own = [message[TURN] for message in messages if TURN in message]
+    own = [message.get(TURN) for message in messages if message["role"] == "assistant"]
     recalled = [
-        {**message, TURN: own.pop(0)} if own and message["role"] == "assistant" else message
+        {**message, TURN: turn}
+        if message["role"] == "assistant" and (turn := own.pop(0))
+        else message
         for message in settled
     ]
     return ChatRequest(model, tuple(recalled), tuple(tools), choice, params, extra or {})

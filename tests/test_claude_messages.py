@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
+from adapters.history import GO_ON
 from adapters.protocol import TURN, Json
 from tests.claude_wire import (
     ALWAYS,
@@ -173,9 +174,34 @@ def test_prefill_is_stripped_where_the_model_goes_on_with_it() -> None:
     assert turns(user("a"), assistant("{ \n"))[-1]["content"] == [said("{")]
 
 
-def test_prefill_is_refused_where_the_model_does_not() -> None:
-    error = refusal(user("a"), assistant("{"), model=ALWAYS)
-    assert (error.code, error.param) == ("prefill_not_supported", "messages[1]")
+GONE_ON = [
+    {"role": "assistant", "content": [said("b")]},
+    {"role": "user", "content": [said(GO_ON)]},
+]
+
+
+def test_a_last_message_of_the_assistant_is_answered_where_the_model_does_not_go_on() -> None:
+    messages = (user("a"), assistant("b"))
+    assert turns(*messages, model=ALWAYS)[1:] == GONE_ON
+    assert codes(*messages, model=ALWAYS) == ["ending_added"]
+
+
+def test_a_schema_is_not_answered_by_going_on() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    asked = request(user("a"), assistant("b"), response_format=form)
+    body, notes = sent(asked)
+    assert body["output_config"]["format"]["type"] == "json_schema"
+    assert body["messages"][1:] == GONE_ON
+    assert notes == ["ending_added"]
+
+
+def test_what_was_answered_behind_the_assistant_stands_there_in_later_turns_too() -> None:
+    own = {"role": "assistant", "content": [said("c")]}
+    asked = (user("a"), assistant("b"))
+    later = (*asked, {**assistant("c"), TURN: own}, user("d"))
+    before = turns(*asked, model=ALWAYS)
+    assert turns(*later, model=ALWAYS) == [*before, own, {"role": "user", "content": [said("d")]}]
 
 
 def test_names_stand_before_the_text() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adapters.deepseek import DeepSeek, Habits, connect, encode
 from adapters.errors import BadRequest, Refused, Unavailable, from_status
-from adapters.history import settle
+from adapters.history import GO_ON, settle
 from adapters.http import Link, Transport
 from adapters.protocol import Call, ChatRequest, Json
 from adapters.settings import Settings
@@ -387,9 +387,16 @@ def test_an_image_in_a_result_is_refused() -> None:
 
 def test_only_the_beta_address_continues_an_answer() -> None:
     messages = (*HELLO, assistant("Once upon"))
-    assert refused(messages=messages) == "messages[1]"
     last = written(BETA, messages=messages)[0]["messages"][-1]
     assert (last["prefix"], last["content"]) == (True, "Once upon")
+
+
+def test_a_last_message_of_the_assistant_is_answered_as_openai_does() -> None:
+    body, notes = written(messages=(*HELLO, assistant("Once upon")))
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    assert "prefix" not in body["messages"][1]
+    assert body["messages"][2]["content"] == GO_ON
+    assert notes == [("ending_added", "messages[1]")]
 
 
 # Answers ---------------------------------------------------------------------------------------

@@ -58,13 +58,14 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         capability, _cache_lifetime(fields), profile.options.get("error_results") is True
     )
     words, unforced = choice_in_words(request, box, capability)
-    said = conversation(request.messages, content, words)
+    form, form_in_words = structured(fields, capability)
+    # "Message prefilling: incompatible with JSON outputs"
+    said = conversation(request.messages, content, words, prefill=form is None)
     if content.lifetime and not content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         fields.note("parameter_dropped", "prompt_cache_options.ttl", text)
-    form, words = structured(fields, capability)
-    if words:
-        said.system.append({"type": "text", "text": words})
+    if form_in_words:
+        said.system.append({"type": "text", "text": form_in_words})
     tools, reduced = encode_tools(box, capability)
     thought = thought_of(fields, extra, capability, _situation(fields, said, box, profile))
     body = {

@@ -18,7 +18,7 @@ import orjson
 from adapters.claude.content import Content
 from adapters.errors import BadRequest
 from adapters.fields import unsupported
-from adapters.history import wrapped_arguments
+from adapters.history import GO_ON, wrapped_arguments
 from adapters.protocol import TURN, Json
 from adapters.toolbox import alias
 
@@ -49,8 +49,13 @@ class Conversation:
         return False
 
 
-def conversation(messages: Sequence[Json], content: Content, last_words: str = "") -> Conversation:
-    """Encode a conversation; `last_words` are the gateway's own, put behind it."""
+def conversation(
+    messages: Sequence[Json], content: Content, last_words: str = "", prefill: bool = True
+) -> Conversation:
+    """Encode a conversation; `last_words` are the gateway's own, put behind it.
+
+    Without `prefill` the answer is a turn of its own, also where the model could go on with one.
+    """
     if not any(message["role"] in ("user", "assistant", "tool") for message in messages):
         raise BadRequest(
             "At least one user message is required: Claude does not answer a system prompt alone.",
@@ -59,7 +64,7 @@ def conversation(messages: Sequence[Json], content: Content, last_words: str = "
     writer = _Writer(content)
     for position, message in enumerate(messages):
         writer.add(message, f"messages[{position}]")
-    writer.end(messages)
+    writer.end(messages, prefill and content.capability.prefill)
     if last_words:
         writer.add_system([{"type": "text", "text": last_words}], "")
         writer.flush()
@@ -90,6 +95,9 @@ class _Writer:
             case "assistant":
                 blocks = self._assistant(message, where)
                 self.flush()
+                # Thoughts stay valid only behind what stood before them when they were made.
+                if TURN in message and self._ends_in_text and not self.content.capability.prefill:
+                    self._ask_to_go_on()
                 self._say("assistant", blocks, where)
             case _:
                 self.add_system(self.content.texts(message["content"], where), where)
@@ -107,7 +115,7 @@ class _Writer:
             noted = [{**block, "text": f"[system note] {block['text']}"} for block in blocks]
             self._say("user", noted, where)
 
-    def end(self, messages: Sequence[Json]) -> None:
+    def end(self, messages: Sequence[Json], prefill: bool) -> None:
         last = f"messages[{len(messages) - 1}]"
         self._require_something_to_answer(messages[-1], last)
         self.flush()
@@ -115,8 +123,13 @@ class _Writer:
         if not self.content.capability.assistant_first and turns[0]["role"] == "assistant":
             turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
             self.content.note("beginning_added", "messages[0]", f"'{_BEGINNING}' was put before it")
-        if self.said.prefilled:
-            self._prepare_prefill(last)
+        if self._ends_in_text:
+            self._end_on_assistant(last, prefill)
+
+    @property
+    def _ends_in_text(self) -> bool:
+        """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
+        return self.said.prefilled and self.said.turns[-1]["content"][-1]["type"] == "text"
 
     def _require_something_to_answer(self, last: Json, where: str) -> None:
         """An empty last user turn cannot be left out."""
@@ -149,19 +162,17 @@ class _Writer:
             blocks, self.late = self.late, []
             self._say("system", blocks, "")
 
-    def _prepare_prefill(self, where: str) -> None:
+    def _end_on_assistant(self, where: str, prefill: bool) -> None:
+        if not prefill:
+            self._ask_to_go_on()
+            self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
+            return
         blocks = self.said.turns[-1]["content"]
-        if blocks[-1]["type"] != "text":
-            return  # a turn that Claude paused and is to go on with
-        if not self.content.capability.prefill:
-            raise BadRequest(
-                "This Claude model does not continue a message of the assistant. End the "
-                "conversation with a user message.",
-                param=where,
-                code="prefill_not_supported",
-            )
         # "final assistant content cannot end with trailing whitespace"
         blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
+
+    def _ask_to_go_on(self) -> None:
+        self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
     def _assistant(self, message: Json, where: str) -> list[Json]:
         calls = message.get("tool_calls") or []

@@ -17,7 +17,7 @@ from adapters.errors import BadRequest
 from adapters.exchange import converse
 from adapters.fields import Fields, unsupported
 from adapters.foreign import unheard_of
-from adapters.history import text_of
+from adapters.history import GO_ON, text_of
 from adapters.http import Link
 from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
 from adapters.settings import Settings
@@ -85,7 +85,7 @@ def write(request: ChatRequest, habits: Habits) -> Written:
         habits.reads_images(request.model), habits.filler if thinking.on else None, fields
     )
     messages = [writer.message(*numbered) for numbered in enumerate(request.messages)]
-    _prefill(messages, habits)
+    _end_on_assistant(messages, habits, fields)
     body: Json = {
         "model": request.model,
         "messages": messages,
@@ -240,18 +240,16 @@ def _user(fields: Fields) -> str | None:
     return None
 
 
-def _prefill(messages: list[Json], habits: Habits) -> None:
-    """A last assistant message is to be continued: only the beta address can."""
+def _end_on_assistant(messages: list[Json], habits: Habits, fields: Fields) -> None:
+    """At its beta address it goes on with a last assistant message; elsewhere that is a 400."""
     if messages[-1]["role"] != "assistant":
         return
-    if not habits.beta:
-        raise BadRequest(
-            "DeepSeek continues a last assistant message only at its beta address. End with a user "
-            "or tool message, or set base_url to https://api.deepseek.com/beta.",
-            code="prefill_not_supported",
-            param=f"messages[{len(messages) - 1}]",
-        )
-    messages[-1]["prefix"] = True
+    if habits.beta:
+        messages[-1]["prefix"] = True
+        return
+    where = f"messages[{len(messages) - 1}]"
+    fields.note("ending_added", where, f"'{GO_ON}' was put behind it")
+    messages.append({"role": "user", "content": GO_ON})
 
 
 @dataclass(frozen=True, slots=True)
