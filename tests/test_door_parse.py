@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from typing import Any
@@ -379,7 +380,7 @@ NOT_JSON = (
     *(b"", b"{not json", START[:-1] + b"}}", b"\xef\xbb\xbf{}", "{}".encode("utf-16")),
     *(START + b'"temperature":NaN}', START + b'"temperature":-Infinity}'),
     *(START + b'"temperature":1e999}', START + b'"seed":' + b"9" * 400 + b"}"),
-    *(b'{"model":"\xff\xfe"}', b'{"model":"\\ud800"}', b"[" * 100_000 + b"]" * 100_000),
+    *(b'{"model":"\xff\xfe"}', b'{"model":"\\ud80"}', b"[" * 100_000 + b"]" * 100_000),
 )
 
 
@@ -389,6 +390,37 @@ def test_what_is_not_json_is_refused_without_repeating_it(data: bytes) -> None:
     assert (error.status, error.code) == (400, "invalid_json")
     assert "Send a JSON object in UTF-8" in error.message
     assert len(error.message) < 300
+
+
+HALVES = {
+    r"a \ud83d": "a \ufffd",
+    r"a \uD83D b": "a \ufffd b",
+    r"\ude00 a": "\ufffd a",
+    r"\ud83d\ud83d\ude00": "\ufffd😀",
+    r"\ud83d\n": "\ufffd\n",
+    r"\ud83d\u4f60": "\ufffd你",
+    r"\\ud83d \ud83d": r"\ud83d" + " \ufffd",
+    r"\\\ud83d": "\\\ufffd",
+    r"\"\ud83d\"": '"\ufffd"',
+}
+
+
+@pytest.mark.parametrize(("escaped", "meant"), HALVES.items())
+def test_an_emoji_cut_in_two_does_not_end_a_conversation(escaped: str, meant: str) -> None:
+    asked = parse(body(user="X").replace(b"hi", escaped.encode()))
+    assert asked.request.messages == ({"role": "user", "content": meant},)
+    assert [note.code for note in asked.receipt] == ["half_character_replaced"]
+
+
+@pytest.mark.parametrize("escaped", [r"\ud83d\ude00", r"\\ud83d", r"\\\\ud83d\u4f60"])
+def test_whole_characters_are_left_alone(escaped: str) -> None:
+    asked = parse(body().replace(b"hi", escaped.encode()))
+    assert asked.request.messages[0]["content"] == json.loads(f'"{escaped}"')
+    assert asked.receipt == ()
+
+
+def test_half_a_character_excuses_no_other_mistake() -> None:
+    assert refused(body().replace(b"hi", rb"\ud83d")[:-1]).code == "invalid_json"
 
 
 @pytest.mark.parametrize("data", [b"[1]", b'"hi"', b"null", b"42", b"true"])

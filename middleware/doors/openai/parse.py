@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from adapters.fields import refuse_losses
 from adapters.history import settle
 from adapters.protocol import Call, ChatRequest, Json, Note, Receipt, value
 from middleware.doors.openai import legacy
+from middleware.doors.openai.halves import without_halves
 from middleware.doors.openai.mistakes import refusal
 from middleware.doors.openai.shapes import FIELDS, REQUEST
 
@@ -47,12 +49,12 @@ def parse(
     body: bytes, *, repair: bool = False, strict: bool = False, call: Call | None = None
 ) -> Asked:
     """Read a chat request or raise a `BadRequest` that says what to send instead."""
-    data = _object(body)
+    notes: list[Note] = []
+    data = _object(body, notes)
     try:
         REQUEST.validator.validate_python(data)
     except ValidationError as error:
         raise refusal(error) from None
-    notes: list[Note] = []
     functions = data.get("functions") is not None
     if legacy.is_used(data):
         data = legacy.modern(data, repair, notes)
@@ -85,14 +87,8 @@ def _other_way(call: Call, streamed: bool) -> Call:
     return Call(call.id, call.client, call.deadline, streamed, call.key, call.kept)
 
 
-def _object(body: bytes) -> Json:
-    try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(
-            f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
-            code="invalid_json",
-        ) from None
+def _object(body: bytes, notes: list[Note]) -> Json:
+    data = _value(body, notes)
     if not isinstance(data, dict):
         raise BadRequest("The request body must be a JSON object.", code="invalid_type")
     if _is_deep(body):
@@ -101,6 +97,21 @@ def _object(body: bytes) -> Json:
             code="invalid_value",
         )
     return data
+
+
+def _value(body: bytes, notes: list[Note]) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        mended = without_halves(body)
+        if mended != body:
+            text = "halves of characters (an emoji cut in two) were replaced by U+FFFD"
+            notes.append(Note("half_character_replaced", "messages", text))
+            return _value(mended, notes)
+        raise BadRequest(
+            f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
+            code="invalid_json",
+        ) from None
 
 
 def _is_deep(body: bytes) -> bool:
