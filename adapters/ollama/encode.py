@@ -10,6 +10,7 @@ from adapters.errors import BadRequest
 from adapters.fields import Fields, unsupported
 from adapters.foreign import unheard_of
 from adapters.ollama.abilities import Abilities
+from adapters.ollama.grammar import sayable
 from adapters.ollama.messages import messages
 from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered
 from adapters.protocol import ChatRequest, Json, Receipt
@@ -122,11 +123,17 @@ def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
     if answer is None:
         answer = fields.take("format")
     fields.lose("format", "response_format says what it is")
+    if isinstance(answer, dict):
+        answer, lost = sayable(answer)
+        if lost:
+            text = f"not enforced, its grammar cannot say it: {', '.join(lost)}"
+            fields.note("schema_reduced", "response_format", text)
     if not tools:
         return answer
+    call = sayable(call_shape(tools))[0]  # arguments are checked when they come
     if must_call:
-        return call_shape(tools)
-    return None if answer is None else either_shape(call_shape(tools), answer)
+        return call
+    return None if answer is None else either_shape(call, answer)
 
 
 def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | None:
