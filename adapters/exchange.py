@@ -16,9 +16,9 @@ import orjson
 
 from adapters.errors import GatewayError, Truncated, UpstreamError
 from adapters.failures import too_large
-from adapters.framing import Framer, Sse
+from adapters.framing import BYTE_ORDER_MARK, Framer, Sse
 from adapters.headers import for_client, request_id
-from adapters.http import MAX_ANSWER, Link, Timeouts, load
+from adapters.http import MAX_ANSWER, Link, Timeouts
 from adapters.protocol import (
     Call,
     Event,
@@ -33,6 +33,7 @@ from adapters.protocol import (
     ToolCallStart,
     Upstream,
 )
+from adapters.reading import load
 
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
@@ -51,6 +52,8 @@ class Heard:
     tier: str | None = None
     ending: bool = False
     """The reason was given; only usage or the terminator may still come."""
+    raw: bytes = b""
+    """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
 
 
 def words(value: Any) -> str:
@@ -164,7 +167,7 @@ class Listener(Generic[S]):
 
     def _begin(self, data: bytes) -> None:
         """See whether the upstream ignored `stream: true` and sends one JSON answer."""
-        start = data.lstrip()[:1]
+        start = data.removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
         self._begun = bool(start)
         if start == b"{" and isinstance(self._framer, Sse):
             self.collecting = True
@@ -176,7 +179,8 @@ class Listener(Generic[S]):
             if self._size > MAX_ANSWER:
                 raise too_large(self._upstream, MAX_ANSWER)
             return
-        answer = load(b"".join(self._pieces))
+        self._exchange.state.raw = b"".join(self._pieces)
+        answer = load(self._exchange.state.raw)
         said: list[Event] = []
         self._take(self._exchange.decode_answer(answer, self._exchange.state), said)
         self._require_finish()
@@ -266,6 +270,7 @@ class Clock:
     def heard(self, events: tuple[Event, ...]) -> None:
         """Note that content came and was passed on, and whether a thought or a call is open."""
         self._content_at = self._now()
+        self._reason_at = None  # it went on speaking behind a reason
         in_block = type(events[-1]) in _BLOCK
         self._idle = self._timeouts.idle_open if in_block else self._timeouts.idle
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import orjson
+
 from adapters.errors import UpstreamError
 
 # An image in an event has megabytes; what never ends must not fill the memory.
 MAX_FRAME = 16 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Framer(Protocol):
@@ -85,7 +87,7 @@ class Sse:
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if blocks and not self._started:
             self._started = True
-            blocks[0] = blocks[0].removeprefix(_BYTE_ORDER_MARK)
+            blocks[0] = blocks[0].removeprefix(BYTE_ORDER_MARK)
         return [payload for block in blocks if (payload := _payload(block))]
 
     def _one_newline(self, data: bytes) -> bytes:
@@ -104,10 +106,27 @@ class Sse:
 def _payload(block: bytes) -> bytes:
     # The two forms every provider sends, `data: …` alone and after one `event: …` line.
     start = block.find(b"\n") + 1 if block[:6] == b"event:" else 0
+    if 0 < start < 14 and block[6:start].strip() == b"error":
+        return _error(_data(block))
     if block[start : start + 6] == b"data: " and block.find(b"\n", start) < 0:
         return block[start + 6 :]
+    return _data(block)
+
+
+def _data(block: bytes) -> bytes:
     lines = [line[5:].removeprefix(b" ") for line in block.split(b"\n") if line[:5] == b"data:"]
     return b"\n".join(lines)
+
+
+def _error(data: bytes) -> bytes:
+    """What an `error` event says, in the form every language reads: some send a bare sentence."""
+    try:
+        said = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        said = data.decode("utf-8", "replace")
+    if isinstance(said, dict) and said.get("error"):
+        return data
+    return orjson.dumps({"error": said or "it gave no reason"})
 
 
 class Ndjson:

@@ -16,13 +16,13 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import aiohttp
-import orjson
 from yarl import URL
 
-from adapters.errors import GatewayError, Unauthorized, UpstreamError, from_status
+from adapters.errors import GatewayError, Unauthorized, from_status
 from adapters.failures import broke_off, timed_out, too_large, unconnected, unreachable
 from adapters.headers import for_client
 from adapters.kept import Contact, Kept
+from adapters.reading import load
 
 MAX_ANSWER = 32 << 20
 MAX_ERROR_BODY = 64 << 10
@@ -279,18 +279,6 @@ class Reply:
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._response.close()
-
-
-def load(data: bytes) -> Any:
-    """Parse an upstream's JSON."""
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        start = data[:80].decode("utf-8", "replace")
-        raise UpstreamError(
-            f"The upstream sent something that is not JSON, beginning: {start!r}",
-            code="upstream_not_json",
-        ) from error
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.http import Link, load
+from adapters.http import Link
 from adapters.protocol import Json
+from adapters.reading import load
 
 When = Literal["tools", "always", "never"]
 _WORD = re.compile(r"\w+")

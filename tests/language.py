@@ -10,8 +10,8 @@ from typing import Any
 from adapters.errors import Refused, Truncated
 from adapters.exchange import Exchange, Heard
 from adapters.framing import Framer, Sse
-from adapters.http import load
 from adapters.protocol import Event, Finish, Note, Noted, ReasoningDelta, TextDelta, Usage
+from adapters.reading import load
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from adapters.errors import GatewayError
-from adapters.http import Link, Reply, Transport, load
+from adapters.http import Link, Reply, Transport
 from adapters.kept import Kept
 from adapters.protocol import (
     Aside,
@@ -26,6 +26,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from adapters.reading import load
 
 T = TypeVar("T")
 

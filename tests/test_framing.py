@@ -127,3 +127,20 @@ def test_small_pieces_cost_linear_time(piece: bytes) -> None:
 
 def _steps(data: bytes, step: int) -> list[bytes]:
     return [data[start : start + step] for start in range(0, len(data), step)]
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        (b"event: error\ndata: It broke.\n\n", b'{"error":"It broke."}'),
+        (b"event:error\ndata: a\ndata: b\n\n", b'{"error":"a\\nb"}'),
+        (b'event: error\nid: 1\ndata: {"code":1}\n\n', b'{"error":{"code":1}}'),
+        (b'event: error\ndata: {"error": {}}\n\n', b'{"error":{"error":{}}}'),
+        (b'event: error\ndata: {"error": {"a": 1}}\n\n', b'{"error": {"a": 1}}'),
+        (b'event: errors\ndata: {"a": 1}\n\n', b'{"a": 1}'),
+        (b"event: ping\ndata: {}\n\n", b"{}"),
+    ],
+)
+def test_an_error_event_is_an_error_in_every_language(event: bytes, payload: bytes) -> None:
+    for pieces in ([event], each_byte(event)):
+        assert frames(Sse(), pieces) == [payload]

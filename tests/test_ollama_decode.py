@@ -328,6 +328,22 @@ def test_what_is_no_answer_is_an_error(said: bytes, streamed: bool) -> None:
     assert not any(isinstance(event, Finish) for event in events)
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("number", ["123456789012345678901234", "0.12345678901234567890", "1e400"])
+def test_numbers_keep_their_digits(number: str, streamed: bool) -> None:
+    calls = [call(arguments={"a": 0.5}), call(arguments={"n": [0.25, None]})]
+    said = [line(tool_calls=calls), end()] if streamed else [line(done=True, tool_calls=calls)]
+    schemas = {"weather": {"type": "object", "properties": {"n": {"type": "array"}}}}
+    events, failure = heard(
+        raw(*said).replace(b"0.25", number.encode()),
+        state=State(schemas=schemas),
+        streamed=streamed,
+    )
+    assert failure is None
+    told = [event.arguments for event in events if isinstance(event, ToolCallDelta)]
+    assert told == ['{"a":0.5}', f'{{"n":[{number},null]}}']
+
+
 def test_arguments_too_deep_to_be_written_are_an_error() -> None:
     deep: Any = {}
     for _ in range(300):

@@ -10,7 +10,8 @@ from contextlib import aclosing, suppress
 import pytest
 
 from adapters.errors import Truncated, Unavailable
-from adapters.exchange import converse
+from adapters.exchange import Clock, converse
+from adapters.http import Timeouts
 from adapters.protocol import Call, TextDelta
 from tests.language import SAY, STOP, USAGE, exchange, sse
 from tests.loopback import Behaviour, Peer, loopback
@@ -115,6 +116,19 @@ def test_a_plain_answer_has_one_budget(behave: Behaviour, within: float | None) 
     assert answer.error is not None
     assert answer.error.code == "upstream_timeout"
     assert 0.15 < took < 1
+
+
+def test_whoever_goes_on_speaking_behind_a_reason_has_its_time_again() -> None:
+    async def dues() -> list[float]:
+        clock = Clock(Timeouts(), None)
+        found = [clock.due_after_reason()]
+        await asyncio.sleep(0.02)
+        found.append(clock.due_after_reason())
+        clock.heard((TextDelta("a"),))
+        return [*found, clock.due_after_reason()]
+
+    first, same, later = run(dues())
+    assert first == same < later
 
 
 def test_the_deadline_of_a_request_ends_a_stream() -> None:

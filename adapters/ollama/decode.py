@@ -13,7 +13,6 @@ from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
 from adapters.exchange import Heard
 from adapters.history import is_json_object
-from adapters.http import load
 from adapters.ollama.thought import Splitter
 from adapters.protocol import (
     Event,
@@ -26,6 +25,7 @@ from adapters.protocol import (
     TextDelta,
     Usage,
 )
+from adapters.reading import exact, load
 from adapters.schema import mismatch
 from adapters.usage import figure
 
@@ -86,6 +86,7 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
             text = message.get("content")
             if text and type(text) is str:
                 return (TextDelta(text),)
+    state.raw = frame
     return _decode_line(line, state)
 
 
@@ -125,10 +126,12 @@ def _say(message: Json, logprobs: Any, state: State) -> Iterator[Event]:
     if text := _string(message, "content"):
         yield from _text(text, state)
     calls = message.get("tool_calls")
-    if isinstance(calls, list):
+    if isinstance(calls, list) and calls:
         yield from _release(state)
-        for call in calls:
-            yield from _call(call, state)
+        line = exact(state.raw)
+        precise = line["message"]["tool_calls"] if line else calls
+        for call, same in zip(calls, precise, strict=True):
+            yield from _call(call, same, state)
 
 
 def _string(said: Any, name: str) -> str:
@@ -161,16 +164,16 @@ def _release(state: State) -> Iterator[Event]:
         state.held, state.logprobs = "", []
 
 
-def _call(call: Any, state: State) -> Iterator[Event]:
+def _call(call: Any, precise: Any, state: State) -> Iterator[Event]:
+    """One call; `precise` is the same with its numbers as they were written."""
     said: Any = call.get("function") if isinstance(call, dict) else None
     name = _string(said, "name")
     if not name:
         raise _unreadable(state, "sent a tool call without a name")
     arguments = said.get("arguments")
     if not isinstance(arguments, str):
-        arguments = arguments or {}
-        yield from _checked(name, arguments, state)
-        arguments = _dumped(arguments, state)
+        yield from _checked(name, arguments or {}, state)
+        arguments = _dumped(precise["function"].get("arguments") or {}, state)
     yield from _whole(_string(call, "id"), name, arguments, state)
 
 

@@ -1,0 +1,80 @@
+"""Upstreams' JSON as values; what only loose writers write is read for what it means."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from adapters.errors import UpstreamError
+
+_BYTE_ORDER_MARK = "\ufeff"
+_SAYABLE: Mapping[tuple[str, float], float] = {("logprob", -math.inf): -9999.0}
+"""Numbers JSON does not have, by their member → what OpenAI writes there; others are null."""
+# Numbers that a float or 64 bits may not hold to the last digit.
+_LONG = re.compile(rb"\d[\d.]{15}|\d[eE][+-]?\d{3}")
+
+
+def load(data: bytes) -> Any:
+    """Parse an upstream's JSON."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return _loosely(data)
+    except (ValueError, RecursionError) as error:
+        start = data[:80].decode("utf-8", "replace")
+        raise UpstreamError(
+            f"The upstream sent something that is not JSON, beginning: {start!r}",
+            code="upstream_not_json",
+        ) from error
+
+
+def _loosely(data: bytes) -> Any:
+    """Python's writers say NaN, JavaScript's halves of a surrogate pair, some cut UTF-8 apart."""
+    text = data.decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK)
+    return _settled(json.loads(text, parse_int=_integer), "")
+
+
+def _integer(text: str) -> int | float:
+    """As orjson reads it, for orjson has to write it again."""
+    number = float(text)
+    return int(text) if abs(number) < 1 << 63 else number
+
+
+def _settled(value: Any, name: str) -> Any:
+    match value:
+        case dict():
+            return {_whole(key): _settled(one, key) for key, one in value.items()}
+        case list():
+            return [_settled(one, name) for one in value]
+        case str():
+            return _whole(value)
+        case float() if not math.isfinite(value):
+            return _SAYABLE.get((name, value))
+    return value
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def exact(data: bytes) -> Any:
+    """The same JSON with its numbers as they were written, to be dumped again; None where the
+    numbers of `load` are as good.
+    """
+    if not _LONG.search(data):
+        return None
+    try:
+        return json.loads(data, parse_int=_digits, parse_float=_digits)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _digits(text: str) -> orjson.Fragment:
+    return orjson.Fragment(text)
