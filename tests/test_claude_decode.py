@@ -103,6 +103,30 @@ def test_call_after_one_without_arguments_is_not_held_back() -> None:
     assert answer.calls[1][3] == '{"ci'
 
 
+@pytest.mark.parametrize("number", ["123456789012345678901234", "3.14159265358979323846"])
+def test_numbers_of_whole_arguments_keep_their_digits(number: str) -> None:
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {"n": 0.5, "x": [0.25]}}
+    answer = hear(
+        message({"type": "text", "text": "hi"}, use).replace(b"0.25", number.encode()),
+        streamed=False,
+    )
+    assert answer.calls == [("a", "f", "function", f'{{"n":0.5,"x":[{number}]}}')]
+
+
+def test_a_message_that_is_whole_in_its_first_event_is_heard() -> None:
+    result = {"type": "code_execution_tool_result", "tool_use_id": "s", "content": {"stdout": "1"}}
+    caller = {"type": "code_execution_20250825", "tool_id": "s"}
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {"id": 1}, "caller": caller}
+    start = begin()
+    start["message"] |= {"content": [result, use], "stop_reason": "tool_use"}
+    for pieces in ([sse(start, {"type": "message_stop"})], [sse(start)]):
+        answer = hear(*pieces)
+        assert answer.error is None
+        assert answer.calls == [("a", "f", "function", '{"id":1}')]
+        assert (answer.reason, answer.notes) == ("tool_calls", ["block_not_shown"])
+        assert answer.turn == {"role": "assistant", "content": [result, use]}
+
+
 def test_call_may_bring_its_arguments_at_once() -> None:
     start = {"type": "tool_use", "id": "a", "name": "f", "input": {"city": "沈阳", "n": 1.0}}
     answer = hear(sse(begin(), *block(0, start), *end("tool_use")))
@@ -330,6 +354,22 @@ def test_server_tools_and_citations_stay_behind_by_name_and_cost_no_text() -> No
     assert answer.notes == ["block_not_shown"] * 3
     assert content(answer.turn)[1]["input"] == {"query": "x"}
     assert content(answer.turn)[3]["citations"] == [cited["citation"]]
+
+
+def test_a_summary_of_what_was_before_is_kept_for_claude() -> None:
+    pieces = [("Earlier ", "one"), (None, None), ("summed up", "two")]
+    deltas = [
+        {"type": "compaction_delta", "content": words, "encrypted_content": sealed}
+        for words, sealed in pieces
+    ]
+    start = {"type": "compaction", "content": None, "encrypted_content": None}
+    answer = hear(sse(begin(), *block(0, start, *deltas), *text(1, "hi"), *end()))
+    assert (answer.text, answer.notes) == ("hi", ["block_not_shown"])
+    assert content(answer.turn)[0] == {
+        "type": "compaction",
+        "content": "Earlier summed up",
+        "encrypted_content": "two",
+    }
 
 
 def test_what_is_invented_later_is_skipped() -> None:

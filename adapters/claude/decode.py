@@ -14,7 +14,6 @@ from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
 from adapters.exchange import Heard, words
 from adapters.history import is_json_object
-from adapters.http import load
 from adapters.protocol import (
     Aside,
     Event,
@@ -26,6 +25,7 @@ from adapters.protocol import (
     RefusalDelta,
     TextDelta,
 )
+from adapters.reading import exact, load
 
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
@@ -82,13 +82,10 @@ def close(state: State) -> Iterator[Event]:
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
-    """Read one plain message: each of its blocks begins and ends at once."""
+    """Read one plain message."""
     _skip(body, state)
-    _begin({"message": body}, state)
-    for block in body["content"]:
-        yield from _start({"content_block": block}, state)
-        yield from _end_block(state)
-    _take_reason(body, state)
+    _identify(body, state)
+    yield from _whole(body, state)
     yield from _finish(state)
 
 
@@ -110,7 +107,14 @@ def _extend(block: Json, delta: Json) -> None:
         case "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
         case "compaction_delta":
-            block["content"] = (block.get("content") or "") + (delta["content"] or "")
+            _compact(block, delta)
+
+
+def _compact(block: Json, delta: Json) -> None:
+    """A summary comes in pieces, what stands for it enciphered comes whole."""
+    block["content"] = (block.get("content") or "") + (delta.get("content") or "")
+    if delta.get("encrypted_content"):
+        block["encrypted_content"] = delta["encrypted_content"]
 
 
 def _skip(event: Json, state: State) -> Iterable[Event]:
@@ -122,11 +126,33 @@ def _skip(event: Json, state: State) -> Iterable[Event]:
 
 def _begin(event: Json, state: State) -> Iterable[Event]:
     message = event["message"]
+    _identify(message, state)
+    # Calls that code execution made come whole, here, with the reason.
+    return _whole(message, state) if message.get("content") else ()
+
+
+def _identify(message: Json, state: State) -> None:
     state.begun = True
     state.model = message.get("model") or state.model
     _take_usage(message, state)
     state.tier = _TIERS.get(state.usage.get("service_tier") or "")
-    return ()
+
+
+def _whole(message: Json, state: State) -> Iterator[Event]:
+    """A message that has its content already: each of its blocks begins and ends at once."""
+    precise = (exact(state.raw) or message)["content"]
+    for position, block in enumerate(message["content"]):
+        yield from _start({"content_block": block}, state)
+        if block is not precise[position] and block["type"] == "tool_use":
+            yield from _say_arguments(precise[position].get("input") or {}, state)
+        yield from _end_block(state)
+    _take_reason(message, state)
+
+
+def _say_arguments(value: Any, state: State) -> Iterable[Event]:
+    arguments = orjson.dumps(value).decode()
+    state.pieces.append(arguments)
+    return state.calls.delta(state.position, arguments)
 
 
 def _start(event: Json, state: State) -> Iterator[Event]:
