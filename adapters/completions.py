@@ -6,16 +6,15 @@ that was seen to do it. What no server may do is end a stream without its reason
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from adapters.calls import Calls
-from adapters.errors import Truncated, UpstreamError, from_words, words_of
+from adapters.errors import Truncated, UpstreamError
 from adapters.exchange import Heard, words
-from adapters.http import load
 from adapters.protocol import (
     Aside,
     CallKind,
@@ -30,37 +29,11 @@ from adapters.protocol import (
     RefusalDelta,
     TextDelta,
 )
+from adapters.reading import load
+from adapters.reasons import FAILED, FINISH, error_in, failure
 from adapters.usage import usage_of
 
 _DONE = b"[DONE]"
-FINISH: Mapping[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-    "function_call": "tool_calls",
-    "eos": "stop",  # Together
-    "eos_token": "stop",  # text-generation-inference
-    "model_length": "length",  # Mistral
-}
-# Reasons that say the answer failed: DeepSeek ran out of machines; OpenRouter's provider broke.
-FAILED: Mapping[str, int] = {"insufficient_system_resource": 503, "error": 502}
-_STATUS: Mapping[str, int] = {
-    "invalid_request_error": 400,
-    "BadRequestError": 400,
-    "context_length_exceeded": 400,
-    "exceed_context_size_error": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "insufficient_quota": 429,
-    "timeout": 504,
-    "overloaded_error": 529,
-}
 _ASIDES = ("annotations", "audio", "images")
 
 
@@ -86,10 +59,11 @@ class State(Heard):
     logprobs: list[Json] = field(default_factory=list)
     """Of tokens that made no text yet: half a character, a token of a call."""
     native: str = ""
-    reason: FinishReason = "stop"
     usage: Json | None = None
     further: bool = False
     """It sent more choices than the one that was asked for."""
+    cited: bool = False
+    """It named its sources where OpenAI has no place for them."""
 
 
 def decode(frame: bytes, state: State) -> Iterable[Event]:
@@ -115,10 +89,11 @@ def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[
         _require_chunk(chunk, state)
     for choice in choices or ():
         yield from _choice(choice, chunk, state)
-    # With the reason, after it, or on every chunk: the last one is the whole.
+    # With the reason, after it, or on every chunk: the last one is the whole. Beside a choice it
+    # is no end: some servers give reason and usage with every piece.
     if chunk.get("usage"):
         state.usage = chunk["usage"]
-        if state.ending:
+        if state.ending and not choices:
             yield from close(state)
 
 
@@ -139,19 +114,21 @@ def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
 
 def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
     yield from _say(delta, choice.get("logprobs"), state)
-    for piece in delta.get("tool_calls") or ():
+    for piece in _placed(delta.get("tool_calls") or (), state):
         yield from _piece(piece, state)
     if delta.get("function_call"):
         yield from _piece({"index": 0, "function": delta["function_call"]}, state)
     if choice.get("finish_reason"):
-        yield from _end(choice["finish_reason"], choice, chunk, state)
+        _end(choice["finish_reason"], choice, chunk, state)
+    elif "error" in chunk:
+        _require_no_error(chunk, state)
 
 
 def _done(state: State) -> Iterator[Event]:
     # OpenRouter has sent whole answers whose reason was null to the end; their usage, which only
     # a finished answer has, is the proof. `[DONE]` alone is not: proxies write it after a cut.
     if not state.ending and state.usage:
-        yield from _end("", {}, {}, state)
+        state.ending = True
     yield from close(state)
 
 
@@ -161,11 +138,11 @@ def close(state: State) -> Iterator[Event]:
             f"Upstream '{state.upstream}' ended its stream without a finish_reason: it is cut."
         )
     yield from state.calls.close()  # a call may come behind the reason
-    usage, notes = usage_of(state.usage)
-    if notes:
-        yield Noted(notes)
-    called = state.reason == "stop" and state.calls
-    yield Finish("tool_calls" if called else state.reason, usage, state.native)
+    reason, notes = _read_reason(state)
+    usage, more = usage_of(state.usage)
+    if notes + more:
+        yield Noted(notes + more)
+    yield Finish(reason, usage, state.native)
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
@@ -183,7 +160,7 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
     yield from _whole_calls(message, state)
     state.usage = body.get("usage")
     # A whole answer is complete without a reason; only a stream needs it as proof.
-    yield from _end(choice.get("finish_reason") or "", choice, body, state)
+    _end(choice.get("finish_reason") or "", choice, body, state)
     yield from close(state)
 
 
@@ -207,8 +184,7 @@ def _identify(said: Json, state: State) -> None:
 
 def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
     """Everything of a delta or message but its calls."""
-    # Servers that send both fields send the same thought twice.
-    thought = said.get("reasoning_content") or said.get("reasoning")
+    thought = _thought(said)
     if isinstance(thought, str) and thought:
         yield ReasoningDelta(thought)
     yield from _text(said.get("content"), logprobs, state)
@@ -219,27 +195,52 @@ def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
             yield Aside(name, said[name])
 
 
+def _thought(said: Json) -> Any:
+    """Servers that send several of these fields send the same thought in each."""
+    thought = said.get("reasoning_content") or said.get("reasoning")
+    return thought or _joined(said.get("reasoning_details") or ())
+
+
 def _text(text: Any, logprobs: Any, state: State) -> Iterator[Event]:
     state.logprobs += (logprobs or {}).get("content") or ()
     if isinstance(text, list):
         yield from _parts(text)
-    elif text:
-        yield TextDelta(words(text), tuple(state.logprobs))
+    elif text is not None and text != "":
+        # Cloudflare's JSON mode answers with the value itself, its streams with bare numbers.
+        text = text if type(text) is str else orjson.dumps(text).decode()
+        yield TextDelta(text, tuple(state.logprobs))
         state.logprobs = []
 
 
 def _parts(parts: list[Json]) -> Iterator[Event]:
-    """Mistral's content in parts: thoughts, which are lists of text again, and text."""
+    """Mistral's and Databricks' content in parts: text, and thoughts, which are lists again."""
     for part in parts:
-        thought = part.get("thinking")
+        thought = part.get("thinking") or part.get("summary")
         if isinstance(thought, list):
-            thought = "".join(inner.get("text") or "" for inner in thought)
+            thought = _joined(thought)
         if thought:
             yield ReasoningDelta(words(thought))
         elif part.get("text"):
             yield TextDelta(words(part["text"]))
         elif part.get("refusal"):
             yield RefusalDelta(words(part["refusal"]))
+
+
+def _joined(parts: Iterable[Json]) -> str:
+    return "".join(part.get("text") or part.get("summary") or "" for part in parts)
+
+
+def _placed(pieces: Sequence[Json], state: State) -> Sequence[Json]:
+    """Several pieces without a mark of their own belong to the calls begun last, in their order."""
+    if len(pieces) < 2 or len(state.slots) < len(pieces) or any(map(_is_marked, pieces)):
+        return pieces
+    places = list(state.slots)[-len(pieces) :]
+    return [{**piece, "index": place} for piece, place in zip(pieces, places, strict=True)]
+
+
+def _is_marked(piece: Json) -> bool:
+    name = _told(piece)[1].get("name")
+    return piece.get("index") is not None or bool(piece.get("id") or name)
 
 
 def _piece(piece: Json, state: State) -> Iterable[Event]:
@@ -291,22 +292,20 @@ def _is_another(slot: _Slot, identity: str | None, said: Json, state: State) -> 
     return slot.started and bool(_argument_text(said).strip()) and state.calls.is_whole(slot.key)
 
 
-def _end(native: str, choice: Json, whole: Json, state: State) -> Iterator[Event]:
-    """The reason was given: complete the calls and keep the end until the usage is known."""
-    if native in FAILED:
-        error = choice.get("error") or whole.get("error") or f"the answer ended with '{native}'"
-        raise _failure(error, state, FAILED[native])
-    if state.ending:
-        return
-    yield from state.calls.close()
-    reason, notes = _read_reason(native, state)
-    if notes:
-        yield Noted(notes)
-    state.reason, state.native, state.ending = reason, words(native), True
+def _end(native: str, choice: Json, whole: Json, state: State) -> None:
+    """The reason was given; where it comes with every piece, the last one counts."""
+    error = choice.get("error") or whole.get("error")
+    if native in FAILED or error:
+        error = error or f"the answer ended with '{native}'"
+        raise failure(error, FAILED.get(native, 500), state.upstream, state.secrets)
+    state.native, state.ending = words(native), True
+    state.usage = state.usage or choice.get("usage")  # Moonshot
+    state.cited |= bool(whole.get("citations") or whole.get("search_results"))  # Perplexity
 
 
-def _read_reason(native: str, state: State) -> tuple[FinishReason, Receipt]:
-    reason, made_calls = FINISH.get(native), bool(state.calls)
+def _read_reason(state: State) -> tuple[FinishReason, Receipt]:
+    native, made_calls = state.native, bool(state.calls)
+    reason = FINISH.get(native.lower())
     unknown = f"'{native}' was taken for 'stop'" if native else "none was given; taken for 'stop'"
     without = reason == "tool_calls" and not made_calls
     nameless = any(not slot.started for slot in state.slots.values())
@@ -315,6 +314,7 @@ def _read_reason(native: str, state: State) -> tuple[FinishReason, Receipt]:
         (without, Note("finish_without_calls", "finish_reason", f"'{native}' without a call")),
         (nameless, Note("call_without_name", "tool_calls", "a call without a name was left out")),
         (state.further, Note("choices_dropped", "choices", "only the first choice is passed on")),
+        (state.cited, Note("citations_dropped", "citations", "chat completions have no such list")),
         (bool(state.logprobs), Note("logprobs_dropped", "logprobs", "of tokens that are not text")),
     )
     notes = tuple(note for applies, note in possible if applies)
@@ -331,19 +331,9 @@ def _require_chunk(said: Json, state: State) -> None:
 
 
 def _require_no_error(said: Json, state: State) -> None:
-    # vLLM's older form is the error object itself.
-    error = said if said.get("object") == "error" else said.get("error")
+    error = error_in(said)
     if error:
-        raise _failure(error, state, 500)
-
-
-def _failure(error: Any, state: State, status: int) -> UpstreamError:
-    """An error that came as an answer: its status is in its words, if anywhere."""
-    if isinstance(error, dict):
-        said = [str(error.get(name)) for name in ("code", "status", "type")]
-        numbers = (int(one) if one.isdecimal() else _STATUS.get(one, 0) for one in said)
-        status = next((number for number in numbers if 400 <= number < 600), status)
-    return from_words(status, words_of(orjson.dumps(error)), state.upstream, state.secrets)
+        raise failure(error, 500, state.upstream, state.secrets)
 
 
 def _unreadable(state: State, what: str) -> UpstreamError:

@@ -80,6 +80,23 @@ def good(answer: Answer) -> Answer:
             "hi",
             "hm",
         ),
+        (
+            {
+                "content": [
+                    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+                    {"type": "text", "text": "hi"},
+                ]
+            },
+            "hi",
+            "hm",
+        ),
+        ({"content": "hi", "reasoning_details": [{"text": "h"}, {"text": "m"}]}, "hi", "hm"),
+        ({"content": "hi", "reasoning_details": [{"summary": "hm", "id": None}]}, "hi", "hm"),
+        ({"content": "hi", "reasoning_details": [{"data": "sealed"}]}, "hi", ""),
+        ({"content": "hi", "reasoning": "hm", "reasoning_details": [{"text": "hm"}]}, "hi", "hm"),
+        ({"content": {"title": "苹果", "n": 1}}, '{"title":"苹果","n":1}', ""),
+        ({"content": 0}, "0", ""),
+        ({"content": 4.5}, "4.5", ""),
     ],
 )
 def test_text_and_thoughts_are_found_where_servers_put_them(
@@ -146,6 +163,12 @@ CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{
         ("eos", False, "stop", []),
         ("model_length", False, "length", []),
         ("tool_calls", False, "stop", ["finish_without_calls"]),
+        ("max_tokens", False, "length", []),
+        ("MAX_TOKENS", False, "length", []),
+        ("sensitive", False, "content_filter", []),
+        ("SAFETY", False, "content_filter", []),
+        ("end_turn", False, "stop", []),
+        ("tool_use", True, "tool_calls", []),
         ("bored", False, "stop", ["finish_unknown"]),
         ("bored", True, "tool_calls", ["finish_unknown"]),
     ],
@@ -160,7 +183,13 @@ def test_the_reason_is_one_of_openais(
 
 
 @pytest.mark.parametrize(
-    ("native", "status"), [("insufficient_system_resource", 503), ("error", 502)]
+    ("native", "status"),
+    [
+        ("insufficient_system_resource", 503),
+        ("error", 502),
+        ("network_error", 502),
+        ("abort", 502),
+    ],
 )
 def test_an_answer_that_says_it_failed_is_an_error(native: str, status: int) -> None:
     for answer in (heard(chunk({}, native), DONE), whole({"content": ""}, native)):
@@ -176,6 +205,96 @@ def test_the_error_beside_a_failed_reason_speaks() -> None:
     answer = heard(chunk({"content": ""}, "error", error=error))
     assert isinstance(answer.error, RateLimited)
     assert "the provider behind is busy" in answer.error.message
+
+
+@pytest.mark.parametrize("reason", ["stop", None, "length"])
+def test_an_error_beside_choices_is_never_a_success(reason: str | None) -> None:
+    error = {"code": 429, "message": "the provider behind is busy"}
+    inside = {"delta": {}, "finish_reason": reason, "error": error}
+    told = [
+        heard(chunk({"content": "half"}), chunk({"content": ""}, reason, error=error), DONE),
+        whole({"content": "half"}, reason, error=error),
+    ]
+    if reason:
+        told.append(heard(chunk({"content": "half"}), frame({"choices": [inside]}), DONE))
+    for answer in told:
+        assert isinstance(answer.error, RateLimited)
+        assert "the provider behind is busy" in answer.error.message
+        assert answer.reason == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        ({"error": {"message": "went wrong"}}, 500, "went wrong"),
+        ({"error": "went wrong"}, 500, "went wrong"),
+        ({"object": "error", "message": "too long", "code": 400}, 400, "too long"),
+        ({"type": "error", "message": "went wrong"}, 500, "went wrong"),
+        ({"detail": "Not authenticated"}, 500, "Not authenticated"),
+        ({"code": "rate_limit_exceeded", "message": "slow down"}, 429, "slow down"),
+        ({"status": 404, "message": "no such model"}, 404, "no such model"),
+        ({"base_resp": {"status_code": 2013, "status_msg": "chat is empty"}}, 400, "chat is empty"),
+        ({"base_resp": {"status_code": 1004, "status_msg": "invalid key"}}, 502, "invalid key"),
+        ({"base_resp": {"status_code": 9, "status_msg": "odd"}}, 500, "odd"),
+        (
+            {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "too many"}},
+            429,
+            "too many",
+        ),
+    ],
+)
+def test_an_error_in_place_of_an_answer_speaks(said: Json, status: int, words: str) -> None:
+    plain = answer_to([json.dumps(said).encode()], streamed=False)
+    for answer in (heard(frame(said), DONE), heard(chunk({}), frame(said)), plain):
+        assert answer.error is not None
+        assert answer.error.status == status
+        assert words in answer.error.message
+        assert answer.batches == []
+
+
+@pytest.mark.parametrize(
+    "said", [{"message": "queued"}, {"base_resp": {"status_code": 0}}, {"status": "running"}]
+)
+def test_what_only_keeps_the_client_company_is_no_error(said: Json) -> None:
+    answer = good(heard(frame(said), chunk({"content": "hi"}), frame(said), chunk({}, "stop")))
+    assert answer.text == "hi"
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (b"event: error\ndata: The model went away.\n\n", "The model went away."),
+        (b"event:error\ndata: two\ndata: lines\n\n", "two lines"),
+        (b'event: error\ndata: "quoted"\n\n', "quoted"),
+        (b'event: error\ndata: {"message": "bare"}\n\n', "bare"),
+        (b'event: error\ndata: {"error": {"message": "whole"}}\n\n', "whole"),
+        (b"event: error\ndata: without an end", "without an end"),
+        (b"event: error\ndata:\n\n", "gave no reason"),
+    ],
+)
+def test_an_error_event_speaks_whatever_form_its_words_have(event: bytes, words: str) -> None:
+    for answer in (heard(event), heard(chunk({"content": "half"}), event)):
+        assert isinstance(answer.error, Unavailable)
+        assert words in answer.error.message
+
+
+def test_a_reason_with_every_piece_ends_nothing_before_the_last() -> None:
+    texts = [chunk({"content": text}, "stop", usage=EARLY) for text in ("one ", "two ")]
+    last = chunk({"content": "three"}, "length", usage=USAGE)
+    for end in ((DONE,), ()):
+        answer = good(heard(*texts, last, *end))
+        assert (answer.text, answer.reason, answer.usage) == (
+            "one two three",
+            "length",
+            Usage(7, 5),
+        )
+    called = (
+        piece("", name="f", id="a", index=0).replace(b"null", b'"stop"'),
+        piece('{"a":', index=0).replace(b"null", b'"stop"'),
+        piece("1}", index=0).replace(b"null", b'"stop"'),
+    )
+    answer = good(heard(*called, DONE))
+    assert (answer.calls, answer.reason) == ([("a", "f", "function", '{"a":1}')], "tool_calls")
 
 
 @pytest.mark.parametrize("terminator", [b"", b"data:[DONE]\n\n", DONE])
@@ -268,6 +387,26 @@ def test_a_whole_answer_in_one_event_is_an_answer() -> None:
     assert (answer.text, len(answer.calls), answer.reason) == ("hi", 1, "tool_calls")
 
 
+def test_sources_beside_the_answer_are_named() -> None:
+    for said in ({"citations": ["https://a"]}, {"search_results": [{"url": "https://a"}]}):
+        for answer in (
+            heard(chunk({"content": "hi"}, **said), chunk({}, "stop", **said)),
+            whole({"content": "hi"}, **said),
+        ):
+            assert (good(answer).text, answer.notes) == ("hi", ["citations_dropped"])
+
+
+def test_json_written_loosely_is_read() -> None:
+    logprobs = b'{"content": [{"token": "a", "logprob": -Infinity, "bytes": [97]}]}'
+    choice = b'{"delta": {"content": "a\\ud83d\xe6"}, "logprobs": %b}' % logprobs
+    answer = good(heard(b'data: {"choices": [%b]}\n\n' % choice, chunk({}, "stop"), DONE))
+    assert answer.text == "a\ufffd\ufffd"
+    assert [token["logprob"] for token in answer.logprobs] == [-9999.0]
+    body = json.dumps({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})
+    for streamed in (False, True):
+        assert good(answer_to([b"\xef\xbb\xbf" + body.encode()], streamed)).text == "hi"
+
+
 def test_further_choices_are_left_out_and_named() -> None:
     second = {"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}
     first = {"index": 0, "delta": {"content": "A"}, "finish_reason": None}
@@ -291,6 +430,16 @@ EARLY = {"prompt_tokens": 7, "completion_tokens": 1}
         (chunk({"content": "hi"}, usage=EARLY), chunk({}, "stop", usage=USAGE)),
         (chunk({"content": "hi"}), chunk({}, "stop"), chunk({"content": ""}, usage=USAGE)),
         (chunk({"content": "hi"}, usage=USAGE), chunk({}, "stop"), DONE),
+        (
+            chunk({"content": "hi"}),
+            frame({"choices": [{"delta": {}, "finish_reason": "stop", "usage": USAGE}]}),
+            DONE,
+        ),
+        (
+            chunk({"content": "hi"}),
+            frame({"choices": [{"delta": {}, "finish_reason": "stop", "usage": EARLY}]}),
+            usage(),
+        ),
     ],
 )
 def test_usage_counts_wherever_it_comes_and_the_last_one_is_the_whole(
@@ -373,6 +522,22 @@ STREAMED_CALLS: Mapping[str, tuple[bytes, ...]] = {
         piece(None, name="f", id="1", index=0),
         piece(A, index=0, id=None),
         piece(B, name="g", id="2", index=1),
+    ),
+    "both without a mark of their own behind their names": (
+        chunk(
+            {
+                "tool_calls": [
+                    {"id": "1", "function": {"name": "f", "arguments": ""}},
+                    {"id": "2", "function": {"name": "g", "arguments": ""}},
+                ]
+            }
+        ),
+        chunk({"tool_calls": [{"function": {"arguments": text}} for text in (A[:3], B[:3])]}),
+        chunk({"tool_calls": [{"function": {"arguments": text}} for text in (A[3:], B[3:])]}),
+    ),
+    "index in words": (
+        piece(A, name="f", id="1", index="zero"),
+        piece(B, name="g", id="2", index="one"),
     ),
     "both in one chunk": (
         chunk(
