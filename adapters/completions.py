@@ -114,8 +114,9 @@ def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
 
 def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
     yield from _say(delta, choice.get("logprobs"), state)
-    for piece in _placed(delta.get("tool_calls") or (), state):
-        yield from _piece(piece, state)
+    if delta.get("tool_calls"):
+        for piece in _placed(delta["tool_calls"], state):
+            yield from _piece(piece, state)
     if delta.get("function_call"):
         yield from _piece({"index": 0, "function": delta["function_call"]}, state)
     if choice.get("finish_reason"):
@@ -184,9 +185,12 @@ def _identify(said: Json, state: State) -> None:
 
 def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
     """Everything of a delta or message but its calls."""
-    thought = _thought(said)
+    # Servers that send both fields send the same thought twice.
+    thought = said.get("reasoning_content") or said.get("reasoning")
     if isinstance(thought, str) and thought:
         yield ReasoningDelta(thought)
+    elif "reasoning_details" in said:
+        yield from _details(said["reasoning_details"])
     yield from _text(said.get("content"), logprobs, state)
     if said.get("refusal"):
         yield RefusalDelta(words(said["refusal"]))
@@ -195,10 +199,10 @@ def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
             yield Aside(name, said[name])
 
 
-def _thought(said: Json) -> Any:
-    """Servers that send several of these fields send the same thought in each."""
-    thought = said.get("reasoning_content") or said.get("reasoning")
-    return thought or _joined(said.get("reasoning_details") or ())
+def _details(parts: list[Json] | None) -> Iterator[Event]:
+    """MiniMax has its thoughts here alone; others what they say elsewhere too, or in cipher."""
+    if thought := _joined(parts or ()):
+        yield ReasoningDelta(words(thought))
 
 
 def _text(text: Any, logprobs: Any, state: State) -> Iterator[Event]:
