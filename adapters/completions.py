@@ -119,8 +119,9 @@ def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Eve
             yield from _piece(piece, state)
     if delta.get("function_call"):
         yield from _piece({"index": 0, "function": delta["function_call"]}, state)
-    if choice.get("finish_reason"):
-        _end(choice["finish_reason"], choice, chunk, state)
+    reason = choice.get("finish_reason")
+    if reason and reason != "null":  # DashScope writes that there is none
+        _end(reason, choice, chunk, state)
     elif "error" in chunk:
         _require_no_error(chunk, state)
 

@@ -328,6 +328,15 @@ def test_text_after_a_call_makes_a_turn() -> None:
     assert [block["type"] for block in content(answer.turn)] == ["tool_use", "text"]
 
 
+def test_thoughts_that_are_only_counted_say_nothing() -> None:
+    start = {"type": "thinking", "thinking": "", "signature": ""}
+    counted = {"type": "thinking_delta", "estimated_tokens": 128}
+    signed = {"type": "signature_delta", "signature": "s"}
+    answer = hear(sse(begin(), *block(0, start, counted, signed), *text(1, "hi"), *end()))
+    assert (answer.error, answer.reasoning, answer.text) == (None, "", "hi")
+    assert content(answer.turn)[0] == {"type": "thinking", "thinking": "", "signature": "s"}
+
+
 def test_thought_of_a_signature_alone_says_nothing_and_is_kept() -> None:
     answer = hear(sse(begin(), *thought(0, signature="s"), *text(1, "a"), *end()))
     assert (answer.reasoning, answer.text) == ("", "a")

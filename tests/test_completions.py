@@ -302,6 +302,13 @@ def test_a_reason_completes_a_stream_with_or_without_a_terminator(terminator: by
     assert good(heard(chunk({"content": "hi"}), chunk({}, "stop"), terminator)).reason == "stop"
 
 
+def test_a_reason_called_null_is_none() -> None:
+    texts = [chunk({"content": text}, "null", usage=EARLY) for text in ("a", "b")]
+    assert isinstance(heard(*texts).error, Truncated)
+    answer = good(heard(*texts, chunk({"content": ""}, "length", usage=USAGE), DONE))
+    assert (answer.text, answer.reason, answer.notes) == ("ab", "length", [])
+
+
 @pytest.mark.parametrize("terminator", [b"", DONE])
 @pytest.mark.parametrize(
     "before", [(), (chunk({"content": "hi"}),), (piece("{}", name="f", id="a"),)]

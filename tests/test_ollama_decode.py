@@ -192,6 +192,8 @@ def test_only_the_first_call_passes_where_one_was_asked_for() -> None:
         ("length", False, "length", []),
         ("length", True, "length", []),
         ("load", False, "stop", []),
+        ("tool_calls", False, "stop", []),
+        ("tool_calls", True, "tool_calls", []),
         ("unload", False, "stop", []),
         ("tired", False, "stop", ["finish_unknown"]),
         ("tired", True, "tool_calls", ["finish_unknown"]),

@@ -92,9 +92,11 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 def _delta(delta: Json, state: State) -> Iterable[Event]:
     """A piece of the open block, other than text and arguments."""
     if delta["type"] == "thinking_delta":
-        thought = delta["thinking"]
+        thought = delta.get("thinking")  # some only count
+        if not thought:
+            return ()
         state.pieces.append(thought)
-        return (ReasoningDelta(words(thought)),) if thought else ()
+        return (ReasoningDelta(words(thought)),)
     _extend(state.block, delta)
     return ()
 

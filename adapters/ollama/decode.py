@@ -29,9 +29,11 @@ from adapters.reading import exact, load
 from adapters.schema import mismatch
 from adapters.usage import figure
 
-# There is no reason for calls: they end with `stop`. `load` and `unload` answer empty requests.
+# There is no reason for calls: they end with `stop`, except at servers that only speak like
+# Ollama. `load` and `unload` answer empty requests.
 FINISH: Mapping[str, FinishReason] = {
     "stop": "stop",
+    "tool_calls": "stop",
     "length": "length",
     "load": "stop",
     "unload": "stop",
