@@ -12,6 +12,7 @@ from middleware.emulation.elements import elements
 from middleware.emulation.found import Found
 
 _NAMES = ("name", "tool_name", "tool", "function", "action", "function_name")
+_HOLDERS = ("function", "function_call")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input", "tool_input", "params")
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 _LEAD_NAME = re.compile(
@@ -20,23 +21,31 @@ _LEAD_NAME = re.compile(
 )
 _BEFORE_FENCE = re.compile(r"\s*[\w.\-]+\s*```")
 _PARAMETER = re.compile(
-    r"<(?P<tag>parameter|param)\b(?:\s*=\s*|\s+name\s*=\s*)?[\"']?(?P<key>[^>\"']*)[\"']?[^>]*>"
-    r"(?P<value><!\[CDATA\[.*?\]\]>|.*?)"
+    r"<(?P<tag>parameter|param)\b(?:\s*=\s*|\s+name\s*=\s*)?[\"']?(?P<key>[^<>\"']*+)[\"']?[^<>]*+>"
+    r"(?P<value><!\[CDATA\[(?:.*?\]\]>|.*\Z)|.*?)"
     r"(?:</(?P=tag)>|(?=<(?:parameter|param)\b[=\s])|\Z)",
     re.DOTALL,
 )
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _XML_NAME = re.compile(r"\s*[\"']?(?P<name>[^>\"'\s/]+)[\"']?\s*(?P<alone>/?)>?")
-_ELEMENT = re.compile(r"<(?P<key>[\w.\-]+)>(?P<value>.*?)</(?P=key)>", re.DOTALL)
+_ELEMENT = re.compile(r"<([\w.\-]+)>")
+# GLM's pairs; others write them with a mark of their own, or with the type between the two.
 _ARG_PAIR = re.compile(
-    r"<\w*arg_key>(?P<key>.*?)</\w*arg_key>(?:\s|\\n)*<\w*arg_value>(?P<value>.*?)"
-    r"(?:</\w*arg_value>|(?=<\w*arg_key>)|\Z)",
+    r"<[\w|]*arg_key(?::\w+)?>(?P<key>[^<]*)</[\w|]*arg_key(?::\w+)?>(?:\s|\\n)*"
+    r"(?:<[\w|]*arg_type>[^<]*</[\w|]*arg_type>\s*)?<[\w|]*arg_value(?::\w+)?>(?P<value>.*?)"
+    r"(?:</[\w|]*arg_value(?::\w+)?>|(?=<[\w|]*arg_key(?::\w+)?>)|\Z)",
     re.DOTALL,
 )
-_SPOKEN = re.compile(r'<\|"\|>(.*?)<\|"\|>', re.DOTALL)
+_SOLAR_PAIR = re.compile(
+    r"<\|tool_arg:start\|>(?P<key>[^<]*)<\|tool_arg:value\|>(?P<value>.*?)"
+    r"(?:<\|tool_arg:end\|>|(?=<\|tool_arg:start\|>)|\Z)",
+    re.DOTALL,
+)
+_SPOKEN = re.compile(r'(?P<quote><\|"\|>|<escape>)(?P<said>.*?)(?P=quote)', re.DOTALL)
+_CALLS = re.compile(r"\s*\[?\s*[A-Za-z_][\w.\-]*\(")
 _FIELD = re.compile(r'\b(\w+)="([^"]*)"')
 _K3_ARGUMENT = re.compile(
-    r"<\|open\|>argument(?P<head>[^<]*)<\|sep\|>(?P<value>.*?)<\|close\|>", re.DOTALL
+    r"<\|open\|>argument(?P<head>[^<]*)<\|sep\|>(?P<value>.*?)(?:<\|close\|>|\Z)", re.DOTALL
 )
 _K3_HEAD = re.compile(r"[^<]*")
 
@@ -56,16 +65,17 @@ def calls_in(value: Any) -> Iterator[Found]:
     if isinstance(value, list):
         for item in value:
             yield from calls_in(item)
+    elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        yield from calls_in(value["tool_calls"])
     elif isinstance(value, dict) and (found := _call(value)):
         yield found
 
 
 def _call(said: dict[str, Any]) -> Found | None:
-    inner = said.get("function")
-    if isinstance(inner, dict):
-        return _call(inner)
-    key = next((key for key in _NAMES if isinstance(said.get(key), str)), None)
-    if key is None or not said[key]:
+    if holder := _member(said, _HOLDERS, dict):
+        return _call(said[holder])
+    key = _member(said, _NAMES, str)
+    if not key or not said[key]:
         return None
     held = next((one for one in _ARGUMENTS if one in said and one != key), None)
     arguments = said[held] if held else None
@@ -74,8 +84,15 @@ def _call(said: dict[str, Any]) -> Found | None:
     return Found(said[key], arguments, bare=held is None)
 
 
+def _member(said: dict[str, Any], names: tuple[str, ...], kind: type) -> str:
+    """The first of these members that is there and of this kind."""
+    return next((one for one in names if one in said and isinstance(said[one], kind)), "")
+
+
 def json_calls(body: str) -> list[Found]:
     """Objects that name a tool, or a name before the object with its arguments."""
+    if _CALLS.match(body):
+        return python_calls(body)
     start = JSON_START.search(body)
     if not start:
         return []
@@ -120,8 +137,30 @@ def xml_calls(body: str) -> list[Found]:
         return [Found(head["name"], inside.strip())]
     pairs = [(one["key"].strip(), _value(one["value"])) for one in _PARAMETER.finditer(inside)]
     if not pairs and inside.strip()[:1] == "<":
-        pairs = [(one["key"], one["value"]) for one in _ELEMENT.finditer(inside)]
+        pairs = _elements(inside)
     return [Found(head["name"], pairs)]
+
+
+def _elements(text: str) -> list[tuple[str, str]]:
+    """The outermost elements and what they hold."""
+    pairs, at = [], 0
+    while found := _ELEMENT.search(text, at):
+        end = text.find(f"</{found[1]}>", found.end())
+        if end < 0:
+            break
+        pairs.append((found[1], text[found.end() : end]))
+        at = end + len(found[1]) + 3
+    return pairs
+
+
+def marked_calls(mark: str, body: str) -> list[Found]:
+    """The same behind a mark in every tag."""
+    return xml_calls(body.replace(mark, ""))
+
+
+def step_calls(body: str) -> list[Found]:
+    """Step 3: the kind and the name may stand once more before the invocation."""
+    return marked_calls("steptml:", body.partition("<steptml:invoke name=")[2])
 
 
 def spaced_calls(body: str) -> list[Found]:
@@ -154,29 +193,33 @@ def tagged_calls(body: str) -> list[Found]:
     return [Found(head["name"], pairs)]
 
 
+def solar_calls(body: str) -> list[Found]:
+    """Solar Open 2: the name on the first line, then keys and values."""
+    name, _, inside = body.lstrip().partition("\n")
+    pairs = [(one["key"].strip(), one["value"]) for one in _SOLAR_PAIR.finditer(inside)]
+    return [Found(name.strip(), pairs)] if name.strip() else []
+
+
 def python_calls(body: str) -> list[Found]:
     """`[name(key=value), …]`, or the same as JSON."""
     text = body.strip()
     if re.match(r"\[?\s*\{", text):
         return json_calls(text)
-    at = 1 if text[:1] == "[" else 0
-    found = []
+    listed = text if text.startswith("[") else f"[{text}]"
     try:
-        while at < len(text) and text[at] not in "]":
-            name, arguments, at = lenient.read_call(text, at)
-            found.append(Found(name, arguments))
-            at = len(text) - len(text[at:].lstrip(" \n,;"))
+        return list(calls_in(lenient.read_calls(listed).value))
     except ValueError:
         return []
-    return found
 
 
 def gemma_calls(body: str) -> list[Found]:
-    """`call:name{key:<|"|>text<|"|>}`."""
+    """`call:name{key:<|"|>text<|"|>}`, or with `<escape>` around the text."""
     head = re.match(r"\s*call:(?P<name>[\w.\-]+)", body)
     if not head:
         return []
-    quoted = _SPOKEN.sub(lambda said: json.dumps(said[1], ensure_ascii=False), body[head.end() :])
+    quoted = _SPOKEN.sub(
+        lambda one: json.dumps(one["said"], ensure_ascii=False), body[head.end() :]
+    )
     try:
         value = lenient.read(quoted).value
     except ValueError:

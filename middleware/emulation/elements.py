@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 SPACE = "]<]minimax[>["
+_DEPTH = 64
 _OPENER = re.compile(re.escape(SPACE) + r"<([\w.\-]+)>")
 
 
@@ -30,14 +31,16 @@ def _closing(text: str, tag: str, at: int) -> int:
     return len(text)
 
 
-def nested(text: str) -> Any:
+def nested(text: str, depth: int = 0) -> Any:
     """The value of name-spaced elements: `item`s are a list, others an object."""
+    if depth > _DEPTH:
+        raise ValueError("nested too deeply")
     if not text.lstrip().startswith(SPACE):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     pairs = elements(text)
     if all(key == "item" for key, _ in pairs):
-        return [nested(value) for _, value in pairs]
-    return {key: nested(value) for key, value in pairs}
+        return [nested(value, depth + 1) for _, value in pairs]
+    return {key: nested(value, depth + 1) for key, value in pairs}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple
 
 from middleware.emulation import bodies
@@ -37,18 +38,24 @@ def _nothing(_body: str) -> list[Found]:
     return []
 
 
+# What stands before the words in the tags of `<invoke name=…>`: nothing (Anthropic's old form,
+# MiniMax M2), or the model's own mark (DeepSeek V3.2, GigaChat 3.5, Step 3, …).
+_MARKS = ("", "antml:", "atem:", "steptml:", "｜DSML｜", "｜GCML｜")
+
 FORMATS: tuple[Format, ...] = (
     Format("hermes", ("<tool_call>", "<function_call>"), ("</tool_call>", "</function_call>"),
            bodies.tagged_calls),
+    Format("hunyuan-4", ("<tool_call:opensource>",), ("</tool_call:opensource>",),
+           bodies.tagged_calls),
+    Format("k2-horizon", ("<ifm|tool_call>",), ("</ifm|tool_call>",), bodies.tagged_calls),
     Format("qwen-xml", ("<function=",), ("</function>",), bodies.xml_calls, "closer", whole=True),
     Format("function-xml", ("<function name=",), ("</function>",),
            bodies.xml_calls, "closer", whole=True),
-    Format("invoke", ("<invoke name=",), ("</invoke>", "/>"),
-           bodies.xml_calls, "closer", whole=True),
-    Format("dsml", ("<｜DSML｜invoke name=",), ("</｜DSML｜invoke>", "/>"),
-           lambda body: bodies.xml_calls(body.replace("｜DSML｜", "")), "closer", whole=True),
-    Format("atem", ("<atem:invoke name=",), ("</atem:invoke>", "/>"),
-           lambda body: bodies.xml_calls(body.replace("atem:", "")), "closer", whole=True),
+    *(
+        Format("invoke", (f"<{mark}invoke name=",), (f"</{mark}invoke>", "/>"),
+               partial(bodies.marked_calls, mark), "closer", whole=True)
+        for mark in _MARKS
+    ),
     Format("minimax-m3", (SPACE + "<invoke name=",), (SPACE + "</invoke>",),
            bodies.spaced_calls, "closer"),
     Format("mistral", ("[TOOL_CALLS]",), (), bodies.json_calls, "value"),
@@ -61,6 +68,12 @@ FORMATS: tuple[Format, ...] = (
     Format("llama-python", ("<|python_start|>",), ("<|python_end|>",),
            bodies.python_calls, "closer"),
     Format("gemma", ("<|tool_call>",), ("<tool_call|>",), bodies.gemma_calls, "closer"),
+    Format("functiongemma", ("<start_function_call>",), ("<end_function_call>",),
+           bodies.gemma_calls, "closer"),
+    Format("solar", ("<|tool_call:start|>",), ("<|tool_call:end|>",),
+           bodies.solar_calls, "closer", whole=True),
+    Format("step3", ("<｜tool_call_begin｜>",), ("<｜tool_call_end｜>",),
+           bodies.step_calls, "closer", whole=True),
     Format("gigachat", ("<|message_sep|>\n\nfunction call<|role_sep|>", "<|function_call|>"), (),
            bodies.json_calls, "value"),
     Format("granite", ("<|tool_call|>",), (), bodies.json_calls, "value"),
@@ -78,9 +91,11 @@ FORMATS: tuple[Format, ...] = (
     *(
         Format("wrapper", (opener,), (closer,), _nothing, "closer")
         for opener, closer in (
-            ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
-            ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
-            ("<atem:function_calls>", "</atem:function_calls>"),
+            *((f"<{mark}{word}>", f"</{mark}{word}>")
+              for mark in filter(None, _MARKS) for word in ("function_calls", "tool_calls")),
+            ("<tool_calls:opensource>", "</tool_calls:opensource>"),
+            ("<ifm|tool_calls>", "</ifm|tool_calls>"),
+            ("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
             ("<minimax:tool_call>", "</minimax:tool_call>"),
             ("<seed:tool_call>", "</seed:tool_call>"),
             (SPACE + "<tool_call>", SPACE + "</tool_call>"),
@@ -94,7 +109,8 @@ FORMATS: tuple[Format, ...] = (
 BY_OPENER: Mapping[str, Format] = {
     opener: format for format in FORMATS for opener in format.openers
 }
-CLOSERS = frozenset(closer for format in FORMATS for closer in format.closers if closer != "/>")
+_BETWEEN = frozenset(("<｜tool_sep｜>",))  # stands between the calls of Step 3
+CLOSERS = _BETWEEN.union(*(format.closers for format in FORMATS)) - {"/>"}
 # Thoughts: opener → closer. A closer without its opener ends a thought the template began.
 THOUGHTS: Mapping[str, str] = {
     "<think>": "</think>",
@@ -105,6 +121,7 @@ THOUGHTS: Mapping[str, str] = {
     "<|START_THINKING|>": "<|END_THINKING|>",
     "<|channel>thought": "<channel|>",
     "<|open|>think<|sep|>": "<|close|>think<|sep|>",
+    "<|think:start|>": "<|think:end|>",
 }
 # Special tokens that frame an answer; they are never text.
 FRAMES = frozenset((
@@ -119,10 +136,15 @@ ENDS = frozenset((
     "<|end_of_text|>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<|eot|>", "<|eom|>",
     "<|return|>", "<|call|>", "<|end|>",
 ))  # fmt: skip
+# What a template puts before a tool's result: a model that writes it invents the result.
+RESULTS = frozenset((
+    "<tool_response>", "<|tool_response>", "<function_results>", "<start_function_response>",
+    "<｜tool▁outputs▁begin｜>", "<｜tool▁output▁begin｜>", "[TOOL_RESULTS]", "<|observation|>",
+))  # fmt: skip
 HARMONY = frozenset(("<|channel|>", "<|start|>"))
 
 TOKENS: tuple[str, ...] = tuple(
-    sorted({*BY_OPENER, *CLOSERS, *FRAMES, *ENDS, *HARMONY}, key=len, reverse=True)
+    sorted({*BY_OPENER, *CLOSERS, *FRAMES, *ENDS, *RESULTS, *HARMONY}, key=len, reverse=True)
 )
 TOKEN = re.compile("|".join(map(re.escape, TOKENS)))
 STOP = re.compile(r"\n|" + TOKEN.pattern)

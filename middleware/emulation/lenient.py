@@ -50,6 +50,9 @@ _LITERAL = re.compile(rf"(true|false|none|null|undefined|nan){_ENDS}", re.IGNORE
 _CALL_NAME = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*\(")
 _BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]+(?=\s*[:：=])")
 _BARE_VALUE = re.compile(r"[^\n,，{}\[\]｝］]+")
+_BARE_ARGUMENT = re.compile(r"[^\n,，{}\[\]｝］)]+")
+_SET = re.compile(r"[{｛]\s*(?:'[^'\n]*'|\"[^\"\n]*\")\s*[,，}｝]")
+_SEPARATOR = re.compile(r"[\s,;]*")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _AFTER_KEY = re.compile(r"\s*[:：=]")
 _AFTER_VALUE = re.compile(
@@ -64,9 +67,14 @@ class Reading(NamedTuple):
     """False: the text ended before its closers came."""
 
 
+class Unended(ValueError):
+    """More text may make it readable."""
+
+
 class _Text:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bare: re.Pattern[str] = _BARE_VALUE) -> None:
         self.text = text
+        self.bare = bare
         self.open_ended = False
 
 
@@ -82,11 +90,29 @@ def read_call(text: str, at: int = 0) -> tuple[str, Any, int]:
     name = _CALL_NAME.match(text, at)
     if not name:
         raise ValueError("no call")
-    source = _Text(text)
+    source = _Text(text, _BARE_ARGUMENT)
     arguments, end = _object(source, name.end(), 1)
     if source.open_ended:
-        raise ValueError("the call does not end")
+        raise Unended("the call does not end")
     return name[1], arguments, end
+
+
+def read_calls(text: str) -> Reading:
+    """Read a call, or calls in square brackets, as objects that name their tool."""
+    at = len(text) - len(text.lstrip())
+    listed = text.startswith("[", at)
+    at += listed
+    calls: list[dict[str, Any]] = []
+    while at < len(text):
+        name, arguments, at = read_call(text, at)
+        calls.append({"name": name, "arguments": arguments})
+        if not listed:
+            return Reading(calls, at, closed=True)
+        separator = _SEPARATOR.match(text, at)
+        at = separator.end() if separator else at
+        if text.startswith("]", at):
+            return Reading(calls, at + 1, closed=True)
+    return Reading(calls, at, closed=False)
 
 
 def _blank(source: _Text, at: int) -> int:
@@ -101,21 +127,24 @@ def _value(source: _Text, at: int, depth: int) -> tuple[Any, int]:
     if at >= len(text):
         raise ValueError("nothing to read")
     first = text[at]
+    if _SET.match(text, at):  # Python's, which JSON writes as a list
+        return _array(source, at + 1, depth + 1)
     if first in "{｛":
         return _object(source, at + 1, depth + 1)
     if first in "[［":
         return _array(source, at + 1, depth + 1)
     if first in _QUOTES:
         return _string(source, at, _AFTER_VALUE)
-    return _scalar(text, at)
+    return _scalar(source, at)
 
 
-def _scalar(text: str, at: int) -> tuple[Any, int]:
+def _scalar(source: _Text, at: int) -> tuple[Any, int]:
+    text = source.text
     if number := _NUMBER.match(text, at):
         return _number(number[0]), number.end()
     if literal := _LITERAL.match(text, at):
         return _LITERALS[literal[1].lower()], literal.end()
-    bare = _BARE_VALUE.match(text, at)
+    bare = source.bare.match(text, at)
     word = bare[0].strip() if bare else ""
     if not bare or not word or word.startswith("```"):
         raise ValueError("no value")

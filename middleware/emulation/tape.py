@@ -24,6 +24,12 @@ _OUTSIDE = re.compile(r'["{}\[\]\n]')
 _INSIDE = re.compile(r'["\\\n]')
 _STEPS: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}
 _BLANK = re.compile(r"\s*")
+_CALLS = re.compile(r"\[?\s*[A-Za-z_][\w.\-]*\(")
+_CALLS_BEGUN = re.compile(r"\[?\s*(?:[A-Za-z_][\w.\-]*)?")
+_BRACKET = re.compile(r"[)\]]")
+_LONGEST_NAME = 256
+_EAGER = 32
+"""How many brackets are tried one by one as the end of calls; later ones at growing distances."""
 _LINE_START = 48
 
 
@@ -56,6 +62,13 @@ class Tape:
         """Take this text, which the tape is known to go on with."""
         return self.take(self.at + len(text))
 
+    def drop(self) -> Waiting[None]:
+        """Take everything up to the end of the text."""
+        while not self.ended:
+            self.take(len(self.text))
+            yield
+        self.take(len(self.text))
+
     def blank(self) -> str:
         """Take the white space that is there."""
         found = _BLANK.match(self.text, self.at)
@@ -86,12 +99,53 @@ class Tape:
             yield
         return self.text[self.at : self.at + count]
 
+    def calls_ahead(self) -> Waiting[bool]:
+        """Do calls as Python writes them follow?"""
+        while True:
+            text = self.text[self.at : self.at + _LONGEST_NAME]
+            if _CALLS.match(text):
+                return True
+            if self.ended or len(text) == _LONGEST_NAME or not _CALLS_BEGUN.fullmatch(text):
+                return False
+            yield
+
     def value(self) -> Waiting[Value]:
         """Take one JSON-like value, where need be up to the line that cannot be part of it."""
+        if (yield from self.calls_ahead()):
+            calls = yield from self.calls()
+            if calls.text or not self.rest().startswith("["):
+                return calls
         taken, closed = yield from self._balanced()
         if closed and _is_strict(taken):
             return Value(taken, True)
         return (yield from self.loose_value(taken, closed))
+
+    def calls(self, longest: int = 1 << 15) -> Waiting[Value]:
+        """Take calls as Python writes them; an empty value: what follows cannot be read so."""
+        tries, tried, searched = 0, 0, 0
+        while self._runaways <= _PATIENCE:
+            for bracket in _BRACKET.finditer(self.text, self.at + searched, self.at + longest):
+                end = bracket.end() - self.at
+                if tries < _EAGER or end >= tried * 3 // 2:
+                    tries, tried = tries + 1, end
+                    if (value := self._calls_in(end)) is not None:
+                        return value
+            searched = len(self.text) - self.at
+            if self.ended or searched >= longest:
+                self._runaways += 1
+                break
+            yield
+        return Value("", False)
+
+    def _calls_in(self, end: int) -> Value | None:
+        """Take the calls, if they end in the first characters; None: they may end behind them."""
+        try:
+            reading = lenient.read_calls(self.text[self.at : self.at + end])
+        except lenient.Unended:
+            return None
+        except (ValueError, RecursionError):
+            return Value("", False)
+        return Value(self.take(self.at + reading.end), True) if reading.closed else None
 
     def _balanced(self) -> Waiting[tuple[str, bool]]:
         """Take what stands between an opener and its closer, strings respected."""
@@ -120,8 +174,8 @@ class Tape:
                     return "".join(pieces), True
 
     def _breaks(self, inside: bool) -> Waiting[bool]:
-        """Does the value break off here? A string may go on over a line end, but not for ever."""
-        if inside:
+        """Does the value break off here? It may go on over a line end, but not for ever."""
+        if inside or self._runaways > _PATIENCE:
             return self._runaways > _PATIENCE
         return (yield from self._barrier())
 
@@ -157,7 +211,9 @@ class Tape:
         """Is there no more to be taken: at the end, or before a line of the protocol?"""
         if self.ended and self.at == len(self.text):
             return True
-        return taken.endswith("\n") and (yield from self._barrier(quoted=True))
+        if not taken.endswith("\n"):
+            return False
+        return self._runaways > _PATIENCE or (yield from self._barrier(quoted=True))
 
 
 class Value(NamedTuple):

@@ -13,6 +13,7 @@ from middleware.emulation.formats import (
     HARMONY,
     PARTIAL,
     PLAUSIBLE,
+    RESULTS,
     TOKEN,
     UNDECIDED,
     Format,
@@ -32,6 +33,7 @@ _ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
 _ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
 _SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
 _LEAD = 512
+_LONGEST_WORD = len("[CALL_ID]")
 
 
 class Trained:
@@ -47,13 +49,19 @@ class Trained:
             yield from self._call(token)
         elif token in HARMONY:
             yield from self.message(token)
+        elif token in RESULTS and self._output.behind_call:
+            yield from self._tape.drop()
         else:
-            self._tape.take(self._tape.at + len(token))
-            if token == "<|message_model|>":
-                yield from self._skip_addressee()
-            closed = token in CLOSERS and self._output.behind_call
-            if not (closed or token in FRAMES or (yield from self._is_end(token))):
-                self._output.say(token)
+            yield from self._single(token)
+
+    def _single(self, token: str) -> Waiting[None]:
+        """A token that begins nothing: a closer, a frame, an end, or text."""
+        self._tape.pull(token)
+        if token == "<|message_model|>":
+            yield from self._skip_addressee()
+        closed = token in CLOSERS and self._output.behind_call
+        if not (closed or token in FRAMES or (yield from self._is_end(token))):
+            self._output.say(token)
 
     def _skip_addressee(self) -> Waiting[None]:
         """The name between the frame and the content token is not text."""
@@ -90,7 +98,7 @@ class Trained:
         while True:
             raw += self._tape.take(self._tape.at + len(token))
             format = BY_OPENER[token]
-            raw += yield from self._tape.past_blank()
+            raw += yield from self._past_blank()
             inner = yield from self._token_ahead()
             if inner not in BY_OPENER:
                 break
@@ -108,7 +116,16 @@ class Trained:
                 return
             self._output.behind_call = True
             if not format.again or not (yield from self._again(format.again)):
-                return
+                break
+        if "\\n" in raw:
+            yield from self._to_closer(CLOSERS)
+
+    def _past_blank(self) -> Waiting[str]:
+        """White space inside a tag, also where the line ends came out as `\\n`."""
+        taken = yield from self._tape.past_blank()
+        while (yield from self._tape.ahead(2)) == "\\n":
+            taken += self._tape.pull("\\n") + (yield from self._tape.past_blank())
+        return taken
 
     def _withheld(self, token: str, body: str, whole: bool) -> bool:
         """Nothing was read: what is cut, or stands behind a special token, is not text either."""
@@ -125,6 +142,19 @@ class Trained:
             body = body.removesuffix(closer)
         unfinished = format.whole and not whole
         return [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
+
+    def _past_fence(self, format: Format) -> Waiting[None]:
+        """The end of a fence around the arguments goes with the closer behind it."""
+        blank = yield from self._tape.past_blank()
+        if (yield from self._tape.ahead(3)) == "```":
+            blank += self._tape.pull("```")
+        yield from self._to_closer(frozenset(format.closers), blank)
+
+    def _to_closer(self, closers: frozenset[str], taken: str = "") -> Waiting[None]:
+        """Go to the closer, if nothing but white space stands before it."""
+        taken += yield from self._past_blank()
+        if (yield from self._token_ahead()) not in closers:
+            self._tape.back(taken)
 
     def _again(self, separator: str) -> Waiting[bool]:
         blank = yield from self._tape.past_blank()
@@ -147,6 +177,8 @@ class Trained:
     def _body(self, format: Format) -> Waiting[tuple[str, bool]]:
         first = self._tape.rest()[:1]
         if format.ends == "value" or (format.ends == "either" and first in ("{", "[")):
+            if (yield from self._tape.calls_ahead()):
+                return (yield from self._tape.value())
             return (yield from self._up_to_value(format))
         head = ""
         if "/>" in format.closers:
@@ -162,7 +194,7 @@ class Trained:
         while True:
             text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
             start = JSON_START.search(text)
-            if start and (len(text) - start.start() > 9 or text[start.start()] == "{"):
+            if start and _is_decided(text[start.start() :]):
                 break
             if self._tape.ended or len(text) >= _LEAD:
                 if not start:
@@ -171,6 +203,8 @@ class Trained:
             yield
         lead = self._tape.take(self._tape.at + start.start())
         value = yield from self._tape.value()
+        if "```" in lead:
+            yield from self._past_fence(format)
         return lead + value.text, value.closed
 
     def _up_to(self, closers: re.Pattern[str]) -> Waiting[tuple[str, bool]]:
@@ -211,6 +245,9 @@ class Trained:
         if self._tape.rest()[:1] == "{":
             text, whole = yield from self._tape.value()
             self._output.accept(Found(name, text, whole))
+        elif self._output.names.find(name):
+            text, whole = yield from self._up_to(_END_OF_MESSAGE)
+            self._output.accept(Found(name, _END_OF_MESSAGE.sub("", text), whole))
 
     def _analysis(self) -> Waiting[None]:
         while True:
@@ -223,3 +260,8 @@ class Trained:
             yield
         if found and found[0] != "<|start|>":
             self._tape.take(found.end())
+
+
+def _is_decided(value: str) -> bool:
+    """Can no word in square brackets come of it any more?"""
+    return value.startswith("{") or len(value) > _LONGEST_WORD
