@@ -462,6 +462,16 @@ REPEATED: Sequence[Callable[[int], str]] = [
     lambda size: "\n" * size,
     lambda size: "*" * size,
     lambda size: "Action: get_weather\nAction Input: " + "a b\n" * (size // 4),
+    lambda size: "Action: ```json\n" * (size // 16),
+    lambda size: "[get_weather(\n" * (size // 14),
+    lambda size: "get_weather(city='\n)))" * (size // 22),
+    lambda size: '{"name": "clock.now", "arguments": {}};' * (size // 39),
+    lambda size: "<function_calls>[get_weather(" * (size // 29),
+    lambda size: "<tool_call>get_weather" + "<arg_key>" * (size // 9) + "</tool_call>",
+    lambda size: "<function=get_weather>" + "<parameter=" * (size // 11),
+    lambda size: "<function=get_weather>" + "<parameter=a><![CDATA[" * (size // 22),
+    lambda size: "<invoke name=get_weather>" + "<a>" * (size // 3) + "</invoke>",
+    lambda size: '<|open|>call tool="clock.now"<|sep|>' + "<|open|>argument<|sep|>" * (size // 22),
 ]
 
 

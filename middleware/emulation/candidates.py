@@ -7,7 +7,7 @@ import re
 from middleware.emulation import bodies
 from middleware.emulation.arguments import lone_parameter
 from middleware.emulation.found import Found
-from middleware.emulation.language import is_fence
+from middleware.emulation.language import beginning, is_fence
 from middleware.emulation.output import Candidate, Output
 from middleware.emulation.tape import Tape, Waiting
 
@@ -15,7 +15,7 @@ _LEAD = 256
 _KEYS = frozenset((
     "name", "tool", "tool_name", "function", "function_name", "action", "type", "id",
     "tool_call_id", "arguments", "parameters", "args", "input", "action_input", "tool_input",
-    "recipient_name", "thought",
+    "recipient_name", "thought", "tool_calls", "function_call",
 ))  # fmt: skip
 _FIRST = re.compile(
     r"(?:functools)?[{\[｛][\s{\[]{0,64}"
@@ -23,6 +23,22 @@ _FIRST = re.compile(
 )
 _UNDECIDED = re.compile(r"(?:functools)?[{\[｛]?[\s{\[]{0,64}[\"'“]?[\w.\-]*[\"'”]?\s*")
 _PREFIX = "functools"
+# Words above JSON that say that it is a call: Command R's, and what other models make of it.
+_HEADS = ("action", "tool call", "function call")
+_DECO, _BEHIND = r"[ \t*#_>]*", r"s?[ \t*_]*:[ \t*_]*\s*"
+_HEADED = re.compile(
+    rf"(?P<head>{_DECO}(?:{'|'.join(_HEADS).replace(' ', '[ _]')}){_BEHIND})"
+    r"(?:```\w*[ \t]*\r?\n\s*)?(?=[{\[])",
+    re.IGNORECASE,
+)
+_HEAD_BEGUN = re.compile(
+    _DECO + "(?:" + "|".join(beginning(word, r"s?[ \t*_]*(?::[ \t*_]*\s*(?:`{1,3}\w*\s*)?)?")
+                            for word in _HEADS) + ")",
+    re.IGNORECASE,
+)  # fmt: skip
+_FENCE = re.compile(r"(```\w*[ \t]*)(\r?\n\s*)")
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_LONGEST_CALL = 4096
 _ACTION = re.compile(r"[ \t*]*Action[*]*\s*:[ \t*]*(?P<name>[^\r\n]*?)[\s*]*\Z", re.IGNORECASE)
 _INPUT = re.compile(r"[ \t*]*Action Input[*]*\s*:[ \t]*", re.IGNORECASE)
 _NEXT = re.compile(r"[ \t*]*(?:Observation|Action)[*]*\s*:", re.IGNORECASE)
@@ -53,9 +69,69 @@ class Candidates:
             self._output.release()
             self._output.say(prefix + value.text)
         else:
-            raw = prefix + value.text
-            yield from self._propose(found, raw)
+            yield from self._propose(found, prefix + value.text)
+            yield from self._separator()
         return True
+
+    def _separator(self) -> Waiting[None]:
+        """What stands between two objects that are not in a list."""
+        between = yield from self._tape.past_blank()
+        if (yield from self._tape.ahead(1)) in (";", ","):
+            between += self._tape.take(self._tape.at + 1) + (yield from self._tape.past_blank())
+            if (yield from self._tape.ahead(1)) in ("{", "["):
+                self._output.hold(between)
+                return
+        self._tape.back(between)
+
+    def headed(self) -> Waiting[bool]:
+        """`Action:` or `Tool call:` above JSON, perhaps in a fence."""
+        head = yield from self._head()
+        if not head:
+            return False
+        self._output.hold(self._tape.pull(head))
+        if fence := _FENCE.match(self._tape.text, self._tape.at):
+            self._output.hold(self._tape.pull(fence[1]))
+            self._output.hold(self._tape.pull(fence[2]))
+        return (yield from self.json())
+
+    def _head(self) -> Waiting[str]:
+        """The words above an object or a list that may be one of calls."""
+        while True:
+            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            if found := _HEADED.match(text):
+                return found["head"]
+            if self._tape.ended or len(text) >= _LEAD or not _HEAD_BEGUN.fullmatch(text):
+                return ""
+            yield
+
+    def python(self) -> Waiting[bool]:
+        """A call of a declared tool as Python writes it, where nothing else was said."""
+        fence = self._output.fence()
+        if self._output.spoken or (fence and "tool" not in fence):
+            return False
+        if not (yield from self._names_a_tool()):
+            return False
+        text, _ = yield from self._tape.calls(_LONGEST_CALL)
+        if not text:
+            return False
+        found = bodies.python_calls(text)
+        if fence:
+            text = self._output.drop_fence() + text + (yield from self._end_of_fence())
+        self._output.propose(Candidate(found, text, exact=False))
+        return True
+
+    def _names_a_tool(self) -> Waiting[bool]:
+        """Does a declared name with a bracket follow?"""
+        names = self._output.names
+        while True:
+            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            name = _NAME.match(text)
+            behind = text[name.end() :][:1] if name else ""
+            if not name or behind or self._tape.ended:
+                return name is not None and behind == "(" and names.exact(name[0])
+            if not any(one.startswith(name[0]) for one in names.declared):
+                return False
+            yield
 
     def _likely(self) -> Waiting[bool]:
         while True:
@@ -91,7 +167,7 @@ class Candidates:
     def _propose(self, found: list[Found], raw: str) -> Waiting[None]:
         names = self._output.names
         exact = all(names.exact(one.name) for one in found)
-        if self._output.fenced():
+        if self._output.fence():
             raw = self._output.drop_fence() + raw
             raw += yield from self._end_of_fence()
         self._output.propose(Candidate(found, raw, exact))
@@ -126,14 +202,11 @@ class Candidates:
         return True
 
     def react(self) -> Waiting[bool]:
-        """`Action:` with a declared name and `Action Input:`; or `Action:` above JSON."""
+        """`Action:` with a declared name and `Action Input:`."""
         line, following = yield from self._two_lines()
         action = _ACTION.match(line)
         if not action:
             return False
-        if not action["name"] and following[:1] in ("`", "{", "["):
-            self._tape.take(self._tape.at + len(line) + 1)
-            return True
         given = _INPUT.match(following)
         schema = self._output.schema_of(action["name"]) if given and action["name"] else None
         if schema is None or given is None:

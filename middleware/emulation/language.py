@@ -146,6 +146,14 @@ def may_begin(line: str, words: tuple[str, ...] = KEYS) -> bool:
     return said in words and not left.strip("*_`\"'“” \t:：=\r")
 
 
+def beginning(word: str, behind: str) -> str:
+    """A pattern of every beginning of a word, and of the whole word with what stands behind it."""
+    pattern = behind
+    for letter in reversed(word):
+        pattern = f"(?:{'[ _]' if letter == ' ' else re.escape(letter)}{pattern})?"
+    return pattern
+
+
 def is_protocol(line: str) -> bool:
     """Does a line begin like one of the protocol's?"""
     found = _KEY.match(line)

@@ -103,9 +103,9 @@ class Output:
         if text:
             self._put(ReasoningDelta(text))
 
-    def fenced(self) -> bool:
-        """Is a fence the last thing that is held?"""
-        return any(is_fence(one) and one.strip() for one in self._held)
+    def fence(self) -> str:
+        """The fence that is held."""
+        return next((one for one in self._held if one.strip() and is_fence(one)), "")
 
     def drop_fence(self) -> str:
         """The fence goes with the block it encloses."""

@@ -197,10 +197,7 @@ class Reader:
                 yield
                 return True
             return False
-        while not self._tape.ended:
-            self._tape.take(len(self._tape.text))
-            yield
-        self._tape.take(len(self._tape.text))
+        yield from self._tape.drop()
         return True
 
     def _other_line(self, line: str, complete: bool) -> Waiting[None]:
@@ -221,16 +218,20 @@ class Reader:
         self._line_start = False
 
     def _bare(self, line: str) -> Waiting[bool]:
-        if line[0] in "{[｛f":
-            return (yield from self._candidates.json())
-        if line[0] in "Aa*":
-            return (yield from self._candidates.react())
-        return False
+        candidates = self._candidates
+        for firsts, taken in (
+            ("{[｛f", candidates.json),
+            ("AaTtFf*#_>", candidates.headed),
+            ("Aa*", candidates.react),
+        ):
+            if line[0] in firsts and (yield from taken()):
+                return True
+        return (yield from candidates.python())
 
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""
         tape = self._tape
-        fenced = self._output.fenced()
+        fenced = bool(self._output.fence())
         marker = tape.take(tape.at + end)
         if kind == "no":
             self._output.drop_fence()
