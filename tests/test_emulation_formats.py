@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.test_emulation_reader import NOW, OSLO, Call, cut_everywhere, read
+from adapters.calls import Calls
+from middleware.emulation import Fault, How, Reader
+from tests.test_emulation_reader import NOW, OSLO, TOOLS, Call, cut_everywhere, read
 
 PARIS: Call = ("get_weather", {"city": "Paris"})
 TWO_DAYS: Call = ("get_weather", {"city": "Oslo", "days": 2})
@@ -160,6 +162,14 @@ LOOKALIKES: Sequence[str] = [
     '{"name": "Oslo"}; {"name": "Paris"}',
     'A <tool_response> holds a result; so does "[TOOL_RESULTS]".',
     "Use <start_function_call> in Gemma, <｜tool_call_begin｜> in Step 3.",
+    "The marker `<｜tool▁calls▁begin｜>` opens a list, `<invoke name=` a call.",
+    "They end with `</think>`, all of them.",
+    '```xml\n<function name="f">\n  <param name="x">1</param>\n</function>\n```\nIs a call.',
+    'See <invoke name="x"> in the docs.\n\nIt is never closed.',
+    # A call that is part of something else, and a tool as a request declares it.
+    '{\n  "log": [\n    {"name": "get_weather", "arguments": {"city": "Oslo"}}\n  ]\n}',
+    '{"type": "function", "function": {"name": "get_weather", "parameters": {}}}',
+    '{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {}}}}',
 ]
 
 
@@ -170,3 +180,44 @@ def test_what_only_looks_like_a_call_stays_text(text: str) -> None:
         assert seen.text == text, pieces
         assert not seen.calls
         assert not seen.reader.open
+
+
+def test_a_quoted_token_takes_no_text_with_it() -> None:
+    text = "Llama writes <|python_tag|>name\nand so on, to the end."
+    seen = read([text])
+    assert seen.text == "Llama writes "
+    assert [one.text for one in seen.reader.open if isinstance(one, Fault)] == [
+        "name\nand so on, to the end."
+    ]
+
+
+def test_an_unclosed_call_of_a_tool_that_takes_nothing_is_a_call() -> None:
+    assert read(["<tool_call>\n<function=clock.now>\n"]).made() == [NOW]
+
+
+def test_apriel_ends_its_thought_with_words() -> None:
+    text = (
+        "I look.\n[BEGIN FINAL RESPONSE]\n"
+        '<tool_calls>[{"name": "clock.now", "arguments": {}}]</tool_calls>\n[END FINAL RESPONSE]'
+    )
+    for pieces in ([text], *cut_everywhere(text)):
+        seen = read(pieces)
+        assert (seen.thought, seen.text, seen.made()) == ("I look.\n", "", [NOW])
+
+
+def test_a_token_with_a_line_end_in_it_is_whole_in_every_cut() -> None:
+    text = (
+        "x" * 80 + "<|message_sep|>\n\nfunction call<|role_sep|>\n"
+        '{"name": "clock.now", "arguments": {}}'
+    )
+    for pieces in ([text], *cut_everywhere(text)):
+        seen = read(pieces)
+        assert (seen.text, seen.made()) == ("x" * 80, [NOW])
+
+
+def test_the_beginning_waits_no_longer_than_a_thought_may_end_in_it() -> None:
+    reader = Reader(TOOLS, Calls("r"), How(hold=20))
+    assert [len(list(reader.feed(letter))) for letter in "a" * 25] == [0] * 19 + [1] * 6
+    reader = Reader(TOOLS, Calls("r"), How(hold=20))
+    assert not [*reader.feed("a" * 18 + "</thi"), *reader.feed("n")]
+    assert [type(one).__name__ for one in reader.feed("k>b")] == ["ReasoningDelta", "TextDelta"]

@@ -158,6 +158,13 @@ def _from_pairs(pairs: Pairs, schema: Json) -> Json:
     return {name: typed(text, declared.get(name)) for name, text in pairs}
 
 
+def as_text(said: str | Pairs | Json | None) -> str:
+    """What a model gave, to be shown where it could not be passed on."""
+    if isinstance(said, str):
+        return said
+    return json.dumps(dict(said), ensure_ascii=False) if said else ""
+
+
 def typed(text: str, schema: Any) -> Any:
     """One value from its text."""
     wanted = types(schema)

@@ -73,15 +73,24 @@ def calls_in(value: Any) -> Iterator[Found]:
 
 def _call(said: dict[str, Any]) -> Found | None:
     if holder := _member(said, _HOLDERS, dict):
-        return _call(said[holder])
+        return None if "parameters" in said[holder] else _call(said[holder])
     key = _member(said, _NAMES, str)
-    if not key or not said[key]:
+    if not key or not said[key] or _is_declaration(said):
         return None
     held = next((one for one in _ARGUMENTS if one in said and one != key), None)
-    arguments = said[held] if held else None
-    if arguments is not None and not isinstance(arguments, dict | str):
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    return Found(said[key], arguments, bare=held is None)
+    return Found(said[key], _given(said[held] if held else None), bare=held is None)
+
+
+def _given(arguments: Any) -> str | dict[str, Any] | None:
+    if arguments is None or isinstance(arguments, dict | str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def _is_declaration(said: dict[str, Any]) -> bool:
+    """A tool as a request declares it: what it takes, not what it is given."""
+    schema = said.get("parameters")
+    return isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object"
 
 
 def _member(said: dict[str, Any], names: tuple[str, ...], kind: type) -> str:

@@ -55,7 +55,7 @@ class Candidates:
 
     def json(self) -> Waiting[bool]:
         """An object or a list that begins like a call: held until its first key rules that out."""
-        if not (yield from self._likely()):
+        if self._output.nesting > 0 or not (yield from self._likely()):
             return False
         prefix = ""
         if self._tape.rest().startswith(_PREFIX):
@@ -126,10 +126,11 @@ class Candidates:
         while True:
             text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
             name = _NAME.match(text)
-            behind = text[name.end() :][:1] if name else ""
-            if not name or behind or self._tape.ended:
-                return name is not None and behind == "(" and names.exact(name[0])
-            if not any(one.startswith(name[0]) for one in names.declared):
+            if not name:
+                return False
+            if behind := text[name.end() :][:1]:
+                return behind == "(" and names.exact(name[0])
+            if self._tape.ended or not any(one.startswith(name[0]) for one in names.declared):
                 return False
             yield
 

@@ -30,6 +30,8 @@ class Format(NamedTuple):
     """Its end: the JSON value's own, the closer, or whichever the first character calls for."""
     again: str = ""
     """What stands between two bodies behind one opener."""
+    reads: bool = True
+    """False: a wrapper, which holds calls of other formats only."""
     whole: bool = False
     """Its parameters end with its closer, which is plain text: without it some may be missing."""
 
@@ -89,7 +91,7 @@ FORMATS: tuple[Format, ...] = (
     Format("dots", ("<dots_function_call>",), ("</dots_function_call>",), bodies.json_calls),
     Format("functions", ("<function_calls>",), ("</function_calls>",), bodies.json_calls),
     *(
-        Format("wrapper", (opener,), (closer,), _nothing, "closer")
+        Format("wrapper", (opener,), (closer,), _nothing, "closer", reads=False)
         for opener, closer in (
             *((f"<{mark}{word}>", f"</{mark}{word}>")
               for mark in filter(None, _MARKS) for word in ("function_calls", "tool_calls")),
@@ -128,7 +130,7 @@ FRAMES = frozenset((
     "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>",
     "<|CHATBOT_TOKEN|>", "<|message_model|>", "<|content_text|>", "<|end_message|>",
     "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
-    "[BEGIN FINAL RESPONSE]",
+    "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]",
 ))  # fmt: skip
 # Special tokens that end an answer; dropped at its very end.
 ENDS = frozenset((
@@ -173,5 +175,8 @@ def closer_pattern(closers: tuple[str, ...]) -> re.Pattern[str]:
 
 
 # How the first characters of a body look that may hold a call; prose about a tag is told by them.
-PLAUSIBLE = re.compile(r"(?:\s|\\n)*(?:[{\[<(`\"'｛“]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"=]|$))")
-UNDECIDED = re.compile(r"(?:\s|\\n?)*[\w.\-:]*[^\S\n]*")
+PLAUSIBLE = re.compile(
+    r"(?:\s|\\n)*(?:[{\[<｛]|```|[\"'“][{\[\w]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"=]|$))"
+)
+INNER = re.compile(r"(?:\s|\\n)*(?:[{\[｛]|\Z)")  # the same in a wrapper
+UNDECIDED = re.compile(r"(?:\s|\\n?)*(?:`{1,2}|[\"'“]|[\w.\-:]*[^\S\n]*)")

@@ -7,6 +7,7 @@ comes after it waits with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -14,13 +15,17 @@ from typing import Literal, NamedTuple
 from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
-from middleware.emulation.arguments import settle
+from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.found import Found
 from middleware.emulation.language import is_fence
 from middleware.emulation.names import Names
 from middleware.emulation.schemas import properties
 
 FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
+
+
+# What looks like a special token; it is no text.
+_MARKS = re.compile(r"<\|[^<>|]*\|>|<｜[^<>｜]*｜>|\[(?:TOOL_CALLS|ARGS|CALL_ID)\]")
 
 
 class Ready(NamedTuple):
@@ -73,6 +78,10 @@ class Output:
     """Something visible was said."""
     behind_call: bool = False
     """Nothing was said since the last call."""
+    nesting: int = 0
+    """How many brackets of the paragraph are open: what stands in them is part of something."""
+    in_fence: bool = False
+    """A fence that is no block's own was opened and not closed."""
     _events: list[Event] = field(default_factory=list)
     _words: list[str] = field(default_factory=list)
     _held: list[str] = field(default_factory=list)
@@ -92,12 +101,19 @@ class Output:
         if not text:
             return
         if self._held:
+            if self._is_apart():
+                self.nesting = 0
             if self.spoken or not self.made or any(map(str.strip, self._held)):
                 self._words += self._held
             self._held.clear()
         self.spoken = True
         self.behind_call = False
+        self.nesting += sum(map(text.count, "{[")) - sum(map(text.count, "}]"))
         self._words.append(text)
+
+    def _is_apart(self) -> bool:
+        """Does a new paragraph begin, or a fence?"""
+        return bool(self.fence()) or "".join(self._held).count("\n") > 1
 
     def think(self, text: str) -> None:
         if text:
@@ -139,7 +155,9 @@ class Output:
     def fail(self, body: str) -> None:
         """Something behind a special token could not be read at all."""
         detail = f"the call could not be read: {body[:80]!r}"
-        self.open.append(Fault("unreadable_arguments", "", detail))
+        # What begins like a call was one gone wrong; all else was meant to be read.
+        text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
+        self.open.append(Fault("unreadable_arguments", "", detail, None, text))
 
     def _set_apart(self) -> None:
         """Of the white space around a call, as much stays as keeps the texts apart."""
@@ -233,7 +251,7 @@ class Output:
 
     def _settled(self, found: Found) -> Ready | Fault:
         """The call as it may be passed on, or what is wrong with it."""
-        text = f"{found.name} {found.arguments or ''}".strip()
+        text = f"{found.name} {as_text(found.arguments)}".strip()
         name = self.names.find(found.name)
         if name is None:
             detail = f"there is no tool {found.name!r}"
@@ -251,7 +269,7 @@ class Output:
 
 
 def _require_end(found: Found, schema: dict[str, object]) -> None:
-    if found.unfinished:
+    if found.unfinished and properties(schema):
         raise ValueError("the call is not closed")
     if found.bare and properties(schema):
         raise ValueError("the arguments are missing")

@@ -25,8 +25,8 @@ from middleware.emulation.tape import Tape, Waiting
 from middleware.emulation.thoughts import read_thought
 from middleware.emulation.trained import Trained
 
-# Characters at which plain text stops being plain; the first of any token of any format.
-_CURIOUS = re.compile(r"[<\[\]\n]")
+# Characters at which plain text stops being plain: the first of any token, and what nests.
+_CURIOUS = re.compile(r"[<\[\]{}\n]")
 # What a line must begin with to begin a call.
 _BEGINNERS = frozenset("*_`#>-•\"'“0123456789UuNnTt工{[｛~AaFf")
 _NEWLINE = re.compile(r"\n")
@@ -86,6 +86,11 @@ class Reader:
         return self._output.made
 
     @property
+    def spoken(self) -> bool:
+        """Something visible was said."""
+        return self._output.spoken
+
+    @property
     def dropped(self) -> int:
         """How many blocks were taken out without being passed on."""
         return self._output.dropped
@@ -137,8 +142,11 @@ class Reader:
         """The rest of a line that is text, up to the next token."""
         tape, output = self._tape, self._output
         stop = STOP if self._how.trained else _NEWLINE
+        trained = self._how.trained and not tape.ended
         found = stop.search(tape.text, tape.at)
-        if found:
+        # A token that holds a line end may have begun before it.
+        begun = held_from(tape.text, tape.at) if trained else len(tape.text)
+        if found and begun >= found.start():
             output.say(tape.take(found.start()))
             if found[0] == "\n":
                 output.hold(tape.take(found.end()))
@@ -147,8 +155,7 @@ class Reader:
                 yield from self._trained.token(found[0])
                 self._line_start = output.behind_call
             return
-        trained = self._how.trained and not tape.ended
-        output.say(tape.take(held_from(tape.text, tape.at) if trained else len(tape.text)))
+        output.say(tape.take(begun))
         if not tape.ended:
             self._free = tape.at == len(tape.text) and output.plain
             yield
@@ -208,6 +215,7 @@ class Reader:
                 return
             if is_fence(line):
                 self._output.release()
+                self._output.in_fence = not self._output.in_fence
                 text = yield from self._tape.line()
                 self._output.hold(self._tape.take(self._tape.at + len(text)))
                 return

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
-from middleware.emulation.formats import BY_OPENER, THOUGHTS, TOKEN, held_from
+from middleware.emulation.formats import BY_OPENER, THOUGHTS, TOKEN, held_from, prefixes
 from middleware.emulation.output import Output
 from middleware.emulation.tape import Tape, Waiting
 
-_CLOSER = re.compile("|".join(map(re.escape, dict.fromkeys(THOUGHTS.values()))))
+# The end of a thought that a template began; not where it is quoted. Apriel's has no opener.
+_ENDINGS = (*dict.fromkeys(THOUGHTS.values()), "[BEGIN FINAL RESPONSE]")
+_BEGUN = prefixes(_ENDINGS)
+_CLOSER = re.compile(r"(?<![`\"'])(?:" + "|".join(map(re.escape, _ENDINGS)) + ")")
 _MARKER = re.compile(
     r"^[ \t*_`#>\-•\"]*(?:(?:USE|NO)[ _-]?TOOL[*_`:： \t]*\r?\n|TOOL[ _-]?NAME[*_`\" \t]*[:：=])",
     re.IGNORECASE | re.MULTILINE,
@@ -47,14 +50,21 @@ def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
             return False
         closer = _CLOSER.search(text, 0, hold + _LONGEST)
         marker = _MARKER.search(text) or TOKEN.search(text)
-        if closer and closer.start() < hold and (not marker or closer.start() <= marker.start()):
+        before = min(hold, marker.start() + 1) if marker else hold
+        if closer and closer.start() < before:
             output.think(text[: closer.start()])
             tape.take(tape.at + closer.end())
             return True
-        if closer or marker or tape.ended or len(text) >= hold + _LONGEST:
+        if closer or marker or tape.ended or _is_past(text, hold):
             break
         yield
     return False
+
+
+def _is_past(text: str, hold: int) -> bool:
+    """Can no end of a thought begin in the first characters any more?"""
+    starts = range(max(0, len(text) - _LONGEST), hold)
+    return len(text) >= hold and not any(text[start:] in _BEGUN for start in starts)
 
 
 def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:

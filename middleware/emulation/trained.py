@@ -11,6 +11,7 @@ from middleware.emulation.formats import (
     ENDS,
     FRAMES,
     HARMONY,
+    INNER,
     PARTIAL,
     PLAUSIBLE,
     RESULTS,
@@ -103,7 +104,7 @@ class Trained:
             if inner not in BY_OPENER:
                 break
             token = inner
-        if not (yield from self._plausible()):
+        if not (yield from self._plausible(format)):
             self._output.say(raw)
             return
         while True:
@@ -141,7 +142,11 @@ class Trained:
         for closer in format.closers:
             body = body.removesuffix(closer)
         unfinished = format.whole and not whole
-        return [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
+        found = [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
+        if whole and (not self._output.in_fence or _SPECIAL.match(format.openers[0])):
+            return found
+        # What is cut, or shown in a fence, is a call only where it names a declared tool.
+        return found if any(self._output.names.find(one.name) for one in found) else []
 
     def _past_fence(self, format: Format) -> Waiting[None]:
         """The end of a fence around the arguments goes with the closer behind it."""
@@ -164,15 +169,16 @@ class Trained:
         self._tape.back(blank)
         return False
 
-    def _plausible(self) -> Waiting[bool]:
+    def _plausible(self, format: Format) -> Waiting[bool]:
         """Does what follows look like a call, or like prose about the tag?"""
+        plausible = PLAUSIBLE if format.reads else INNER
         while True:
             text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
             head = UNDECIDED.match(text)
             if head and head.end() == len(text) and not self._tape.ended:
                 yield
                 continue
-            return PLAUSIBLE.match(text) is not None
+            return plausible.match(text) is not None
 
     def _body(self, format: Format) -> Waiting[tuple[str, bool]]:
         first = self._tape.rest()[:1]

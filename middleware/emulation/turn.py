@@ -160,7 +160,7 @@ class Turn:
             if call is not None:
                 ready.append(call)
             elif isinstance(one, Fault) and one.text:
-                yield TextDelta(one.text)
+                yield TextDelta(f"\n{one.text}" if self._reader.spoken else one.text)
         if self._missing:
             ready = corrections
         for position, call in enumerate(ready, start=len(self._reader.made)):
