@@ -66,7 +66,7 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
         return None
     box = _by_own_names(toolbox(request))
     tools = _offered(box)
-    messages = rendered(request.messages, options.result_length)
+    messages = rendered(request.messages, tools, options.result_length)
     plain = replace(request, messages=messages, tools=(), tool_choice=None)
     if not tools or box.mode == "none":
         params = _without(request.params, _OF_TOOLS)
@@ -101,7 +101,7 @@ def decided_first(was: Asked, request: ChatRequest) -> Asked | None:
         return None
     question = text_of(last.get("content"))
     text = decision(was.tools, question, "", first_question(request.messages))
-    earlier = rendered(request.messages[:-1])
+    earlier = rendered(request.messages[:-1], was.tools)
     asking = replace(was.request, messages=(*earlier, {"role": "user", "content": text}))
     return was._replace(request=asking)
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from adapters.calls import Calls
 from adapters.history import rounds, text_of
 from adapters.protocol import Json
+from adapters.toolbox import Tool
+from middleware.emulation.formats import BY_OPENER, HARMONY
 from middleware.emulation.language import is_protocol
+from middleware.emulation.output import Ready
 from middleware.emulation.prompt import block
+from middleware.emulation.reader import How, Reader
 
+_OPENER = re.compile("|".join(map(re.escape, sorted((*BY_OPENER, *HARMONY), reverse=True))))
 _AFTER = "Answer the user, or call another tool in the same format."
 _SYSTEM = frozenset(("system", "developer"))
 _MEMBERS_OF_CALLS = frozenset(("tool_calls", "function_call", "refusal"))
@@ -21,14 +28,17 @@ def has_calls(messages: Sequence[Json]) -> bool:
     return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 
 
-def rendered(messages: Sequence[Json], longest: int | None = None) -> tuple[Json, ...]:
+def rendered(
+    messages: Sequence[Json], tools: Sequence[Tool], longest: int | None = None
+) -> tuple[Json, ...]:
     """Every call and result as text; the roles still alternate."""
     names = rounds(messages)
     out: list[Json] = []
     results: list[str] = []
     for message in messages:
         if message["role"] == "tool":
-            results.append(_result(message, names, longest))
+            content = _shortened("\n".join(_texts(message.get("content"))), longest)
+            results.append(_result(message, names, _guarded(content, tools)))
             continue
         if results:
             text, results = _results(results), []
@@ -75,15 +85,18 @@ def _call(call: Json) -> tuple[str, str]:
     return said["name"], said.get("arguments") or "{}"
 
 
-def _result(message: Json, names: Mapping[str, str], longest: int | None) -> str:
+def _result(message: Json, names: Mapping[str, str], content: str) -> str:
     identity = message["tool_call_id"]
-    content = "\n".join(_texts(message.get("content")))
-    if longest is not None and len(content) > longest:
-        content = f"{content[:longest]}\n[cut: {len(content) - longest} more characters]"
     return (
         f"TOOL_RESULT\nTOOL_NAME: {names.get(identity, '')}\nCALL_ID: {identity}\n"
-        f"CONTENT:\n{_guarded(content)}\nEND_TOOL_RESULT"
+        f"CONTENT:\n{content}\nEND_TOOL_RESULT"
     )
+
+
+def _shortened(content: str, longest: int | None) -> str:
+    if longest is None or len(content) <= longest:
+        return content
+    return f"{content[:longest]}\n[cut: {len(content) - longest} more characters]"
 
 
 def _texts(content: Any) -> Iterator[str]:
@@ -95,11 +108,26 @@ def _texts(content: Any) -> Iterator[str]:
         yield part.get("text") or "" if kind in ("text", "refusal") else f"[{kind} omitted]"
 
 
-def _guarded(text: str) -> str:
-    """Lines of the protocol in a result are not the model's own: they are set in by one blank."""
+def _guarded(text: str, tools: Sequence[Tool]) -> str:
+    """A result cannot write a call for the model to copy: each mark of one gets a blank more.
+
+    Lines of the protocol are set in. What opens calls of other formats is broken up where a whole
+    call of one of the tools stands in the result; pages about formats stay as they are.
+    """
+    if _OPENER.search(text) and _would_call(text, tools):
+        text = _OPENER.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
     if "TOOL" not in text.upper() and "工具" not in text:
         return text
     return "\n".join(f" {line}" if is_protocol(line) else line for line in text.split("\n"))
+
+
+def _would_call(text: str, tools: Sequence[Tool]) -> bool:
+    """Would a model that repeats the text call a tool?"""
+    reader = Reader(tools, Calls(""), How(bare=False, prose=False, hold=0, thoughts=False))
+    for _ in (*reader.feed(text), *reader.close()):
+        pass
+    ready = (one for one in reader.open if isinstance(one, Ready) or one.best)
+    return bool(reader.made) or any(ready)
 
 
 def _results(results: Sequence[str]) -> str:
