@@ -63,6 +63,15 @@ FORMATS: Sequence[tuple[str, list[Call]]] = [
     ('<function_calls>get_weather(city="Oslo")\nclock.now()</function_calls>', [OSLO, NOW]),
     ("<function_calls>[get_weather(city='Oslo')]</function_calls>", [OSLO]),
     ('<|python_tag|>get_weather.call(city="Oslo")', [OSLO]),
+    (
+        '[TOOL_REQUEST]\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n[END_TOOL_REQUEST]'
+        "\n[TOOL_REQUEST]clock.now {}[END_TOOL_REQUEST]",
+        [OSLO, NOW],
+    ),
+    (
+        '<tool_call><name>get_weather</name><arguments>{"city": "Oslo"}</arguments></tool_call>',
+        [OSLO],
+    ),
     # A bracket in a value ends neither the call nor the list of calls.
     ("[get_weather(tags=[])]", [("get_weather", {"tags": []})]),
     (

@@ -193,6 +193,8 @@ def tagged_calls(body: str) -> list[Found]:
     """What stands between `<tool_call>` tags: JSON, or GLM's name with keys and values."""
     if body.lstrip()[:1] in ("{", "["):
         return json_calls(body)
+    if body.lstrip()[:1] == "<":
+        return list(calls_in(dict(_elements(body))))
     head = re.match(r"(?:\s|\\n)*(?P<name>[\w.\-]+)", body)
     if not head:
         return []

@@ -61,6 +61,9 @@ FORMATS: tuple[Format, ...] = (
     Format("minimax-m3", (SPACE + "<invoke name=",), (SPACE + "</invoke>",),
            bodies.spaced_calls, "closer"),
     Format("mistral", ("[TOOL_CALLS]",), (), bodies.json_calls, "value"),
+    # What LM Studio tells models that know no format of their own.
+    Format("lm-studio", ("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[TOOL_REQUEST_END]"),
+           bodies.json_calls),
     Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
     Format("deepseek", ("<｜tool▁call▁begin｜>",), ("<｜tool▁call▁end｜>",),
            bodies.deepseek_calls, "value"),
@@ -149,6 +152,7 @@ TOKENS: tuple[str, ...] = tuple(
     sorted({*BY_OPENER, *CLOSERS, *FRAMES, *ENDS, *RESULTS, *HARMONY}, key=len, reverse=True)
 )
 TOKEN = re.compile("|".join(map(re.escape, TOKENS)))
+LINED = tuple(token.partition("\n")[0] for token in TOKENS if "\n" in token)
 STOP = re.compile(r"\n|" + TOKEN.pattern)
 
 

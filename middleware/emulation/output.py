@@ -101,19 +101,20 @@ class Output:
         if not text:
             return
         if self._held:
-            if self._is_apart():
+            if self.nesting and self._is_apart():
                 self.nesting = 0
             if self.spoken or not self.made or any(map(str.strip, self._held)):
                 self._words += self._held
             self._held.clear()
         self.spoken = True
         self.behind_call = False
-        self.nesting += sum(map(text.count, "{[")) - sum(map(text.count, "}]"))
+        count = text.count
+        self.nesting += count("{") + count("[") - count("}") - count("]")
         self._words.append(text)
 
     def _is_apart(self) -> bool:
         """Does a new paragraph begin, or a fence?"""
-        return bool(self.fence()) or "".join(self._held).count("\n") > 1
+        return len(self._held) > 1 and (bool(self.fence()) or "".join(self._held).count("\n") > 1)
 
     def think(self, text: str) -> None:
         if text:

@@ -16,7 +16,7 @@ from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.candidates import Candidates
-from middleware.emulation.formats import STOP, held_from
+from middleware.emulation.formats import LINED, STOP, held_from
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names, plain
 from middleware.emulation.output import Fault, Output, Ready
@@ -70,6 +70,7 @@ class Reader:
         )
         self._trained = Trained(self._tape, self._output)
         self._candidates = Candidates(self._tape, self._output)
+        self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
         self._free = False
         self._machine = self._run()
@@ -142,10 +143,8 @@ class Reader:
         """The rest of a line that is text, up to the next token."""
         tape, output = self._tape, self._output
         stop = STOP if self._how.trained else _NEWLINE
-        trained = self._how.trained and not tape.ended
         found = stop.search(tape.text, tape.at)
-        # A token that holds a line end may have begun before it.
-        begun = held_from(tape.text, tape.at) if trained else len(tape.text)
+        begun = self._begun(found)
         if found and begun >= found.start():
             output.say(tape.take(found.start()))
             if found[0] == "\n":
@@ -160,6 +159,14 @@ class Reader:
             self._free = tape.at == len(tape.text) and output.plain
             yield
             self._free = False
+
+    def _begun(self, found: re.Match[str] | None) -> int:
+        """Where a token may have begun that is not whole yet, also before its own line end."""
+        tape = self._tape
+        whole = found is not None and not tape.text.endswith(LINED, tape.at, found.start())
+        if whole or tape.ended or not self._how.trained:
+            return len(tape.text)
+        return held_from(tape.text, tape.at)
 
     def _begin_line(self) -> Waiting[None]:
         """The beginning of a line, where blocks begin."""
@@ -234,7 +241,7 @@ class Reader:
         ):
             if line[0] in firsts and (yield from taken()):
                 return True
-        return (yield from candidates.python())
+        return line[0] in self._initials and (yield from candidates.python())
 
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""
