@@ -214,6 +214,13 @@ def test_apriel_ends_its_thought_with_words() -> None:
         assert (seen.thought, seen.text, seen.made()) == ("I look.\n", "", [NOW])
 
 
+def test_a_token_before_the_end_of_a_thought_is_seen_in_every_cut() -> None:
+    text = f"So <tool_call></think>\nUSE_TOOL\nTOOL_NAME: {NOW[0]}"
+    expected = read([text]).whole()
+    for pieces in cut_everywhere(text):
+        assert read(pieces).whole() == expected
+
+
 def test_a_token_with_a_line_end_in_it_is_whole_in_every_cut() -> None:
     text = (
         "x" * 80 + "<|message_sep|>\n\nfunction call<|role_sep|>\n"

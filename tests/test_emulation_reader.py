@@ -96,6 +96,8 @@ BLOCKS: Sequence[tuple[str, str, list[Call]]] = [
     (f"Let me look.\n\n{CANONICAL}\nREASON: it says {{so}}", "Let me look.", [OSLO]),
     (f"{CANONICAL}\nREASON: a\n\n{CANONICAL}", "", [OSLO, OSLO]),
     (f"A\n{CANONICAL}\n\nB", "A B", [OSLO]),
+    (f"Two steps:\n1. {CANONICAL}", "Two steps:", [OSLO]),
+    (f"Two steps:\n10) {CANONICAL}\n", "Two steps:", [OSLO]),
     (f"```\n{CANONICAL}\n```\nB", "B", [OSLO]),
     (f"```text\n{CANONICAL}\n```", "", [OSLO]),
     ("```python\nprint(1)\n```\nDone.", "```python print(1) ``` Done.", []),
@@ -404,6 +406,17 @@ WORDS = st.sampled_from(
         *("</tool_call>", "<function=", "</function>", "<think>", "</think>", "[TOOL_CALLS]"),
         *("<|python_tag|>", "text", "1. ", "**", "[", "]", "Action: ", "Action Input: ", "<"),
         *('{"name": "clock.now", "arguments": {}}', "<|im_end|>", "Observation:", "\\", "：", ","),
+        *(
+            "get_weather(",
+            'city="Oslo"',
+            ")",
+            ";",
+            "Tool call:",
+            "\\n",
+            "<invoke name=",
+            "</think>",
+        ),
+        *("<tool_response>", "[TOOL_REQUEST]", "<|tool_call:start|>", "`", "clock.now()", "(", "'"),
     ]
 )
 

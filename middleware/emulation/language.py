@@ -41,6 +41,7 @@ _QUOTED = re.compile(r"\s*[\"'“]")
 _QUOTED_KEY = re.compile(r"\s*[\"'“][\w ]+[\"'”]\s*[:：=]")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)[^`\n]*$")
 _PLAIN = re.compile(_DECO)
+_NUMBER = re.compile(r"\d{1,2}[.)]?")
 _OPENERS = ("USETOOL", "NOTOOL", "TOOLNAME")
 KEYS = tuple(word.replace(" ", "") for words in _WORDS.values() for word in words)
 _WORD = re.compile(r"[A-Za-z工具名称参数原因理由_ \-]*")
@@ -139,7 +140,7 @@ def may_begin(line: str, words: tuple[str, ...] = KEYS) -> bool:
     word = _WORD.match(body)
     said = re.sub(r"[ _\-]", "", word[0]).upper() if word else ""
     if not word or not said:
-        return False
+        return _NUMBER.fullmatch(body) is not None
     if word.end() == len(body):
         return any(one.startswith(said) or said == one for one in words)
     left = body[word.end() :]

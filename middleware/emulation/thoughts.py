@@ -49,13 +49,13 @@ def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
         if text.lstrip()[:1] in ("{", "[", "`"):
             return False
         closer = _CLOSER.search(text, 0, hold + _LONGEST)
-        marker = _MARKER.search(text) or TOKEN.search(text)
-        before = min(hold, marker.start() + 1) if marker else hold
+        marks = [mark.start() for mark in (_MARKER.search(text), TOKEN.search(text)) if mark]
+        before = min((hold, *(mark + 1 for mark in marks)))
         if closer and closer.start() < before:
             output.think(text[: closer.start()])
             tape.take(tape.at + closer.end())
             return True
-        if closer or marker or tape.ended or _is_past(text, hold):
+        if closer or marks or tape.ended or _is_past(text, hold):
             break
         yield
     return False
