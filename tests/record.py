@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.cases import CASES, FAILING
-from tests.recordings import Upstream, ask_twice, tape_recorder, upstreams
+from tests.recordings import REAL, REAL_CASES, Upstream, ask_twice, tape_recorder, upstreams
 from tests.tape import Answer, run
 
 
@@ -27,9 +27,9 @@ def main(arguments: Sequence[str]) -> int:
     urls = dict(pair.split("=", 1) for pair in given.url)
     wanted = [
         (upstream, case)
-        for upstream in upstreams()
-        for case in CASES
-        if not given.wanted or {upstream.name, f"{upstream.name}/{case}"} & set(given.wanted)
+        for upstream in (*upstreams(), REAL)
+        for case in (REAL_CASES if upstream is REAL else CASES)
+        if not given.wanted or {upstream.place, f"{upstream.place}/{case}"} & set(given.wanted)
     ]
     if not wanted:
         print(f"there is no such case; there are: {', '.join(CASES)}", file=sys.stderr)
@@ -41,7 +41,7 @@ def _record(upstream: Upstream, case: str, urls: dict[str, str]) -> bool:
     variable = f"RECORD_{upstream.name.upper()}"
     url = urls.get(upstream.name) or os.environ.get(f"{variable}_URL")
     if not url:
-        print(f"{upstream.name}/{case}: left out, {variable}_URL is not set")
+        print(f"{upstream.place}/{case}: left out, {variable}_URL is not set")
         return True
     key = os.environ.get(f"{variable}_KEY", "k")
     path = upstream.path(case)
@@ -51,7 +51,7 @@ def _record(upstream: Upstream, case: str, urls: dict[str, str]) -> bool:
     good = [_is_as_wanted(answer, case) for answer in (played.plain, played.streamed)]
     if not all(good):
         path.unlink(missing_ok=True)
-    print(f"{upstream.name}/{case}: {'kept' if all(good) else 'not kept'}")
+    print(f"{upstream.place}/{case}: {'kept' if all(good) else 'not kept'}")
     return all(good)
 
 

@@ -54,6 +54,8 @@ class Upstream:
     """The status that says it has too much to do."""
     reasoning: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The model and the parameters of the cases that want thoughts."""
+    folder: str = ""
+    """Where its cassettes are, if not in the folder of its name."""
 
     @property
     def url(self) -> str:
@@ -61,11 +63,15 @@ class Upstream:
         return f"http://{self.name}.test"
 
     @property
+    def place(self) -> str:
+        return self.folder or self.name
+
+    @property
     def cases(self) -> list[str]:
-        return sorted(path.stem for path in (FOLDER / self.name).glob("*.yaml"))
+        return sorted(path.stem for path in (FOLDER / self.place).glob("*.yaml"))
 
     def path(self, case: str) -> Path:
-        return FOLDER / self.name / f"{case}.yaml"
+        return FOLDER / self.place / f"{case}.yaml"
 
     def link(self, url: str = "", key: str = "k") -> Link:
         opens = (
@@ -98,6 +104,13 @@ def upstreams() -> list[Upstream]:
         Upstream(name=path.parent.name, **tomllib.loads(path.read_text()))
         for path in sorted(FOLDER.glob("*/upstream.toml"))
     ]
+
+
+REAL = Upstream("ollama", "smollm2:tools", folder="ollama/real")
+"""An Ollama 0.12.6 that runs SmolLM2 with the Modelfile beside its cassettes: it says real things,
+and foolish ones, so it is asked only a few of the cases.
+"""
+REAL_CASES = ("parallel_calls", "structured_output")
 
 
 # The format ------------------------------------------------------------------------------------
@@ -167,7 +180,8 @@ def tape_recorder(upstream: Upstream, mode: str, url: str = "") -> vcr.VCR:
         return request
 
     def scrub_response(response: Json) -> Json:
-        return {**response, "headers": _kept(response["headers"])}
+        body = {"string": _shown(response["body"]["string"])}
+        return {**response, "headers": _kept(response["headers"]), "body": body}
 
     recorder = vcr.VCR(
         record_mode=mode,
@@ -184,6 +198,15 @@ def tape_recorder(upstream: Upstream, mode: str, url: str = "") -> vcr.VCR:
 
 def _kept(headers: Mapping[str, Any]) -> Json:
     return {name.lower(): headers[name] for name in sorted(headers) if name.lower() in KEPT}
+
+
+def _shown(body: bytes) -> bytes:
+    """What an Ollama shows of a model, without its tensors and where it lies on the disk."""
+    if not body.startswith(b'{"modelfile":'):
+        return body
+    shown = orjson.loads(body)
+    kept = {name: shown[name] for name in ("template", "model_info", "capabilities")}
+    return orjson.dumps({**kept, "details": {**shown["details"], "parent_model": ""}})
 
 
 def same_body(sent: Any, recorded: Any) -> None:
