@@ -283,7 +283,7 @@ def test_a_plan_sends_nothing_and_changes_nothing() -> None:
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_forced_call_comes_back_as_a_call(streamed: bool) -> None:
-    text = '{"tool": "weather", "arguments": {"n": 1.0}}'
+    text = '{"name": "weather", "arguments": {"n": 1.0}}'
     message = {"role": "assistant", "content": text}
 
     async def work() -> tuple[list[Json], list[Answer]]:
@@ -295,7 +295,7 @@ def test_a_forced_call_comes_back_as_a_call(streamed: bool) -> None:
 
     (body,), (answer,) = run(work())
     assert body["stream"] is streamed
-    assert body["format"]["properties"]["tool"]["enum"] == ["weather"]
+    assert body["format"]["properties"]["name"]["enum"] == ["weather"]
     assert [(name, said) for _, name, _, said in answer.calls] == [("weather", '{"n": 1.0}')]
     assert (answer.text, answer.reason, answer.notes) == ("", "tool_calls", [])
 

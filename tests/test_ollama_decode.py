@@ -435,7 +435,7 @@ def shaped(must_call: bool = True) -> State:
 
 
 def test_an_answer_shaped_as_a_call_becomes_one_in_any_pieces() -> None:
-    text = ' {\n "tool": "weather",\n "arguments": {"city": "沈阳", "n": 1.50} } '
+    text = ' {\n "name": "weather",\n "arguments": {"city": "沈阳", "n": 1.50} } '
     for size in range(1, len(text) + 1):
         pieces = [line(content=text[at : at + size]) for at in range(0, len(text), size)]
         found = events_of(line(thinking="hm"), *pieces, end(), state=shaped())
@@ -452,7 +452,7 @@ def test_an_answer_shaped_as_a_call_becomes_one_in_any_pieces() -> None:
 
 
 def test_a_shaped_call_that_was_cut_stays_as_far_as_it_came() -> None:
-    lines = [line(content='{"tool":"weather","arguments":{"city":"沈'), end("length")]
+    lines = [line(content='{"name":"weather","arguments":{"city":"沈'), end("length")]
     found = events_of(*lines, state=shaped())
     assert found[1:] == [ToolCallDelta(0, '{"city":"沈'), Finish("length", Usage(9, 3), "length")]
     assert [note.code for note in notes_of(*lines, state=shaped())] == ["arguments_invalid"]
@@ -462,14 +462,14 @@ def test_a_shaped_call_that_was_cut_stays_as_far_as_it_came() -> None:
     "text",
     [
         "I will not.",
-        '{"tool":',
-        '{"tool":"other","arguments":{}}',
-        '{"tool":"weather","arguments":[]}',
-        '{"tool":"weather","arguments":{},"more":1}',
-        '{"tool":"weather","arguments":{}',
-        '{"tool":5,"arguments":{}}',
+        '{"name":',
+        '{"name":"other","arguments":{}}',
+        '{"name":"weather","arguments":[]}',
+        '{"name":"weather","arguments":{},"more":1}',
+        '{"name":"weather","arguments":{}',
+        '{"name":5,"arguments":{}}',
         '{"answer":1}',
-        'x{"tool":"weather","arguments":{}}',
+        'x{"name":"weather","arguments":{}}',
     ],
 )
 @pytest.mark.parametrize("must_call", [True, False])
@@ -482,8 +482,8 @@ def test_other_text_stays_text_and_the_missing_call_is_told(text: str, must_call
 
 def test_text_that_can_no_longer_be_a_call_leaves_at_once() -> None:
     ear = listener(shaped(must_call=False))
-    assert joined([*ear.feed(raw(line(content='{ "to')))]) == []
-    assert joined([*ear.feed(raw(line(content='tal": 1')))]) == [TextDelta('{ "total": 1')]
+    assert joined([*ear.feed(raw(line(content='{ "na')))]) == []
+    assert joined([*ear.feed(raw(line(content='tion": 1')))]) == [TextDelta('{ "nation": 1')]
     assert joined([*ear.feed(raw(line(content="}")))]) == [TextDelta("}")]
 
 
@@ -493,7 +493,7 @@ def test_a_native_call_keeps_the_promise_as_well() -> None:
 
 
 def test_shaped_arguments_are_checked() -> None:
-    lines = [line(content='{"tool":"weather","arguments":{"city":5}}'), end()]
+    lines = [line(content='{"name":"weather","arguments":{"city":5}}'), end()]
     assert [note.code for note in notes_of(*lines, state=shaped())] == ["arguments_mismatch"]
 
 

@@ -317,21 +317,25 @@ def test_a_named_choice_sends_only_that_tool_and_holds_the_model_to_it() -> None
     assert found["format"] == {
         "type": "object",
         "properties": {
-            "tool": {"type": "string", "enum": ["b"]},
+            "name": {"type": "string", "enum": ["b"]},
             "arguments": {"type": "object", "properties": {}},
         },
-        "required": ["tool", "arguments"],
+        "required": ["name", "arguments"],
     }
 
 
 def test_choice_required_holds_the_model_to_any_of_the_tools() -> None:
-    strict = {"properties": {"x": {"const": 1, "minimum": 0}}, "additionalProperties": False}
+    kept = {"const": 1, "minimum": 0}
+    strict = {
+        "properties": {"x": {**kept, "multipleOf": 1}},
+        "additionalProperties": False,
+    }
     found = body(tools=[tool("a"), tool("b", **strict)], tool_choice="required")
     form = found["format"]["properties"]
-    assert form["tool"]["enum"] == ["a", "b"]
+    assert form["name"]["enum"] == ["a", "b"]
     assert form["arguments"]["anyOf"][1] == {
         "type": "object",
-        "properties": {"x": {"const": 1}},
+        "properties": {"x": kept},
         "additionalProperties": False,
     }
     assert len(found["tools"]) == 2
@@ -398,7 +402,7 @@ def test_a_demanded_call_is_asked_for_in_what_the_grammar_can_say() -> None:
 def test_a_form_beside_tools_leaves_room_for_a_call() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     call, answer = body(tools=[tool()], response_format=form)["format"]["anyOf"]
-    assert call["properties"]["tool"]["enum"] == ["get_weather"]
+    assert call["properties"]["name"]["enum"] == ["get_weather"]
     assert answer == {"type": "object", "properties": {"answer": {}}}
     either = body(tools=[tool()], response_format={"type": "json_object"})["format"]["anyOf"]
     assert either[1] == {"type": "object"}

@@ -42,6 +42,11 @@ def test_what_its_grammar_can_say_goes_up_as_it_is(member: Json) -> None:
         ({"enum": [QUOTED, 1]}, {}, ("enum",)),
         ({"const": QUOTED}, TEXT, ("const",)),
         ({"not": TEXT}, {}, ("not",)),
+        (
+            {"type": "string", "maxLength": 5000, "minLength": 2},
+            {**TEXT, "minLength": 2},
+            ("maxLength",),
+        ),
         (True, {}, ()),
         (False, {}, ()),
     ],

@@ -82,7 +82,7 @@ SCHEMAS: Mapping[str, Json] = {
     "boolean": {"loud": {"type": "boolean"}},
     "choice": {"unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}},
     "list": {"cities": {"type": "array", "items": TEXT}},
-    "numbers": {"values": {"type": "array", "items": {"type": "number"}}},
+    "numbers": {"values": {"type": "array", "items": {"type": "number"}, "maxItems": 5}},
     "object": {"place": {"type": "object", "properties": {"city": TEXT}, "required": ["city"]}},
     "either": {"id": {"anyOf": [TEXT, {"type": "integer"}]}},
     "null": {"note": {"type": ["string", "null"]}},

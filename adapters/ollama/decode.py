@@ -50,8 +50,8 @@ _ERROR_WORDS: tuple[tuple[str, int], ...] = (
     ("server busy", 503),
     ("overloaded", 503),
 )
-_CALL_BEGINS = '{"tool":'
-_CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]+)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_CALL_BEGINS = '{"name":'
+_CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]+)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
 _NEARLY_FULL = 0.95
 
 
@@ -65,7 +65,7 @@ class State(Heard):
     schemas: Mapping[str, Any] = field(default_factory=dict)
     """Upstream's name of each tool offered → its parameters."""
     shaped: bool = False
-    """A grammar lets a call come as text: `{"tool": …, "arguments": …}`."""
+    """A grammar lets a call come as text: `{"name": …, "arguments": …}`."""
     must_call: bool = False
     held: str = ""
     """Text that may be such a call."""

@@ -13,6 +13,9 @@ from typing import Any
 from adapters.protocol import Json
 from adapters.schema.walk import MOST_LEVELS, with_children, without
 
+_LENGTHS = ("maxItems", "maxLength", "minItems", "minLength")
+_MOST_REPEATED = 1000
+"""Later versions of its grammar refuse to count much further."""
 _MEMBERS = ("properties", "required", "additionalProperties")
 _UNESCAPED = re.compile(r'["\x00-\x1f\x7f]')
 # Letters, classes of them, groups and repetitions: a dot or `[^…]` would let a quote through.
@@ -63,4 +66,5 @@ _CAN_SAY: Mapping[str, Callable[[Any], bool]] = {
     "const": _is_plain,
     "pattern": lambda pattern: _PLAIN_PATTERN.fullmatch(str(pattern)) is not None,
     "not": lambda _: False,
+    **dict.fromkeys(_LENGTHS, lambda length: type(length) is int and length <= _MOST_REPEATED),
 }

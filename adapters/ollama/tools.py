@@ -19,7 +19,8 @@ _ROOT = ("type", "properties", "required")
 _ENFORCED = frozenset(
     {
         *("type", "properties", "items", "enum", "const", "required"),
-        *("additionalProperties", "anyOf"),
+        *("additionalProperties", "anyOf", "minimum", "maximum"),
+        *("minItems", "maxItems", "minLength", "maxLength"),
     }
 )
 
@@ -80,15 +81,19 @@ def _reduce(parameters: Json) -> _Reduced:
 
 
 def call_shape(tools: tuple[Tool, ...]) -> Json:
-    """Describe an answer that can only be a call of one of these tools."""
+    """Describe an answer that can only be a call of one of these tools.
+
+    A server that has tools looks for calls in JSON too: it knows them by `name` and `arguments`,
+    and takes an object with other keys for the arguments themselves (Ollama 0.12.6).
+    """
     arguments = [subset(object_root(inline(one.parameters))[0], _ENFORCED)[0] for one in tools]
     return {
         "type": "object",
         "properties": {
-            "tool": {"type": "string", "enum": [tool.name for tool in tools]},
+            "name": {"type": "string", "enum": [tool.name for tool in tools]},
             "arguments": arguments[0] if len(arguments) == 1 else {"anyOf": arguments},
         },
-        "required": ["tool", "arguments"],
+        "required": ["name", "arguments"],
     }
 
 
