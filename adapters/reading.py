@@ -71,7 +71,7 @@ def exact(data: bytes) -> Any:
     if not _LONG.search(data):
         return None
     try:
-        return json.loads(data, parse_int=_digits, parse_float=_digits)
+        return _settled(json.loads(data, parse_int=_digits, parse_float=_digits), "")
     except (ValueError, RecursionError):
         return None
 

@@ -59,6 +59,11 @@ def test_numbers_keep_the_digits_they_were_written_with(number: str) -> None:
     assert orjson.dumps(exact(data)) == data
 
 
+def test_halves_of_characters_beside_long_numbers_can_be_written_again() -> None:
+    data = b'{"a":"\\ud83d","n":12345678901234567890123}'
+    assert orjson.dumps(exact(data)) == '{"a":"\ufffd","n":12345678901234567890123}'.encode()
+
+
 @pytest.mark.parametrize("data", [b'{"a":[1,-2.50,900719925474099,1e22,"x"]}', b"{}"])
 def test_numbers_that_lose_nothing_are_read_once(data: bytes) -> None:
     assert exact(data) is None
