@@ -75,6 +75,12 @@ def test_an_object_with_a_name_it_cannot_say_is_any_object(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("definitions", ["$defs", "definitions"])
+def test_what_is_only_referred_to_is_looked_at_too(definitions: str) -> None:
+    schema = {**holding({"$ref": f"#/{definitions}/A"}), definitions: {"A": {"enum": [QUOTED]}}}
+    assert sayable(schema) == ({**schema, definitions: {"A": TEXT}}, ("enum",))
+
+
 def test_a_schema_without_end_has_one() -> None:
     schema: Json = {}
     for _ in range(200):

@@ -17,6 +17,7 @@ _LENGTHS = ("maxItems", "maxLength", "minItems", "minLength")
 _MOST_REPEATED = 1000
 """Later versions of its grammar refuse to count much further."""
 _MEMBERS = ("properties", "required", "additionalProperties")
+_DEFINITIONS = ("$defs", "definitions")
 _UNESCAPED = re.compile(r'["\x00-\x1f\x7f]')
 # Letters, classes of them, groups and repetitions: a dot or `[^…]` would let a quote through.
 _PLAIN_PATTERN = re.compile(r"\^(?:[\w :/@-]|\[[\w -]+\]|\((?!\?)|[)|*+?]|\{[\d,]+\})*\$", re.ASCII)
@@ -36,7 +37,16 @@ def _sayable(schema: Any, lost: dict[str, None], depth: int) -> Json:
     ]:
         lost.update(dict.fromkeys(sorted(unsayable)))
         schema = _loosened(schema, unsayable)
-    return with_children(schema, lambda child: _sayable(child, lost, depth + 1))
+    return _with_definitions(schema, lambda child: _sayable(child, lost, depth + 1))
+
+
+def _with_definitions(schema: Json, change: Callable[[Any], Any]) -> Json:
+    """Change all subschemas, also those that are only referred to: the server follows `$ref`."""
+    changed = with_children(schema, change)
+    for name in _DEFINITIONS:
+        if isinstance(schema.get(name), dict):
+            changed[name] = {key: change(one) for key, one in schema[name].items()}
+    return changed
 
 
 def _can_say(name: str, schema: Json) -> bool:
