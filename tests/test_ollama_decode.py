@@ -487,6 +487,14 @@ def test_text_that_can_no_longer_be_a_call_leaves_at_once() -> None:
     assert joined([*ear.feed(raw(line(content="}")))]) == [TextDelta("}")]
 
 
+@pytest.mark.parametrize("begins", ['{"name": "W', '{"name": "weather", "t', '{"name": 5'])
+def test_an_answer_that_begins_with_a_name_leaves_when_no_tool_has_it(begins: str) -> None:
+    ear = listener(shaped(must_call=False))
+    assert joined([*ear.feed(raw(line(content='{"name": ')))]) == []
+    rest = begins.removeprefix('{"name": ')
+    assert joined([*ear.feed(raw(line(content=rest)))]) == [TextDelta(begins)]
+
+
 def test_a_native_call_keeps_the_promise_as_well() -> None:
     lines = [line(tool_calls=[call(arguments={"city": "a"})]), end()]
     assert notes_of(*lines, state=shaped()) == []

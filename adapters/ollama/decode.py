@@ -50,7 +50,7 @@ _ERROR_WORDS: tuple[tuple[str, int], ...] = (
     ("server busy", 503),
     ("overloaded", 503),
 )
-_CALL_BEGINS = '{"name":'
+_CALL_BEGINS = '{"name":"%s","arguments":'
 _CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]+)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
 _NEARLY_FULL = 0.95
 
@@ -155,7 +155,8 @@ def _shaped_text(text: str, state: State) -> Iterator[Event]:
     """Hold back what may be a call; anything else leaves as soon as it cannot be one."""
     state.held += text
     begun = "".join(state.held[:200].split())
-    if not (begun.startswith(_CALL_BEGINS) or _CALL_BEGINS.startswith(begun)):
+    calls = (_CALL_BEGINS % "".join(name.split()) for name in state.schemas)
+    if not any(one.startswith(begun) or begun.startswith(one) for one in calls):
         yield from _release(state)
         state.shaped = False
 
