@@ -56,6 +56,7 @@ class Seen:
     def add(self, events: Iterable[object]) -> None:
         for event in events:
             if isinstance(event, TextDelta):
+                assert event.text
                 self.text += event.text
                 self.pieces.append(event.text)
             elif isinstance(event, ReasoningDelta):

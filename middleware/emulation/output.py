@@ -175,7 +175,7 @@ class Output:
         held = "".join(self._held)
         self._held.clear()
         behind = self.behind_call or bool(self.made)
-        if not behind:
+        if held and not behind:
             self._words.append(held)
         self._flush()
         queue, self._queue = self._queue, []
