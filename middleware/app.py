@@ -67,7 +67,9 @@ class Chat:
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
-        except Exception as error:  # the seam: whatever we did not foresee is a 500, never a hang
+        # The seam, the only one: what we did not foresee is logged whole and is a 500 in OpenAI's
+        # shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
+        except Exception as error:
             await answer.fail(_unforeseen(error, visit.id))
         finally:
             answer.stop()

@@ -310,6 +310,7 @@ def too_many_suppressions(modules: Sequence[Module]) -> Iterator[str]:
 
 def doubles(modules: Sequence[Module]) -> Iterator[str]:
     """Patching; tests use the scripted adapter and recorded bytes instead."""
+    # The names of what must not be there; nothing is imported or patched here.
     patched = re.compile(r"(unittest\.mock|mock\b|\w*MagicMock|monkeypatch\.setattr|mocker)")
     for module, name in imports(modules):
         if patched.match(f"{name}."):
@@ -371,7 +372,8 @@ def shadowing_names(modules: Sequence[Module]) -> Iterator[str]:
 
 LOCKS = (ROOT / "requirements.lock", ROOT / "requirements-dev.lock")
 
-# Each rule with a breach: path → source.
+# Each rule with a breach: path → source. They are texts, only ever parsed: a rule that finds
+# nothing wrong in its breach finds nothing anywhere.
 RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (long_files, {"adapters/x.py": "x = 1\n" * 351}),
     (missing_docstrings, {"adapters/x.py": "x = 1"}),
@@ -391,6 +393,7 @@ RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (import_cycles, {"adapters/x.py": "from .y import f", "adapters/y.py": "import adapters.x"}),
     (shadowing_names, {"adapters/openai.py": ""}),
 )
+# Breaches of the rule against doubles, as texts too.
 DOUBLES: Sequence[str] = (
     "from unittest import mock",
     "import unittest.mock",
