@@ -388,9 +388,13 @@ def test_two_forms_of_the_answer_are_one_too_many() -> None:
 def test_what_the_server_cannot_be_held_to_is_named() -> None:
     schema = {"type": "string", "pattern": r"^\d+$"}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    found, receipt = encoded(response_format=form)
-    assert found["format"] == {"type": "string"}
-    assert [(note.code, note.field) for note in receipt] == [("schema_reduced", "response_format")]
+    for name, sent in (
+        ("response_format", {"response_format": form}),
+        ("format", {"extra": {"format": schema}}),
+    ):
+        found, receipt = encoded(**sent)
+        assert found["format"] == {"type": "string"}
+        assert [(note.code, note.field) for note in receipt] == [("schema_reduced", name)]
 
 
 def test_a_demanded_call_is_asked_for_in_what_the_grammar_can_say() -> None:

@@ -119,15 +119,15 @@ def _cannot_call(model: str) -> BadRequest:
 
 def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
     """A grammar is the only guarantee this server gives, also for a call that must be made."""
-    answer = answer_shape(fields.take("response_format"))
+    answer, name = answer_shape(fields.take("response_format")), "response_format"
     if answer is None:
-        answer = fields.take("format")
+        answer, name = fields.take("format"), "format"
     fields.lose("format", "response_format says what it is")
     if isinstance(answer, dict):
         answer, lost = sayable(answer)
         if lost:
             text = f"not enforced, its grammar cannot say it: {', '.join(lost)}"
-            fields.note("schema_reduced", "response_format", text)
+            fields.note("schema_reduced", name, text)
     if not tools:
         return answer
     call = sayable(call_shape(tools))[0]  # arguments are checked when they come
