@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from adapters.local.child import Child
 from adapters.local.keeper import Keeper
 from adapters.local.worker import CHUNK, END, MOST, Frame, read, write
 from adapters.protocol import ChatRequest, TextDelta
+from middleware.route import nesting
 from tests.day_one import running
 from tests.dialogue import user
 from tests.tape import Answer, fold, run
@@ -186,6 +188,23 @@ def test_what_the_runtime_raises_is_a_refusal_and_the_process_stays(machine: Mac
 
 def test_what_a_library_prints_is_no_part_of_an_answer(machine: Machine) -> None:
     assert run(machine.says("print")).text == "Hello"
+
+
+def test_what_is_under_way_is_told(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        with caplog.at_level(logging.INFO, "usetool"):
+            await machine.says()
+            await machine.says("die")
+
+    run(scenario())
+    loading, loaded, died = caplog.messages
+    assert loading == "loading small.gguf (0 MB) ..."
+    assert loaded.startswith("small.gguf is loaded (")
+    assert died.endswith("ended while it answered this request (signal SIGKILL)")
+
+
+def test_its_file_is_named_where_models_are_listed(machine: Machine) -> None:
+    assert nesting(machine.local) == ("Local (small)",)
 
 
 # It stops when nobody listens -------------------------------------------------------------------

@@ -59,6 +59,11 @@ class Local:
     def name(self) -> str:
         return Path(self.model.path).stem
 
+    @property
+    def described(self) -> str:
+        """For people: which file it is."""
+        return f"Local ({self.name})"
+
     async def stream(self, request: ChatRequest) -> Events:
         asking = replace(exchange(self.link, self._written(request), request.call), framing=Ndjson)
         # Plain requests too: what does not call back cannot be cancelled.

@@ -150,7 +150,7 @@ class Keeper:
         doubled = 2.0 ** min(self._deaths - _FREE_DEATHS, 10)
         self._rest_until = time.monotonic() + (min(doubled, _LONGEST_REST) if doubled > 1 else 0)
         self._why = error
-        _LOG.warning("%s", error.message)
+        _LOG.warning("%s", error.message.partition(". ")[0])
         return error
 
 
