@@ -56,7 +56,7 @@ def pulled() -> Path | None:
 
 
 def _pulled() -> Iterator[tuple[float, Path | None]]:
-    for file in folder().glob("*.gguf"):
+    for file in folder().glob("*/**/*.gguf"):
         try:
             yield file.stat().st_mtime, file
         except OSError:  # removed meanwhile

@@ -120,7 +120,7 @@ OPTIONS: Mapping[str, Key] = {
         whole(0), "Characters that may turn out to be an unmarked thought (emulated tools)"
     ),
     "result_length": Key(whole(1), "Longest tool result in characters (emulated tools)"),
-    "path": Key(TEXT, "A GGUF file in place of the small model that is installed (local)"),
+    "path": Key(TEXT, "A GGUF file; else what was pulled last, else the small model (local)"),
     "threads": Key(whole(1), "Threads it computes with; one less than there are cores (local)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }
