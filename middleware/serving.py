@@ -79,7 +79,7 @@ def _say(text: str) -> None:
 def serve(config: Config, asked: Mapping[str, Any]) -> None:
     """Listen until a signal ends it; `asked` is what the command line says of [server]."""
     with listen(config) as listening:
-        _tell_of_work(config.server.log_level)
+        tell_of_work(config.server.log_level)
         app = create(config)
         server = config.server
         # Checked for the address that is listened on, whatever a changed file says of it.
@@ -88,7 +88,7 @@ def serve(config: Config, asked: Mapping[str, Any]) -> None:
         _Server(settings(app, server.log_level), app, again).run(sockets=[listening])
 
 
-def _tell_of_work(level: str) -> None:
+def tell_of_work(level: str) -> None:
     """What the adapters say of what is under way, such as the loading of a model."""
     told = logging.getLogger("usetool")
     told.setLevel(level.upper())

@@ -27,6 +27,7 @@ from adapters.local.keeper import Keeper
 from adapters.local.worker import CHUNK, END, MOST, Frame, read, write
 from adapters.protocol import ChatRequest, TextDelta
 from middleware.route import nesting
+from middleware.serving import tell_of_work
 from tests.day_one import running
 from tests.dialogue import user
 from tests.tape import Answer, fold, run
@@ -42,12 +43,12 @@ def ask(do: str = "answer") -> ChatRequest:
 class Machine:
     """A local model whose process does as it is told; its processes are kept."""
 
-    def __init__(self, folder: Path, loading: str = "") -> None:
+    def __init__(self, folder: Path, loading: str = "", silent: float = 60) -> None:
         file = folder / "small.gguf"
         file.write_text(loading, "utf-8")
         self.model = Model(str(file))
         self.children: list[Child] = []
-        keeper = Keeper(self.model, self._start)
+        keeper = Keeper(self.model, self._start, silent)
         link = Link("local", "", Transport())
         self.local = Local(link, self.model, Engine(lambda: Server(keeper.answer)))
 
@@ -190,6 +191,17 @@ def test_what_a_library_prints_is_no_part_of_an_answer(machine: Machine) -> None
     assert run(machine.says("print")).text == "Hello"
 
 
+def test_a_process_that_says_nothing_for_long_is_ended_for_those_who_wait(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        machine = Machine(tmp_path, silent=0.3)
+        stuck, behind = await asyncio.gather(machine.says("hang"), machine.says())
+        assert isinstance(stuck.error, Unavailable)
+        assert "said nothing for 0.3 seconds and was ended" in stuck.error.message
+        assert behind.text == "Hello"
+
+    run(scenario())
+
+
 def test_what_is_under_way_is_told(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         with caplog.at_level(logging.INFO, "usetool"):
@@ -201,6 +213,22 @@ def test_what_is_under_way_is_told(machine: Machine, caplog: pytest.LogCaptureFi
     assert loading == "loading small.gguf (0 MB) ..."
     assert loaded.startswith("small.gguf is loaded (")
     assert died.endswith("ended while it answered this request (signal SIGKILL)")
+
+
+def test_a_server_tells_it_on_its_log_as_loud_as_its_level(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = logging.getLogger("usetool")
+    try:
+        tell_of_work("info")
+        tell_of_work("info")  # told once all the same
+        told.getChild("local").info("loading a model")
+        tell_of_work("warning")
+        told.getChild("local").info("loading another")
+    finally:
+        told.handlers.clear()
+        told.setLevel(logging.NOTSET)
+    assert capsys.readouterr().err == "loading a model\n"
 
 
 def test_its_file_is_named_where_models_are_listed(machine: Machine) -> None:

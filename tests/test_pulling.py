@@ -290,6 +290,17 @@ def test_a_terminal_shows_how_far_it_is() -> None:
     assert " 25%  0.25 GB  25.0 MB/s  0:30 left" in screen.getvalue()
 
 
+def test_an_interrupted_bar_ends_its_line_and_a_break_is_a_line() -> None:
+    bar = Bar(screen := Terminal())
+    bar.begin("small.gguf", None, 0)
+    bar.more(1_000_000)
+    bar.note("broke off")
+    bar.end()
+    lines = screen.getvalue().split("\n")
+    assert "0.00 GB" in lines[1]
+    assert lines[2:] == ["broke off", ""]
+
+
 # What `local` takes -----------------------------------------------------------------------------
 
 

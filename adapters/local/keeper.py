@@ -22,6 +22,8 @@ _LOG = logging.getLogger("usetool.local")
 _TICK = 0.05
 """Seconds after which it is asked again whether anybody listens."""
 _LOADING = 600.0
+# Between a few tokens of the prompt it says how far it is; grammars exist that compile for ever.
+_SILENT = 60.0
 # Ending a process costs the loading of the next: it is waited for about as long as that takes.
 _LEAST_GRACE, _MOST_GRACE = 1.0, 30.0
 # Deaths in a row that cost nothing but the start; further ones cost seconds that double.
@@ -37,9 +39,15 @@ def command(model: Model) -> Sequence[str]:
 class Keeper:
     """Not for several threads: who asks has its turn until `answer` returns."""
 
-    def __init__(self, model: Model, start: Callable[[Sequence[str]], Child] = Child) -> None:
+    def __init__(
+        self,
+        model: Model,
+        start: Callable[[Sequence[str]], Child] = Child,
+        silent: float = _SILENT,
+    ) -> None:
         self._model = model
         self._start_child = start
+        self._silent = silent
         self._child: Child | None = None
         self._since = 0.0
         """When it began to load, or was told to stop."""
@@ -58,16 +66,24 @@ class Keeper:
         if child is None:
             return
         child.ask(body)
+        heard = time.monotonic()
         while not hear(b""):
             frame = child.frame(_TICK)
             if frame is None:
+                self._require_life(child, heard)
                 continue
+            heard = time.monotonic()
             if self._over(frame):
                 return
             if frame.kind == worker.CHUNK and hear(frame.payload):
                 break
         child.stop()
         self._wait(min(max(self._loading_took, _LEAST_GRACE), _MOST_GRACE))
+
+    def _require_life(self, child: Child, heard: float) -> None:
+        if time.monotonic() - heard > self._silent:
+            child.kill()
+            raise self._lost(f"said nothing for {self._silent:g} seconds and was ended")
 
     def _over(self, frame: worker.Frame) -> bool:
         """Whether its answer has ended, however it did."""
@@ -76,7 +92,7 @@ class Keeper:
         elif frame.kind == worker.REFUSED:
             raise RuntimeError(frame.payload.decode())
         elif frame.kind == DIED:
-            raise self._died(frame, "while it answered this request")
+            raise self._lost(f"ended while it answered this request ({_how(frame)})")
         return frame.kind == worker.END
 
     def _idle(self, hear: Heard) -> Child | None:
@@ -104,7 +120,8 @@ class Keeper:
         elif frame.kind == worker.UNREADABLE:
             raise self._failed(_unreadable(name, frame.payload.decode()))
         elif frame.kind == DIED:
-            error = self._died(frame, "while it was loaded" if self._loading else "when it stopped")
+            when = "while it was loaded" if self._loading else "when it stopped"
+            error = self._lost(f"ended {when} ({_how(frame)})")
             if self._loading:
                 raise error
         if frame.kind != worker.CHUNK:
@@ -132,12 +149,12 @@ class Keeper:
     def _wait(self, seconds: float, loading: bool = False) -> None:
         self._since, self._patience, self._loading = time.monotonic(), seconds, loading
 
-    def _died(self, frame: worker.Frame, when: str) -> GatewayError:
+    def _lost(self, what: str) -> GatewayError:
         error = Unavailable(
-            f"The process of the embedded model ended {when} ({frame.payload.decode()}). The next "
-            "request starts it again. If this request ends it each time, change the request: leave "
-            "out its grammar or make it simpler; if others do too, free some memory, or lower "
-            "num_ctx or name another file with `path` in the config.",
+            f"The process of the embedded model {what}. The next request starts it again. If this "
+            "request does so each time, change it: leave out its grammar or make it simpler; if "
+            "others do too, free some memory, or lower num_ctx or name another file with `path` in "
+            "the config.",
             code="model_unavailable",
             status=503,
         )
@@ -152,6 +169,10 @@ class Keeper:
         self._why = error
         _LOG.warning("%s", error.message.partition(". ")[0])
         return error
+
+
+def _how(died: worker.Frame) -> str:
+    return died.payload.decode()
 
 
 def _unreadable(name: str, why: str) -> UpstreamError:

@@ -65,7 +65,7 @@ def main() -> None:
     try:
         server = _load(**json.loads(sys.argv[2]))
     except (ImportError, *_THROWN) as error:
-        return write(out, UNREADABLE, str(error).encode())
+        return write(out, UNREADABLE, str(error).encode("utf-8", "replace"))
     write(out, READY)
     while True:
         _answer(server, asks.get(), out, stop)
@@ -79,7 +79,7 @@ def _answer(server: Any, body: bytes, out: RawIOBase, stop: threading.Event) -> 
     try:
         server.handle_chat_completions(body, hear)
     except _THROWN as error:
-        return write(out, REFUSED, str(error).encode())
+        return write(out, REFUSED, str(error).encode("utf-8", "replace"))
     write(out, END)
 
 
