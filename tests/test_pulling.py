@@ -261,6 +261,16 @@ def test_a_file_in_a_folder_of_its_repository_keeps_its_name() -> None:
     assert str(source.place) == "owner/repo/my model.gguf"
 
 
+@pytest.mark.parametrize("kind", ["resolve", "blob"])
+def test_an_address_of_the_hub_is_a_file_of_the_hub(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"https://huggingface.co/owner/repo/{kind}/main/Q4/my%20model.gguf?download=true"
+    assert naming.find(url) == naming.find("owner/repo:Q4/my model.gguf")
+    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example")
+    assert naming.find(url).url.startswith("https://mirror.example/owner/repo/resolve/main/")
+
+
 def test_a_url_names_a_file_and_never_a_path() -> None:
     for url in ("https://host/a/..%2f..%2fx.gguf", "https://host/.x.gguf", "https://../x.gguf"):
         place = naming.find(url).place

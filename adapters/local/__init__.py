@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -138,7 +138,10 @@ def _cores() -> int:
     return len(ours(0)) if ours else os.cpu_count() or 1
 
 
-# What is loaded stays while a config is read anew, and serves all models of one file.
-@lru_cache(maxsize=4)
+# What is loaded stays while a config is read anew, serves all models of one file, and goes with the
+# last of them.
+_ENGINES: WeakValueDictionary[Model, Engine] = WeakValueDictionary()
+
+
 def _engine(model: Model) -> Engine:
-    return Engine(lambda: Server(Keeper(model).answer))
+    return _ENGINES.setdefault(model, Engine(lambda: Server(Keeper(model).answer)))

@@ -14,6 +14,8 @@ HUB = "https://huggingface.co"
 _REPO = r"(?P<owner>\w[\w.-]{0,95})/(?P<repo>\w[\w.-]{0,95})"
 _FILE = re.compile(rf"{_REPO}:(?P<file>[^:?#\\]{{1,300}})", re.ASCII)
 _WHOLE_REPO = re.compile(_REPO, re.ASCII)
+# What people copy: the address of the file itself, or of the page that shows it.
+_PAGE = re.compile(rf"/{_REPO}/(?:resolve|blob)/main/(?P<file>.+)", re.ASCII)
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 
 
@@ -124,5 +126,8 @@ def _of_url(url: str) -> Source:
         host = ""
     if not host or parts.scheme not in ("http", "https"):
         raise Unknown(f"{url}: is no http or https address of a file.")
+    shown = _PAGE.fullmatch(unquote(parts.path))
+    if shown and f"{parts.scheme}://{parts.netloc}" in (hub(), HUB):
+        return _of_hub("{owner}/{repo}:{file}".format(**shown.groupdict()))
     file = re.sub(r"[^\w.+ -]", "_", unquote(parts.path).rpartition("/")[2])
     return Source(url, PurePosixPath(re.sub(r"[^\w.-]", "_", host), file.lstrip(".")))

@@ -137,9 +137,12 @@ class _Transfer:
             self._write(reply, part, have)
         finally:
             reply.close()
-        got = part.stat().st_size
-        if got < (whole or known.size or 0):
+        got, wanted = part.stat().st_size, whole or known.size
+        if wanted and got < wanted:
             raise Broken(f"{self._source.name}: broke off after {got / 1e6:.1f} MB")
+        if wanted and got > wanted:
+            part.unlink()
+            raise Failed(f"{part}: two pulls wrote to it, and it was removed. Start one of them.")
 
     def _write(self, reply: Reply, part: Path, have: int) -> None:
         with open(part, "ab" if have else "wb") as file:
