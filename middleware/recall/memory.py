@@ -71,11 +71,16 @@ class Memory:
             return turn  # it thought in its text, and the client sends that
         if shown:
             turn["content"] = self.text or None  # the thought returns to its own place
-        if self.turn is not None and not message.get("thinking_blocks"):
-            turn[TURN] = self.turn if text_of(turn.get("content")) else _wordless(self.turn)
-        if self.reasoning and not message.get("reasoning_content"):
-            turn["reasoning_content"] = self.reasoning
-        return turn
+        return turn | self._thoughts(turn)
+
+    def _thoughts(self, turn: Json) -> Json:
+        """What of it the client does not send itself."""
+        thoughts: Json = {}
+        if self.turn is not None and not turn.get("thinking_blocks"):
+            thoughts[TURN] = self.turn if text_of(turn.get("content")) else _wordless(self.turn)
+        if self.reasoning and not turn.get("reasoning_content"):
+            thoughts["reasoning_content"] = self.reasoning
+        return thoughts
 
 
 def _wordless(turn: Json) -> Json:
