@@ -268,7 +268,7 @@ def test_a_repeated_conversation_is_told_apart_by_its_ids() -> None:
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     ask(recall, request(ASKED))
-    for sent, thought in (("id1", "one"), ("id2", "two"), ("new", "one")):
+    for sent, thought in (("id1", "one"), ("id2", "two"), ("new", "two")):
         ask(recall, request(ASKED, assistant(None, (sent, "f", "{}")), result(sent, "1")))
         assert model.last()[1]["reasoning_content"] == thought
 

@@ -111,10 +111,12 @@ def test_nothing_but_thoughts_is_put_back(own: Talk) -> None:
 
 
 @given(TALK, st.lists(TALK, max_size=3))
-def test_what_was_answered_once_is_sent_alike_ever_after(own: Talk, foreign: list[Talk]) -> None:
-    """Even where ids were minted anew, so that nothing tells alike conversations apart."""
+def test_a_conversation_with_new_ids_is_found_while_its_end_is_its_own(
+    own: Talk, foreign: list[Talk]
+) -> None:
     model = Model()
     recall = Recall(model, MemoryStore())
+    own = replace(own, turns=(*own.turns, Turn("mine", True, True, "", True)))
     *earlier, (last, _) = requests(own, "own")
     for asked, heard in earlier:
         model.answers.append(heard)
@@ -130,6 +132,8 @@ def test_what_was_answered_once_is_sent_alike_ever_after(own: Talk, foreign: lis
         ask(recall, request(*messages))
         sent.append(model.last())
     assert sent[0] == sent[1]
+    thoughts = [message.get("reasoning_content") for message in sent[0]]
+    assert f"own thought {len(own.turns) - 1}" in thoughts
 
 
 def _minted(message: Json) -> Json:

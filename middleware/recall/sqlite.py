@@ -28,7 +28,6 @@ _GET = "SELECT digest, value FROM memory WHERE key = ? AND at >= ?"
 _KEEP = """
 INSERT INTO memory (key, digest, at, value) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET digest = excluded.digest, at = excluded.at, value = excluded.value
-WHERE memory.at < ?
 """
 _TOUCH = "UPDATE memory SET at = ? WHERE key = ? AND at BETWEEN ? AND ?"
 _OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 64"
@@ -110,11 +109,9 @@ class SqliteStore:
         connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
         for key, value in entries:
             if len(value) <= limits.max_entry:
-                self._insert(connection, (key, said.identity(value), now, value, oldest))
+                self._insert(connection, (key, said.identity(value), now, value))
 
-    def _insert(
-        self, connection: sqlite3.Connection, row: tuple[bytes, bytes, int, bytes, int]
-    ) -> None:
+    def _insert(self, connection: sqlite3.Connection, row: tuple[bytes, bytes, int, bytes]) -> None:
         room = 0
         while True:
             try:

@@ -37,10 +37,7 @@ class Store(Protocol):
         ...
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
-        """Add entries; what lies under the keys `used` was needed again and stays young.
-
-        What is kept under a key stays until it is forgotten: the same history finds the same.
-        """
+        """Put entries under their keys; what lies under `used` was needed again and stays young."""
         ...
 
     def close(self) -> None: ...
@@ -67,7 +64,7 @@ class MemoryStore:
             if (value := self.get(key)) is not None:
                 self._put(key, value)
         for key, value in entries:
-            if len(value) <= self._limits.max_entry and self.get(key) is None:
+            if len(value) <= self._limits.max_entry:
                 self._put(key, value)
         self._shrink()
 

@@ -1,10 +1,10 @@
 """One conversation: which of its turns are remembered, and what it is with those put back.
 
-Each turn has two keys. One is of what was said: client, model, every message before it, its own
-calls or text, in the form that no client's rewriting changes. The other adds the ids of its calls,
-so that conversations that are alike do not meet; under the first one stands the second of whoever
-said so first, for clients that mint new ids. Each memory names the one before it: so the last turn
-decides, and its memory leads back along its own conversation.
+Each turn has two keys, and under both stands which memory is meant. One key is of what was said:
+client, model, every message before it, its own calls or text, in the form that no client's
+rewriting changes. The other adds the ids of its calls: it goes first, so that conversations that
+are alike do not meet. Each memory names the one before it: so the last turn decides, and its memory
+leads back along its own conversation.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Turn:
 
 
 Line = dict[int, tuple[Memory, bytes]]
-"""Number of a turn → its memory and the memory's key."""
+"""Number of a turn → its memory and the memory's identity."""
 _NO_THOUGHT: Mapping[str, str] = {"thought": ""}
 """The turn of a pipeline that did not think."""
 _PLACES = 8
@@ -128,9 +128,10 @@ class Walk:
 
     def entries(self, memory: Memory) -> list[Entry]:
         """What is kept of the turn that follows here."""
-        calls = said.calls(memory.message())
-        alike, key = self._keys(said.words(memory.text), calls, memory.ids())
-        return [Entry(key, memory.dumped()), Entry(alike, key)]
+        calls, value = said.calls(memory.message()), memory.dumped()
+        keys = self._keys(said.words(memory.text), calls, memory.ids())
+        identity = said.identity(value)
+        return [Entry(identity, value), *(Entry(key, identity) for key in keys)]
 
     def _keys(
         self, text: str, calls: tuple[said.Call, ...], ids: Sequence[str]
@@ -143,34 +144,39 @@ class Walk:
 
     def _chosen(self) -> Line:
         for number in reversed(range(len(self._turns))):
-            for key in self._candidates(self._turns[number]):
-                if line := self._line_of(number, key):
+            turn = self._turns[number]
+            keys = [turn.key] if turn.told_apart or not self._by_ids else []
+            keys += [] if self._by_ids else [turn.alike]
+            for key in keys:
+                if line := self._line_of(number, self._get(key)):
                     return line
         return {}
 
-    def _candidates(self, turn: Turn) -> Iterator[bytes]:
-        if turn.told_apart or not self._by_ids:
-            yield turn.key
-        if not self._by_ids and (first := self._get(turn.alike)) is not None:
-            yield first
-
-    def _line_of(self, number: int, key: bytes) -> Line | None:
+    def _line_of(self, number: int, identity: bytes | None) -> Line | None:
         """The memories from this one back to the first; None if it is of another conversation."""
         line: Line = {}
-        while (value := self._get(key)) is not None:
-            memory = loaded(value)
+        while identity is not None and (memory := self._loaded(identity)) is not None:
             if not self._turns[number].fits(memory):
                 return None
-            line[number] = memory, key
+            line[number] = memory, identity
             if memory.previous is None:
                 break
             earlier, named = memory.previous
             if earlier >= number:
                 return None
-            number, own = earlier, self._turns[earlier].key
-            # What the client's own ids say goes before what another conversation says.
-            key = own if self._get(own) is not None else bytes.fromhex(named)
+            number, identity = earlier, self._own(self._turns[earlier], bytes.fromhex(named))
         return line if self._results_fit(line) else None
+
+    def _own(self, turn: Turn, named: bytes) -> bytes:
+        """The memory that a later one names, unless the client's ids say that it is another."""
+        memory = self._loaded(named)
+        if memory is not None and memory.ids() == turn.ids():
+            return named
+        return self._get(turn.key) or named
+
+    def _loaded(self, identity: bytes) -> Memory | None:
+        value = self._get(identity)
+        return None if value is None else loaded(value)
 
     def _results_fit(self, line: Line) -> bool:
         for number in range(max(line, default=0)):
@@ -231,8 +237,9 @@ class Walk:
 
     def used(self) -> list[bytes]:
         """Keys of what was put back."""
-        alike = [self._turns[number].alike for number in self._line]
-        return [*(key for _, key in self._line.values()), *alike]
+        turns = [self._turns[number] for number in self._line]
+        pointers = [key for turn in turns for key in (turn.key, turn.alike)]
+        return [*(identity for _, identity in self._line.values()), *pointers]
 
     def before(self) -> Mapping[str, Any]:
         """What a memory of the answer says of the conversation before it."""
