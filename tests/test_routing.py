@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -457,3 +460,24 @@ def test_secrets_are_known_to_the_transport_and_shown_by_nothing() -> None:
     link = link_of(OPEN + f'api_key = "{KEY}"\nheaders = {{a = "k"}}')
     assert link.secrets == (KEY,)
     assert KEY not in repr(link)
+
+
+@pytest.mark.parametrize("kind", ["text", "database", "folder"])
+def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "mine"
+    match kind:
+        case "text":
+            path.write_text("a letter")
+        case "database":
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("CREATE TABLE orders (id)")
+        case "folder":
+            path.mkdir()
+    before = None if path.is_dir() else path.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        routes(f'[models.m]\nupstream = "up"\n[recall]\npath = "{path}"')
+    ((key, why),) = caught.value.mistakes
+    assert key == "recall.path"
+    assert str(path) in why
+    assert "name another file" in why
+    assert path.is_dir() or path.read_bytes() == before
