@@ -35,6 +35,8 @@ from middleware.search import Tavily
 _SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
 _NAMES_SHOWN = 50
 _NAME_SHOWN = 100
+# What is learned of models is kept by their names, which behind a * are the client's words.
+_LONGEST_NAME = 256
 # Shorter ones are stand-ins, and blotting them out would blot out words.
 _SHORTEST_SECRET = 6
 
@@ -84,6 +86,8 @@ class Routes:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
         if (exact := self._routes.get(name)) is not None and "*" not in name:
             return exact
+        if len(name) > _LONGEST_NAME:
+            raise self._unknown(name)
         for wildcard in self._wildcards:
             if carried := wildcard.carried(name):
                 return _bound(self._routes[wildcard.id], name, carried)

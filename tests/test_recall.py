@@ -22,7 +22,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.recall import Entry, MemoryStore, Recall, StoreFailure
+from middleware.recall import Entry, MemoryStore, Recall, StoreFailure, said
 from tests.dialogue import OPENED, Model, answer, ask, assistant, rebuilt, request, result, user
 
 BLOCKS: Json = {
@@ -477,3 +477,18 @@ def test_the_request_is_not_changed() -> None:
     before = orjson.dumps(messages)
     ask(recall, request(*messages))
     assert orjson.dumps(messages) == before
+
+
+def test_long_arguments_are_read_and_not_remembered() -> None:
+    before = said._remembered.cache_info()
+    values = [said.values(f'{{"b": 1.0, "a": "{number}{"x" * 3000}"}}') for number in range(20)]
+    assert values[7] == f'{{"a":"7{"x" * 3000}","b":1}}'
+    assert said._remembered.cache_info() == before
+    said.values('{"a": 1}')
+    assert said._remembered.cache_info() != before
+
+
+@pytest.mark.parametrize("depth", [300, 1100, 100_000])
+def test_arguments_of_any_depth_are_compared_as_they_are(depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    assert said.values(deep) == deep

@@ -462,6 +462,14 @@ def test_secrets_are_known_to_the_transport_and_shown_by_nothing() -> None:
     assert KEY not in repr(link)
 
 
+def test_a_name_of_any_length_is_no_key_of_what_is_learned() -> None:
+    found = routes('[models."*"]\nupstream = "up"')
+    assert isinstance(found.find("x" * 256), Route)
+    with pytest.raises(UnknownModel) as caught:
+        found.find("x" * 257)
+    assert len(caught.value.message) < 300
+
+
 @pytest.mark.parametrize("kind", ["text", "database", "folder"])
 def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "mine"
