@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -470,7 +471,7 @@ def test_a_name_of_any_length_is_no_key_of_what_is_learned() -> None:
     assert len(caught.value.message) < 300
 
 
-@pytest.mark.parametrize("kind", ["text", "database", "folder"])
+@pytest.mark.parametrize("kind", ["text", "database", "folder", "pipe"])
 def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "mine"
     match kind:
@@ -481,11 +482,13 @@ def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind:
                 connection.execute("CREATE TABLE orders (id)")
         case "folder":
             path.mkdir()
-    before = None if path.is_dir() else path.read_bytes()
+        case "pipe":
+            os.mkfifo(path) if hasattr(os, "mkfifo") else path.mkdir()
+    before = path.read_bytes() if path.is_file() else None
     with pytest.raises(ConfigError) as caught:
         routes(f'[models.m]\nupstream = "up"\n[recall]\npath = "{path}"')
     ((key, why),) = caught.value.mistakes
     assert key == "recall.path"
     assert str(path) in why
     assert "name another file" in why
-    assert path.is_dir() or path.read_bytes() == before
+    assert (path.read_bytes() if path.is_file() else None) == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -258,10 +259,10 @@ class SqliteStore:
 def foreign(path: Path) -> str:
     """Say why a file is none of ours; empty if it is, or if there is none yet."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return "is no file"
         with path.open("rb") as file:
             head = file.read(72)
-    except IsADirectoryError:
-        return "is a folder"
     except OSError:
         return ""  # who opens it says what is wrong
     if not head or head[68:] == _MARK.to_bytes(4) or _is_first_version(path):
