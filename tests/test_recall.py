@@ -492,3 +492,16 @@ def test_long_arguments_are_read_and_not_remembered() -> None:
 def test_arguments_of_any_depth_are_compared_as_they_are(depth: int) -> None:
     deep = '{"a":' * depth + "1" + "}" * depth
     assert said.values(deep) == deep
+
+
+def test_a_long_conversation_is_looked_up_a_bounded_number_of_times() -> None:
+    looked: list[bytes] = []
+
+    class Looking(MemoryStore):
+        def get(self, key: bytes) -> bytes | None:
+            looked.append(key)
+            return super().get(key)
+
+    turns = [one for _ in range(1000) for one in (user("a"), assistant("b"))]
+    ask(Recall(Model(answer()), Looking()), request(*turns, user("c")))
+    assert len(looked) < 200

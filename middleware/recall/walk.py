@@ -62,6 +62,8 @@ Line = dict[int, tuple[Memory, bytes]]
 """Number of a turn → its memory and the memory's identity."""
 _NO_THOUGHT: Mapping[str, str] = {"thought": ""}
 """The turn of a pipeline that did not think."""
+_LOOKED_AT = 64
+"""How many of the last turns are looked for: one of them is remembered, or none is."""
 _PLACES = 8
 """How many turns a receipt names."""
 
@@ -143,7 +145,7 @@ class Walk:
     # Backward: which memories belong to it -----------------------------------------------------
 
     def _chosen(self) -> Line:
-        for number in reversed(range(len(self._turns))):
+        for number in reversed(range(len(self._turns))[-_LOOKED_AT:]):
             turn = self._turns[number]
             keys = [turn.key] if turn.told_apart or not self._by_ids else []
             keys += [] if self._by_ids else [turn.alike]
@@ -155,7 +157,8 @@ class Walk:
     def _line_of(self, number: int, identity: bytes | None) -> Line | None:
         """The memories from this one back to the first; None if it is of another conversation."""
         line: Line = {}
-        while identity is not None and (memory := self._loaded(identity)) is not None:
+        memory = None if identity is None else self._loaded(identity)
+        while identity is not None and memory is not None:
             if not self._turns[number].fits(memory):
                 return None
             line[number] = memory, identity
@@ -164,15 +167,17 @@ class Walk:
             earlier, named = memory.previous
             if earlier >= number:
                 return None
-            number, identity = earlier, self._own(self._turns[earlier], bytes.fromhex(named))
+            number = earlier
+            memory, identity = self._own(self._turns[number], bytes.fromhex(named))
         return line if self._results_fit(line) else None
 
-    def _own(self, turn: Turn, named: bytes) -> bytes:
+    def _own(self, turn: Turn, named: bytes) -> tuple[Memory | None, bytes]:
         """The memory that a later one names, unless the client's ids say that it is another."""
         memory = self._loaded(named)
         if memory is not None and memory.ids() == turn.ids():
-            return named
-        return self._get(turn.key) or named
+            return memory, named
+        own = self._get(turn.key)
+        return (memory, named) if own in (None, named) else (self._loaded(own), own)
 
     def _loaded(self, identity: bytes) -> Memory | None:
         value = self._get(identity)
