@@ -25,6 +25,10 @@ _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
 _STOPS = ("\nTOOL_RESULT", "\nObservation:")
 _MOST_STOPS = 4
 _CORRECTION_TOKENS = 1024
+_CORRECTED = "Answer with the corrected block only."
+_CORRECTED_OR_NONE = (
+    "Answer with the corrected block only, or with NO_TOOL if none of the tools does that."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +170,12 @@ def correction(was: Asked, said: str, faults: Sequence[Fault], way: Held | None)
     """The one further question about a call that could not be passed on."""
     complaints = [_complaint(fault, was.tools) for fault in faults]
     wrong = "\n".join(complaints) or _nothing_called(was.tools)
+    way = way if _must_call(was, faults) else None
+    answer = _CORRECTED if _must_call(was, faults) else _CORRECTED_OR_NONE
     messages: tuple[Json, ...] = (
         *was.request.messages,
         {"role": "assistant", "content": said or "(nothing)"},
-        {"role": "user", "content": f"{wrong}\nAnswer with the corrected block only."},
+        {"role": "user", "content": f"{wrong}\n{answer}"},
     )
     limits = {"max_tokens", "max_completion_tokens"} & was.request.params.keys()
     limit = min(limits, default="max_tokens")
@@ -183,8 +189,13 @@ def correction(was: Asked, said: str, faults: Sequence[Fault], way: Held | None)
     }
     extra = {**was.request.extra, **(way.extra if way else {})}
     request = replace(was.request, messages=messages, params=params, extra=extra)
-    how = replace(was.how, forced=True, bare=True)
+    how = replace(was.how, forced=_must_call(was, faults), bare=True)
     return was._replace(request=request, how=how, held=way is not None)
+
+
+def _must_call(was: Asked, faults: Sequence[Fault]) -> bool:
+    """A tool that is not there may have no stand-in: then nobody presses for one."""
+    return was.forced or not any(fault.kind == "unknown_tool" for fault in faults)
 
 
 def _complaint(fault: Fault, tools: Sequence[Tool]) -> str:

@@ -64,7 +64,7 @@ FORMATS: tuple[Format, ...] = (
     # What LM Studio tells models that know no format of their own.
     Format("lm-studio", ("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[TOOL_REQUEST_END]"),
            bodies.json_calls),
-    Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
+    Format("llama", ("<|python_tag|>",), (), bodies.llama_calls, "value", ";"),
     Format("deepseek", ("<｜tool▁call▁begin｜>",), ("<｜tool▁call▁end｜>",),
            bodies.deepseek_calls, "value"),
     Format("kimi-k2", ("<|tool_call_begin|>",), ("<|tool_call_end|>",), bodies.json_calls, "value"),

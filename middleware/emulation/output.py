@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from adapters.calls import Calls
-from adapters.protocol import Event, FinishReason, ReasoningDelta, TextDelta
+from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.found import Found
@@ -82,6 +82,8 @@ class Output:
     """How many brackets of the paragraph are open: what stands in them is part of something."""
     in_fence: bool = False
     """A fence that is no block's own was opened and not closed."""
+    notes: dict[str, Note] = field(default_factory=dict)
+    """What was read otherwise than it was written, once for each code and text."""
     _events: list[Event] = field(default_factory=list)
     _words: list[str] = field(default_factory=list)
     _held: list[str] = field(default_factory=list)
@@ -160,6 +162,9 @@ class Output:
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
         self.open.append(Fault("unreadable_arguments", "", detail, None, text))
 
+    def note(self, code: str, text: str) -> None:
+        self.notes[code + text] = Note(code, "tool_calls", text)
+
     def _set_apart(self) -> None:
         """Of the white space around a call, as much stays as keeps the texts apart."""
         self.behind_call = True
@@ -199,6 +204,8 @@ class Output:
             self._settle(one)
         elif not isinstance(one, Candidate):
             self._events.append(one)
+        elif accepts and (unknown := self._unknown(one.found)):
+            self.open.append(self._no_tool(unknown, one.raw))
         elif accepts:
             for found in one.found:
                 self._settle(found)
@@ -216,7 +223,7 @@ class Output:
             return False
         found = candidate.found[0]
         try:
-            return not settle(found.arguments, self._schema(found.name)).wrong
+            return not settle(found.arguments, self._schema(found.name), found.name).wrong
         except ValueError:
             return False
 
@@ -255,18 +262,26 @@ class Output:
         text = f"{found.name} {as_text(found.arguments)}".strip()
         name = self.names.find(found.name)
         if name is None:
-            detail = f"there is no tool {found.name!r}"
-            return Fault("unknown_tool", found.name, detail, None, text)
+            return self._no_tool(found.name, text)
+        if name not in found.name:
+            self.note("tool_name_read", f"{found.name[:80]!r} was read as the tool {name!r}")
         schema = self._schema(name)
         try:
             _require_end(found, schema)
-            arguments = settle(found.arguments, schema)
+            arguments = settle(found.arguments, schema, name)
         except ValueError as error:
             return Fault("unreadable_arguments", name, str(error), None, text)
         ready = Ready(name, arguments.text)
         if not arguments.wrong:
             return ready
         return Fault("schema", name, arguments.wrong, ready if arguments.given else None, text)
+
+    def _no_tool(self, said: str, text: str) -> Fault:
+        return Fault("unknown_tool", said, f"there is no tool {said[:80]!r}", None, text)
+
+    def _unknown(self, found: Sequence[Found]) -> str:
+        """The first of the names that no tool has; one is enough to ask about them all."""
+        return next((one.name for one in found if self.names.find(one.name) is None), "")
 
 
 def _require_end(found: Found, schema: dict[str, object]) -> None:

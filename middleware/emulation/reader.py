@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from adapters.calls import Calls
-from adapters.protocol import Event, FinishReason, TextDelta
+from adapters.protocol import Event, FinishReason, Receipt, TextDelta
 from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
@@ -95,6 +95,11 @@ class Reader:
     def dropped(self) -> int:
         """How many blocks were taken out without being passed on."""
         return self._output.dropped
+
+    @property
+    def notes(self) -> Receipt:
+        """What was read otherwise than it was written."""
+        return tuple(self._output.notes.values())
 
     def feed(self, text: str) -> Iterator[Event]:
         """Read on."""
@@ -182,8 +187,7 @@ class Reader:
             yield from self._decide(line, complete)
 
     def _decide(self, line: str, complete: bool) -> Waiting[None]:
-        names = self._output.names.declared
-        what = opening(line, complete, names) if line[0] in _BEGINNERS else None
+        what = opening(line, complete) if line[0] in _BEGINNERS else None
         if what is None or what.kind == "text" or line.startswith(_FENCES):
             yield from self._other_line(line, complete)
         elif what.kind == "wait":
@@ -253,7 +257,7 @@ class Reader:
             yield from read_no_tool(tape, fenced)
             return
         block = Block(tape, self._parameters, fenced)
-        if marker and (short := (yield from read_short(tape, self._output.names.declared))):
+        if marker and (short := (yield from read_short(tape))):
             self._output.drop_fence()
             for one in short:
                 self._output.accept(one)

@@ -14,7 +14,7 @@ from adapters.protocol import Json
 from adapters.schema import mismatch
 from adapters.schema.walk import branches, properties, required
 from middleware.emulation import lenient
-from middleware.emulation.names import plain
+from middleware.emulation.names import plain, same
 
 __all__ = ("choices_of", "coerced", "problem", "properties", "required", "types", "value_of")
 
@@ -78,12 +78,15 @@ def coerced(value: Any, schema: Any, depth: int = 0) -> Any:
 def _members(value: Json, schema: Json, depth: int) -> Json:
     """Names in the schema's spelling; what `additionalProperties: false` forbids goes."""
     declared = properties(schema)
-    spelled = {plain(name): name for name in declared}
+    spelled: dict[str, list[str]] = {}
+    for name in declared:
+        spelled.setdefault(plain(name), []).append(name)
     closed = schema.get("additionalProperties") is False
     members: Json = {}
     for said, member in value.items():
-        meant = spelled.get(plain(said), said)
-        name = said if said in declared or meant in value else meant
+        meant = spelled.get(plain(said.rstrip("?")), [])  # a signature marks what is optional so
+        taken = said in declared or len(meant) != 1 or meant[0] in (value.keys() | members.keys())
+        name = said if taken else meant[0]
         if name in declared or not closed:
             members[name] = coerced(member, declared.get(name), depth + 1)
     return members
@@ -91,10 +94,10 @@ def _members(value: Json, schema: Json, depth: int) -> Json:
 
 def _from_text(text: str, schema: Json) -> Any:
     """What a text says, where no text is wanted."""
-    for option in branches(schema, "enum"):
-        if isinstance(option, str) and plain(text) and plain(option) == plain(text):
-            return option
     wanted, bare = types(schema), text.strip()
+    words = [option for option in branches(schema, "enum") if isinstance(option, str)]
+    if word := same(bare.strip("\"'`“”"), words):
+        return word
     for kind, says in _SAYS.items():
         if kind in wanted and (found := says(bare)) is not None:
             return found
