@@ -313,3 +313,48 @@ def test_nothing_stays_nothing(said: str) -> None:
 
 def test_a_tool_that_takes_nothing_is_given_nothing() -> None:
     assert settled("2+2", {**OPEN, "additionalProperties": False}) == {}
+
+
+LONG = "7" * 5000
+FIGURE = {"type": "object", "properties": {"x": {"type": "number", "multipleOf": 0.5}}}
+
+
+@pytest.mark.parametrize(
+    "number", ["1e999", "-1e999", "NaN", "Infinity", "-Infinity", LONG, LONG[:400]]
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        'USE_TOOL\nTOOL_NAME: add\nTOOL_ARGS: {"x": @}',
+        "USE_TOOL\nTOOL_NAME: add\nTOOL_ARGS: {x: @,}",
+        'USE_TOOL\nTOOL_NAME: add\nTOOL_ARGS: {"x": [@]}',
+        '{"name": "add", "arguments": {"x": @}}',
+        '<tool_call>{"name": "add", "arguments": [{"x": @}]}</tool_call>',
+        "<|tool_call_start|>[add(x=@)]<|tool_call_end|>",
+    ],
+)  # fmt: skip
+def test_a_number_json_does_not_have_is_asked_about_and_never_passed_on(
+    number: str, form: str
+) -> None:
+    tools = (tool("add", x={}),)
+    right = block("add", '{"x": 1}')
+    answer = heard(EmulatedTools(TextOnly([Say(form.replace("@", number), size=999), Say(right)])),
+                   asked(tools=tools))  # fmt: skip
+    assert (answer.calls, answer.notes) == ([("add", {"x": 1})], ["tool_call_corrected"])
+    answer = heard(EmulatedTools(TextOnly([Say(form.replace("@", number), size=999)])),
+                   asked(tools=tools))  # fmt: skip
+    assert (answer.calls, answer.notes) == ([], ["tool_repair_failed"])
+    assert "add" in answer.text
+
+
+def test_numbers_in_tags_are_texts_where_they_may_be() -> None:
+    pairs = [("x", "NaN")]
+    assert settled(pairs, {"type": "object", "properties": {"x": {}}}) == {"x": "NaN"}
+    assert settled(pairs, {"type": "object", "properties": {"x": {"type": "string"}}}) == {
+        "x": "NaN"
+    }
+    for text in ("NaN", "1e999", LONG[:400]):
+        with pytest.raises(ValueError, match="number"):
+            settled([("x", text)], FIGURE)
+        assert settle({"x": text}, FIGURE).wrong
+    assert settle([("x", LONG)], FIGURE).wrong

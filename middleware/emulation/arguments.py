@@ -17,7 +17,15 @@ from adapters.protocol import Json
 from middleware.emulation import lenient
 from middleware.emulation.elements import SPACE, nested
 from middleware.emulation.names import Names, plain
-from middleware.emulation.schemas import coerced, problem, properties, required, types, value_of
+from middleware.emulation.schemas import (
+    coerced,
+    is_json,
+    problem,
+    properties,
+    required,
+    types,
+    value_of,
+)
 from middleware.emulation.synonyms import ARGUMENTS, NAMES
 
 _FENCED = re.compile(r"\A\s*(?:```|~~~)\w*\s*\n?(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
@@ -62,6 +70,8 @@ def settle(said: str | Pairs | Json | None, schema: Json, name: str = "") -> Arg
         value, given = _from_object(said, tool), True
     else:
         value = _from_pairs(said or (), schema)
+    if not is_json(value):
+        raise ValueError("a number in the arguments is too large, or is none that JSON has")
     value = coerced(value, schema)
     return Arguments(_written(value), problem(value, schema), given)
 
@@ -221,7 +231,13 @@ def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:
     if bare[:1] in ("{", "["):
         value = value_of(bare)
         return text if value is None else value
+    return _figure(bare, text, wanted)
+
+
+def _figure(bare: str, text: str, wanted: frozenset[str]) -> Any:
+    """A number where it is one; "NaN" is a text where it may be."""
     try:
-        return json.loads(bare, strict=False)
+        value = json.loads(bare, strict=False)
     except (ValueError, RecursionError):
         return text
+    return text if (not wanted or "string" in wanted) and not is_json(value) else value

@@ -177,20 +177,20 @@ def correction(was: Asked, said: str, faults: Sequence[Fault], way: Held | None)
         {"role": "assistant", "content": said or "(nothing)"},
         {"role": "user", "content": f"{wrong}\n{answer}"},
     )
-    limits = {"max_tokens", "max_completion_tokens"} & was.request.params.keys()
-    limit = min(limits, default="max_tokens")
-    given = was.request.params.get(limit)
-    tokens = min(given, _CORRECTION_TOKENS) if isinstance(given, int) else _CORRECTION_TOKENS
-    params = {
-        **_without(was.request.params, frozenset(("max_tokens", "max_completion_tokens"))),
-        limit: tokens,
-        "temperature": 0,
-        **(way.params if way else {}),
-    }
+    params = {**_briefly(was.request.params), **(way.params if way else {})}
     extra = {**was.request.extra, **(way.extra if way else {})}
     request = replace(was.request, messages=messages, params=params, extra=extra)
     how = replace(was.how, forced=_must_call(was, faults), bare=True)
     return was._replace(request=request, how=how, held=way is not None)
+
+
+def _briefly(params: Mapping[str, Any]) -> dict[str, Any]:
+    """For an answer that is a call and no more."""
+    limits = {"max_tokens", "max_completion_tokens"}
+    limit = min(limits & params.keys(), default="max_tokens")
+    given = params.get(limit)
+    tokens = min(given, _CORRECTION_TOKENS) if isinstance(given, int) else _CORRECTION_TOKENS
+    return {**_without(params, frozenset(limits)), limit: tokens, "temperature": 0}
 
 
 def _must_call(was: Asked, faults: Sequence[Fault]) -> bool:

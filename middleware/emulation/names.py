@@ -45,10 +45,11 @@ class Names:
     def __init__(self, declared: Iterable[str], known: Iterable[str] = ()) -> None:
         self.declared = tuple(dict.fromkeys(declared))
         self._exact = frozenset(self.declared)
-        self._withdrawn = frozenset(map(plain, frozenset(known) - self._exact))
         self._plain: dict[str, list[str]] = {}
         for name in self.declared:
             self._plain.setdefault(plain(name), []).append(name)
+        for word in set(map(plain, frozenset(known) - self._exact)):
+            self._plain.setdefault(word, []).append("")  # a withdrawn tool is none
 
     def exact(self, said: str) -> bool:
         return said in self._exact
@@ -58,11 +59,11 @@ class Names:
         if said in self._exact:
             return said
         for form in _forms(said):
+            if form in self._exact:
+                return form
             word = plain(form)
-            if form in self._exact or word in self._withdrawn:
-                return form if form in self._exact else None
             if fitting := self._plain.get(word) or self._slips(word):
-                return fitting[0] if len(fitting) == 1 else None
+                return fitting[0] or None if len(fitting) == 1 else None
         return None
 
     def _slips(self, word: str) -> list[str]:

@@ -10,13 +10,24 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from adapters.protocol import Json
 from adapters.schema import mismatch
 from adapters.schema.walk import branches, properties, required
 from middleware.emulation import lenient
 from middleware.emulation.names import plain, same
 
-__all__ = ("choices_of", "coerced", "problem", "properties", "required", "types", "value_of")
+__all__ = (
+    "choices_of",
+    "coerced",
+    "is_json",
+    "problem",
+    "properties",
+    "required",
+    "types",
+    "value_of",
+)
 
 _DEPTH = 12
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -104,6 +115,15 @@ def _from_text(text: str, schema: Json) -> Any:
     return None if "null" in wanted and bare.lower() in ("null", "none") else text
 
 
+def is_json(value: Any) -> bool:
+    """Can JSON say it, with numbers that are finite wherever they are read?"""
+    try:
+        orjson.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _integer(text: str) -> int | None:
     number = _number(text)
     return int(number) if number is not None and number == int(number) else None
@@ -113,10 +133,10 @@ def _number(text: str) -> int | float | None:
     if not _NUMBER.fullmatch(text):
         return None
     try:
-        return int(text)
+        number: int | float = int(text)
     except ValueError:
         number = float(text)
-        return number if abs(number) < float("inf") else None
+    return number if is_json(number) else None
 
 
 def _boolean(text: str) -> bool | None:
@@ -124,7 +144,8 @@ def _boolean(text: str) -> bool | None:
 
 
 def _structure(text: str) -> Any:
-    return value_of(text) if text[:1] in ("{", "[") else None
+    value = value_of(text) if text[:1] in ("{", "[") else None
+    return value if is_json(value) else None
 
 
 _SAYS: Mapping[str, Callable[[str], Any]] = {
