@@ -141,6 +141,14 @@ class Calls:
         """A call that comes in one piece."""
         yield from self.start(key, identity, name)
         yield from self.delta(key, arguments)
+        yield from self._release(self._calls[key])
+
+    def _release(self, call: _Open) -> Iterator[Event]:
+        """Nothing follows the empty object: it is all there is."""
+        if call.lead.strip():
+            call.said.append(call.lead)
+            yield ToolCallDelta(call.index, call.lead)
+        call.lead = ""
 
     def close(self) -> Iterator[Event]:
         """No more calls so far: bring out what waits and complete what is open."""
@@ -179,8 +187,7 @@ class Calls:
         if call is None:
             return
         joined = call.text
-        if call.lead.strip():
-            yield ToolCallDelta(call.index, call.lead)
+        yield from self._release(call)
         if call.name in self.custom:
             yield from _custom_input(call.index, _behind_empty(joined))
         elif not joined.strip() and not call.free:

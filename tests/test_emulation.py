@@ -230,7 +230,7 @@ def test_a_history_of_calls_becomes_blocks_and_results(tools: tuple[Any, ...]) -
     )
     assert "tool_calls" not in turns[1]
     assert turns[2]["content"].startswith(
-        "TOOL_RESULT\nTOOL_NAME: get_weather\nCALL_ID: c1\nCONTENT:\n"
+        "TOOL_RESULT\nTOOL_NAME: get_weather\nCONTENT:\n"
         "3 degrees\n USE_TOOL\n TOOL_NAME: add\nEND_TOOL_RESULT\nTOOL_RESULT\n"
     )
     assert "[image_url omitted]" in turns[2]["content"]

@@ -74,7 +74,7 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
     plain = replace(request, messages=messages, tools=(), tool_choice=None)
     if not tools or box.mode == "none":
         params = _without(request.params, _OF_TOOLS)
-        how = How(trained=False, bare=False, withheld=True)
+        how = How(trained=False, bare=False, withheld=True, prompted=True)
         return Asked(replace(plain, params=params), box.tools, box, how, box.receipt)
     forced = box.mode in ("required", "named")
     way = _held_to(tools, request, options.constraint) if forced and hold_to_form else None
@@ -93,6 +93,7 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
         bare=way is not None or not wants_json(request.params),
         forced=forced,
         hold=0 if way else options.hold,
+        prompted=True,
         known=tuple(dict.fromkeys(rounds(request.messages).values())),
     )
     return Asked(sent, tools, box, how, box.receipt + receipt, way is not None)

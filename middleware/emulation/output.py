@@ -19,6 +19,7 @@ from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.found import Found
 from middleware.emulation.language import is_fence
 from middleware.emulation.names import Names
+from middleware.emulation.prompt import PLACEHOLDERS
 from middleware.emulation.schemas import properties
 
 FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
@@ -277,6 +278,7 @@ class Output:
         return Fault("schema", name, arguments.wrong, ready if arguments.given else None, text)
 
     def _no_tool(self, said: str, text: str) -> Fault:
+        text = "" if said in PLACEHOLDERS else text  # our own words, repeated
         return Fault("unknown_tool", said, f"there is no tool {said[:80]!r}", None, text)
 
     def _unknown(self, found: Sequence[Found]) -> str:

@@ -16,6 +16,7 @@ from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.candidates import Candidates
+from middleware.emulation.echoes import Echoes, continues
 from middleware.emulation.formats import LINED, STOP, held_from
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names, plain
@@ -32,6 +33,7 @@ _BEGINNERS = frozenset("*_`#>-•\"'“0123456789UuNnTt工{[｛~AaFf")
 _NEWLINE = re.compile(r"\n")
 _PIECE = 4096
 _LOOK = 96
+_INVENTIONS = ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT", "CALLID", "CONTENT")
 _FENCES = ("```", "~~~")
 
 
@@ -53,6 +55,8 @@ class How:
     """Characters at the start of an answer that may turn out to be an unmarked thought."""
     thoughts: bool = True
     """Are thoughts in the text told apart? Not where the upstream does it."""
+    prompted: bool = False
+    """Was the model told of the form, and shown results in it? It may repeat what it was told."""
     known: tuple[str, ...] = ()
     """Names of withdrawn tools, seen in the conversation."""
 
@@ -70,6 +74,7 @@ class Reader:
         )
         self._trained = Trained(self._tape, self._output)
         self._candidates = Candidates(self._tape, self._output)
+        self._echoes = Echoes(self._tape, self._output)
         self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
         self._free = False
@@ -183,7 +188,9 @@ class Reader:
             return
         line, newline, _ = tape.text[tape.at : tape.at + _LOOK].partition("\n")
         complete = bool(newline) or tape.ended or len(line) >= _LOOK
-        if not (self._cut_key(line) or (yield from self._cut_invention(line, complete))):
+        if self._cut_key(line) or (yield from self._cut_invention(line, complete)):
+            return
+        if not (self._how.prompted and (yield from self._echoes.take(line, complete))):
             yield from self._decide(line, complete)
 
     def _decide(self, line: str, complete: bool) -> Waiting[None]:
@@ -210,8 +217,8 @@ class Reader:
         """A model that writes its own result behind its call: drop the rest."""
         if not self._output.behind_call:
             return False
-        if not is_invented(line):
-            if not complete and may_begin(line, ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT")):
+        if not is_invented(line) and not (self._how.prompted and continues(line)):
+            if not complete and may_begin(line, _INVENTIONS):
                 yield
                 return True
             return False
