@@ -212,6 +212,12 @@ def test_another_tool_that_stays_is_text_and_named(options: Emulation) -> None:
     assert answer.notes == ["tool_repair_failed"]
 
 
+def test_calls_that_stay_text_stand_on_lines_of_their_own() -> None:
+    two = block("unlock_door", "{}") + "\n" + block("fly", "{}")
+    answer = heard(EmulatedTools(TextOnly([Say(two)])), asked(tools=LOCK))
+    assert answer.text == "unlock_door {}\nfly {}"
+
+
 def test_a_model_that_finds_no_tool_for_it_says_so() -> None:
     model = TextOnly([Say(block("unlock_door", "{}")), Say("NO_TOOL")])
     answer = heard(EmulatedTools(model), asked(tools=LOCK))

@@ -167,12 +167,14 @@ class Turn:
         made = self.calls
         corrections = [one for one in self._corrections if one not in made]
         ready: list[Ready] = []
+        spoken = self._reader.spoken
         for one in self._reader.open:
             call = one if isinstance(one, Ready) else self._settled(one, corrections)
             if call is not None:
                 ready.append(call)
             elif isinstance(one, Fault) and one.text:
-                yield TextDelta(f"\n{one.text}" if self._reader.spoken else one.text)
+                yield TextDelta(f"\n{one.text}" if spoken else one.text)
+                spoken = True
         if self._missing:
             ready = corrections
         for position, call in enumerate(ready, start=len(self._reader.made)):
