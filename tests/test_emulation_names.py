@@ -218,6 +218,22 @@ def test_calls_that_stay_text_stand_on_lines_of_their_own() -> None:
     assert answer.text == "unlock_door {}\nfly {}"
 
 
+def test_a_flood_of_unknown_calls_makes_a_short_question() -> None:
+    flood = "\n".join(block(f"fly_{number}", "{}") for number in range(2000))
+    model = TextOnly([Say(flood, size=4096), Say("NO_TOOL")])
+    heard(EmulatedTools(model), asked(tools=LOCK))
+    assert len(model.requests[1].messages[-1]["content"]) < 2000
+    calls = "\n".join(block("get_weather".upper() + "." * n, '{"city": "a"}') for n in range(99))
+    answer = heard(EmulatedTools(TextOnly([Say(calls, size=4096)])), asked())
+    assert (len(answer.calls), len(answer.notes)) == (99, 17)
+
+
+@pytest.mark.parametrize("text", ['{"name": "Ada", "input": "poems"}', '{"name": "Ada"}'])
+def test_json_that_only_has_a_name_is_an_answer(text: str) -> None:
+    answer = heard(EmulatedTools(TextOnly([Say(text)])), asked())
+    assert (answer.text, answer.calls, answer.notes) == (text, [], [])
+
+
 def test_a_model_that_finds_no_tool_for_it_says_so() -> None:
     model = TextOnly([Say(block("unlock_door", "{}")), Say("NO_TOOL")])
     answer = heard(EmulatedTools(model), asked(tools=LOCK))

@@ -25,6 +25,7 @@ _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
 _STOPS = ("\nTOOL_RESULT", "\nObservation:")
 _MOST_STOPS = 4
 _CORRECTION_TOKENS = 1024
+_MOST_COMPLAINTS = 8
 _CORRECTED = "Answer with the corrected block only."
 _CORRECTED_OR_NONE = (
     "Answer with the corrected block only, or with NO_TOOL if none of the tools does that."
@@ -169,7 +170,7 @@ def _params(params: Mapping[str, Any]) -> tuple[dict[str, Any], Receipt]:
 
 def correction(was: Asked, said: str, faults: Sequence[Fault], way: Held | None) -> Asked:
     """The one further question about a call that could not be passed on."""
-    complaints = [_complaint(fault, was.tools) for fault in faults]
+    complaints = dict.fromkeys(_complaint(fault, was.tools) for fault in faults[:_MOST_COMPLAINTS])
     wrong = "\n".join(complaints) or _nothing_called(was.tools)
     way = way if _must_call(was, faults) else None
     answer = _CORRECTED if _must_call(was, faults) else _CORRECTED_OR_NONE

@@ -156,7 +156,7 @@ class Candidates:
                 found = []
         names = self._output.names
         # Where the model can be asked, a call of a tool that is not there is a call too.
-        asks = self._output.prose and all(one.arguments is not None for one in found)
+        asks = self._output.prose and all(map(_is_given, found))
         return found if asks or all(names.find(one.name) for one in found) else []
 
     def _cut(self, text: str, closed: bool) -> bool:
@@ -239,6 +239,12 @@ class Candidates:
             if not line or (lines and _NEXT.match(line)):
                 return "".join(lines)
             lines.append(self._tape.pull(line))
+
+
+def _is_given(call: Found) -> bool:
+    """Has it arguments as an object, which prose in JSON seldom has beside a name?"""
+    said = call.arguments
+    return isinstance(said, dict) or (isinstance(said, str) and said.lstrip()[:1] == "{")
 
 
 def _begins(text: str, word: str) -> bool:

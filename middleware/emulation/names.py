@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _DRESS = " \t\r\n\"'`*[]<>“”‘’「」#.,;:，；："
 _UNDERLINED = _DRESS + "_"
@@ -70,7 +70,8 @@ class Names:
         """The tools from whose names the word differs by a slip of the pen."""
         if len(word) < _SHORTEST_SLIP:
             return []
-        return [name for own, names in self._plain.items() if _is_slip(word, own) for name in names]
+        meant = sorted({one for one in _unslipped(word) if one in self._plain})
+        return [name for one in meant for name in self._plain[one]]
 
 
 def _forms(said: str) -> Iterable[str]:
@@ -83,16 +84,13 @@ def _forms(said: str) -> Iterable[str]:
     return dict.fromkeys(forms)
 
 
-def _is_slip(said: str, meant: str) -> bool:
-    """Did two neighbouring letters change places, or was one written twice?"""
-    pairs = zip(said, meant, strict=False)
-    at = next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), len(meant))
-    if len(said) == len(meant):
-        pair = meant[at : at + 2]
-        return said[at:] == pair[::-1] + meant[at + 2 :] and all(map(_is_letter, pair))
-    if len(said) != len(meant) + 1 or said[at + 1 :] != meant[at:]:
-        return False
-    return said[at - 1 : at] == said[at] and _is_letter(said[at])
+def _unslipped(word: str) -> Iterator[str]:
+    """The words it may have been: two neighbouring letters swapped, or one of a pair gone."""
+    for at in range(1, len(word)):
+        first, second = word[at - 1], word[at]
+        if _is_letter(first) and _is_letter(second):
+            rest = word[at + 1 :]
+            yield word[:at] + rest if first == second else word[: at - 1] + second + first + rest
 
 
 def _is_letter(character: str) -> bool:

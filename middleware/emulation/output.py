@@ -22,6 +22,7 @@ from middleware.emulation.names import Names
 from middleware.emulation.prompt import PLACEHOLDERS
 from middleware.emulation.schemas import properties
 
+_MOST_NOTES = 16
 FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
 
 
@@ -164,6 +165,8 @@ class Output:
         self.open.append(Fault("unreadable_arguments", "", detail, None, text))
 
     def note(self, code: str, text: str) -> None:
+        if len(self.notes) >= _MOST_NOTES:
+            text = "further ones, of the same kind"
         self.notes[code + text] = Note(code, "tool_calls", text)
 
     def _set_apart(self) -> None:
