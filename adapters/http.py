@@ -6,6 +6,7 @@ Knows HTTP and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import time
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
 from adapters.errors import GatewayError, Unauthorized, from_status
@@ -26,6 +29,8 @@ from adapters.reading import load
 
 MAX_ANSWER = 32 << 20
 MAX_ERROR_BODY = 64 << 10
+MOST_IDLE, _IDLE_SECONDS = 100, 30
+"""Connections kept for the next request, all upstreams together, and how long."""
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 _BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
 _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
@@ -65,6 +70,19 @@ def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Keeps only so many connections for later: a burst would leave thousands open, here and there.
+
+    aiohttp has a limit for those at work alone, and that would make requests wait.
+    """
+
+    def _release(
+        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        full = sum(map(len, self._conns.values())) >= MOST_IDLE
+        super()._release(key, protocol, should_close=should_close or full)
+
+
 class Transport:
     """One pool of connections for the whole process."""
 
@@ -74,8 +92,8 @@ class Transport:
     def session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=30, socket_factory=_new_socket
+                connector=_Connector(
+                    limit=0, keepalive_timeout=_IDLE_SECONDS, socket_factory=_new_socket
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=_NO_TIMEOUT,
@@ -187,7 +205,7 @@ class Reply:
     """The body of one good answer, read piece by piece."""
 
     __slots__ = (
-        *("_alarm", "_contact", "_loop", "_response", "_upstream", "_waiting_until"),
+        *("_alarm", "_contact", "_loop", "_response", "_rings_at", "_upstream", "_waiting_until"),
         *("headers", "status"),
     )
 
@@ -200,7 +218,9 @@ class Reply:
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), response.status
         self._loop = asyncio.get_running_loop()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
+        self._rings_at = math.inf
         self._waiting_until: float | None = None
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -210,7 +230,7 @@ class Reply:
         content = self._response.content
         self._waiting_until = due
         # An answer that is here to its end is read without waiting.
-        if (self._alarm is None or due < self._alarm.when()) and not content.is_eof():
+        if due < self._rings_at and not content.is_eof():
             self._set_alarm(due)
         try:
             piece = await content.readany()
@@ -226,12 +246,17 @@ class Reply:
 
     # One timer a stream, set again only when it rings: a timer a read costs more than the read.
     def _set_alarm(self, due: float) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._unset_alarm()
+        self._rings_at = due
         self._alarm = self._loop.call_at(due, self._ring)
 
+    def _unset_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._rings_at = None, math.inf
+
     def _ring(self) -> None:
-        self._alarm = None
+        self._unset_alarm()
         if self._waiting_until is None:
             return
         if self._loop.time() < self._waiting_until:
@@ -273,9 +298,7 @@ class Reply:
 
     def close(self) -> None:
         """Return the connection to the pool if the body is over, else cut it: that cancels."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._unset_alarm()
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._response.close()
