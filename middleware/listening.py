@@ -16,6 +16,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from adapters.errors import BadRequest
+from adapters.http import Timeouts
 from middleware.doors.openai import error_body
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -40,8 +41,6 @@ class Protocol(HttpToolsProtocol):
 
     seconds: ClassVar[float] = 30.0
     """From a request's first byte to its last; also from the connection to the first byte."""
-    idle: float = 60.0
-    """How long an answer may wait for a client that takes nothing of it."""
     _began: float | None = None
     """When a request began to arrive; None while there is none."""
     _asked = False
@@ -62,6 +61,11 @@ class Protocol(HttpToolsProtocol):
     _unread = 0
     """Bytes of answers that waited for the client when there was last progress, at this time:"""
     _unread_at = 0.0
+
+    @property
+    def idle(self) -> float:
+        """How long an answer may wait for a client that takes nothing of it."""
+        return Timeouts().idle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)

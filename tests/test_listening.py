@@ -370,7 +370,9 @@ LONG = b"x" * (1 << 20)
 
 
 class Stern(Patient):
-    idle = PATIENCE
+    @property
+    def idle(self) -> float:
+        return PATIENCE
 
 
 async def never_ending(_: Scope, receive: Receive, send: Send) -> None:

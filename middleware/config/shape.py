@@ -118,6 +118,8 @@ class Config:
     models: Mapping[str, ModelConfig]
     stamp: Stamp = None
     """Of the file when it was read."""
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    """What is said of all upstreams."""
 
 
 class Mistake(NamedTuple):
