@@ -53,6 +53,11 @@ class Timeouts:
     """A plain answer, whole."""
     total: float = 600
 
+    @property
+    def whole(self) -> float:
+        """Until the end of a plain answer."""
+        return min(self.plain, self.total)
+
 
 class _Attempt:
     """Whether a request opened a connection of its own or got one the pool had kept."""
@@ -147,6 +152,12 @@ class Link:
             contact = Contact(self.name, url, self.headers, self.secrets, self.proxy, body)
             kept.append(contact)
         return await self._send("POST", path, body, due, contact)
+
+    async def ask(self, path: str, body: bytes, kept: Kept | None = None) -> Any:
+        """Send a body and return the JSON of a plain answer."""
+        due = asyncio.get_running_loop().time() + self.timeouts.whole
+        reply = await self.post(path, body, due, kept)
+        return load(await reply.whole(due))
 
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
         """Ask a small question (a model list, a model's abilities) and return its JSON."""

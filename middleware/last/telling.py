@@ -21,6 +21,8 @@ def summary(record: Record) -> Json:
         "id": visit.id,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.at)),
         "model": visit.model,
+        "method": visit.method,
+        "path": visit.path,
         "status": visit.status or None,
         "seconds": None if record.seconds is None else round(record.seconds, 3),
         "stream": visit.streamed,
@@ -48,7 +50,8 @@ def told(record: Record, scrubber: Scrubber, address: str, asks_key: bool) -> Js
     return said | {
         "receipt": [note._asdict() for note in visit.receipt],
         "body": scrubber.text(body),
-        "curl": curl(f"{address}{record.path}", headers, scrubber.text(body)),
+        # A path that nobody looked for is a stranger's text, and none for a shell.
+        "curl": curl(f"{address}{visit.path}", headers, scrubber.text(body)) if body else "",
         "calls": [_call(call, scrubber) for call in record.calls],
     }
 
