@@ -96,10 +96,14 @@ class Answer:
             self._stream.stop()
 
     async def give(self, adapter: Adapter, asked: Asked) -> None:
-        if asked.request.call.streamed:
-            await self._give_stream(adapter, asked)
-        else:
-            await self._give_whole(adapter, asked)
+        try:
+            if asked.request.call.streamed:
+                await self._give_stream(adapter, asked)
+            else:
+                await self._give_whole(adapter, asked)
+        finally:
+            if self.visit.first_event is None:  # whatever became of it, this is what was sent
+                self.visit.receipt += _planned(adapter, asked.request)
 
     async def _give_whole(self, adapter: Adapter, asked: Asked) -> None:
         fold = Fold(self._heading)
