@@ -82,6 +82,13 @@ class Gateway:
         self._cross = _cross_origin(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hosts = self.chat.served.hosts
+        if hosts is not None and scope["type"] == "http":
+            try:
+                hosts.check(scope)
+            except BadRequest as error:
+                await self.chat.refused(scope, error)(scope, receive, send)
+                return
         await (self._cross or self.plain)(scope, receive, send)
 
     async def plain(self, scope: Scope, receive: Receive, send: Send) -> None:

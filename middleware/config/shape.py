@@ -36,6 +36,7 @@ class Server:
     max_body: int
     max_concurrent: int
     cors_origins: tuple[str, ...]
+    hosts: tuple[str, ...]
     keep_last: int
     log_level: str
 
