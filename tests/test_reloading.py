@@ -70,6 +70,21 @@ def test_new_requests_are_served_by_the_changed_file(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_hosts_change_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        path.write_text(ONE)
+        async with running(ONE) as gateway, watched(gateway, path, said):
+            assert (await gateway.get("/healthz", host="gateway.test"))[0] == 403
+            path.write_text(f'[server]\nhosts = ["gateway.test"]\n{ONE}')
+            await told(said)
+            assert (await gateway.get("/healthz", host="gateway.test"))[0] == 200
+
+    asyncio.run(run())
+
+
 def test_a_file_put_in_the_place_of_the_other_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
 
