@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
-from adapters.protocol import Call
+from adapters.protocol import Call, value
 from middleware.answering import Answer, error_headers
 from middleware.doors.openai import error_body
 from middleware.intake import read_body, sent_key
@@ -29,7 +29,7 @@ _OUR_MISTAKE = "The gateway made a mistake of its own; its log has the details."
 _LONGEST_PATH = 100
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Admitted:
     """A request that may be answered, with its whole body."""
 

@@ -58,7 +58,7 @@ class Visit:
             "stream": self.streamed,
         }
         if self.path:
-            told |= {"method": self.method, "path": self.path}
+            told["method"], told["path"] = self.method, self.path
         if self.first_event is not None:
             told["first_event"] = round(self.first_event - self.began, 4)
             told["upstream"] = self.upstream
@@ -71,17 +71,17 @@ class Visit:
             told["usage"] = _figures(usage)
             if usage.parts:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
-        return told | self._trouble()
+        if self.receipt or self.error is not None or self.gone:
+            self._tell_trouble(told)
+        return told
 
-    def _trouble(self) -> Json:
-        told: dict[str, Any] = {}
+    def _tell_trouble(self, told: dict[str, Any]) -> None:
         if self.receipt:
             told["warnings"] = [_warning(note) for note in self.receipt[:_NOTES]]
         if self.error is not None:
             told["error"] = {"code": self.error.code, "message": self.error.message}
         if self.gone:
             told["client_gone"] = True
-        return told
 
 
 def _warning(note: Note) -> str:
