@@ -71,8 +71,7 @@ class Visit:
             told["usage"] = _figures(usage)
             if usage.parts:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
-        if self.receipt or self.error is not None or self.gone:
-            self._tell_trouble(told)
+        self._tell_trouble(told)
         return told
 
     def _tell_trouble(self, told: dict[str, Any]) -> None:

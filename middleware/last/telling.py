@@ -61,9 +61,10 @@ def _call(call: Contact, scrubber: Scrubber) -> Json:
     answer = b"".join(call.pieces).decode("utf-8", "replace")
     headers = scrubber.headers(call.headers)
     proxy = scrubber.named(call.proxy) if call.proxy else ""
+    url = scrubber.text(call.url)
     return {
         "upstream": call.upstream,
-        "url": call.url,
+        "url": url,
         "status": call.status or None,
         "headers_after": _since(call, call.answered),
         "ended_after": _since(call, call.ended),
@@ -71,7 +72,7 @@ def _call(call: Contact, scrubber: Scrubber) -> Json:
         "answer": scrubber.text(answer, call.secrets),
         "answer_bytes": call.size,
         "answer_cut": call.size > MOST and sum(map(len, call.pieces)) < call.size,
-        "curl": curl(call.url, headers, body, proxy),
+        "curl": curl(url, headers, body, proxy),
     }
 
 
