@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar
+from socket import SO_ERROR, SOL_SOCKET
+from typing import Any, ClassVar
 
 import httptools
 from uvicorn._types import ASGI3Application
@@ -18,12 +19,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from adapters.errors import BadRequest
 from adapters.http import Timeouts
 from middleware.doors.openai import error_body
+from middleware.responses import PING
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
 """Bytes of a request's head; of a request that has its answer before it is all here."""
 _LEAST = 1024
 """Bytes a client must take in `idle` seconds: one that takes a byte a minute would never end."""
+_PROBES, _FIRST_PAUSE = 4, 0.03
+"""How often it is tried whether a client still listens: Go's takes five interim answers."""
 _TICK = 0.01
 """How exact a loop's timers are."""
 _HEAD = (
@@ -33,11 +37,7 @@ _HEAD = (
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on how long a request may take to arrive, an answer to leave.
-
-    A client that closes its side has left: nothing tells one that only ended its sending from one
-    that closed, and whoever closes wants the upstream's answer cancelled.
-    """
+    """uvicorn's protocol with limits on how long a request may arrive, and an answer may wait."""
 
     seconds: ClassVar[float] = 30.0
     """From a request's first byte to its last; also from the connection to the first byte."""
@@ -54,6 +54,8 @@ class Protocol(HttpToolsProtocol):
     """What is wrong with a head that can be read."""
     _refusal: bytes | None = None
     """To be said once all answers that are owed have left; nothing more is read."""
+    _half_closed = False
+    """The client ended its sending: it has no further request."""
     _active: RequestResponseCycle | None = None
     """The request that is being answered, or was last; uvicorn's `cycle` is the one read last."""
     _watch: asyncio.TimerHandle | None = None
@@ -79,8 +81,35 @@ class Protocol(HttpToolsProtocol):
         self._leave()
         super().connection_lost(exc)
 
-    def eof_received(self) -> None:
-        self._leave()  # now: if it came with its request, the upstream is not even asked
+    def eof_received(self) -> Any:
+        """Return True to go on sending: the client closed, or only ended its sending and listens.
+
+        A closed one answers what we send with a reset, and its upstream's answer is cancelled then.
+        """
+        active = self._active
+        waits = active is not None and active.scope["http_version"] == "1.1" and self._owes_answer()
+        if waits:
+            self._half_closed = True
+            self._probe(_PROBES)
+        return waits
+
+    def _probe(self, left: int, pause: float = _FIRST_PAUSE) -> None:
+        active = self._active
+        if active is None or active.response_complete or self.transport.is_closing():
+            return
+        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):
+            self.transport.abort()
+            return
+        if left:
+            self._say_something(active)
+        self.loop.call_later(pause, self._probe, max(0, left - 1), min(pause * 4, 1.0))
+
+    def _say_something(self, active: RequestResponseCycle) -> None:
+        """What every client passes over: an interim answer, or a comment in a stream."""
+        if not active.response_started:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        elif active.chunked_encoding:
+            self.transport.write(b"%x\r\n%b\r\n" % (len(PING), PING))
 
     def _leave(self) -> None:
         self.pipeline.clear()
@@ -201,7 +230,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def on_response_complete(self) -> None:
-        if self._refusal is not None and not self.pipeline:
+        if (self._refusal is not None or self._half_closed) and not self.pipeline:
             self._hang_up()
         super().on_response_complete()
 

@@ -329,21 +329,66 @@ def test_an_endless_head_is_refused() -> None:
     assert refusal(talk(echo, Patient, script))[0] == 431
 
 
-def test_a_client_that_closed_its_side_has_left() -> None:
+async def answer_late(_: Scope, receive: Receive, send: Send) -> None:
+    """Answers after a while, unless the client is gone by then."""
+    gone = asyncio.create_task(_until_gone(receive))
+    await asyncio.wait([gone], timeout=PATIENCE * 2)
+    if not gone.done():
+        gone.cancel()
+        await say(send, b"late")
+
+
+@pytest.mark.parametrize("app", [answer_late, stream_slowly])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_client_that_only_ended_its_sending_gets_its_answer(app: Any, together: bool) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(ONE)
+        await asyncio.sleep(0 if together else PATIENCE / 2)
+        writer.write_eof()
+        return await reader.read()
+
+    heard = talk(app, Patient, script)
+    assert b"HTTP/1.1 200 OK" in heard
+    assert heard.endswith(b"late\r\n0\r\n\r\n" if app is answer_late else b"last\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("linger", [0, PATIENCE / 2])
+def test_a_client_that_closed_has_left_at_once(begun: bool, linger: float) -> None:
+    left = asyncio.Event()
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        if begun:
+            await say(send, b"first", more=True)
+        await _until_gone(receive)
+        left.set()
+
+    async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(ONE)
+        await asyncio.sleep(linger)
+        writer.close()
+        await asyncio.wait_for(left.wait(), 0.5)
+        return b""
+
+    talk(app, Patient, script)
+
+
+def test_half_a_request_with_its_end_is_no_request() -> None:
     told = []
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        told.append((await receive())["type"])
-        told.append((await receive())["type"])
+    async def app(scope: Scope, receive: Receive, _: Send) -> None:
+        message = await receive()
+        while message.get("more_body"):
+            message = await receive()
+        told.append(message["type"])
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        writer.write(HEAD + BODY + b"12345")
-        await asyncio.sleep(0.05)
+        writer.write(HEAD + BODY + b"123")
         writer.write_eof()
         return await reader.read()
 
     assert talk(app, Patient, script) == b""
-    assert told == ["http.request", "http.disconnect"]
+    assert told == ["http.disconnect"]
 
 
 def test_a_client_that_leaves_behind_two_requests_leaves_the_first_too() -> None:
