@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import orjson
@@ -25,6 +25,7 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
+    Note,
     Noted,
     Opened,
     ReasoningDelta,
@@ -35,6 +36,7 @@ from adapters.protocol import (
 )
 from adapters.reading import load
 
+T = TypeVar("T")
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
@@ -54,6 +56,27 @@ class Heard:
     """The reason was given; only usage or the terminator may still come."""
     raw: bytes = b""
     """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
+    left_out: dict[str, Note] = field(default_factory=dict)
+    """Members in a shape nobody can read, which the answer can do without; each is named once."""
+
+    def optional(self, holder: Json, name: str, kind: type[T]) -> T | None:
+        """A member that text, calls and the ending do not need: of another type it is left out."""
+        value = holder.get(name)
+        if not value or isinstance(value, kind):
+            return value or None
+        self.leave_out(name, value)
+        return None
+
+    def entries(self, holder: Json, name: str) -> list[Json]:
+        """The objects of such a list."""
+        listed = self.optional(holder, name, list) or []
+        if odd := [one for one in listed if not isinstance(one, dict)]:
+            self.leave_out(name, odd[0])
+        return [one for one in listed if isinstance(one, dict)]
+
+    def leave_out(self, name: str, value: Any) -> None:
+        text = f"the upstream sent {type(value).__name__} there, which means nothing"
+        self.left_out.setdefault(name, Note("answer_member_dropped", name, text))
 
 
 def words(value: Any) -> str:
@@ -61,6 +84,13 @@ def words(value: Any) -> str:
     if type(value) is not str:
         raise TypeError(f"text is {type(value).__name__}")
     return value
+
+
+def quoted(reason: Any) -> str:
+    """Why an answer ended, in the upstream's own words: whatever is said, it was an end."""
+    if not reason:
+        return ""
+    return reason if type(reason) is str else orjson.dumps(reason).decode()[:40]
 
 
 S = TypeVar("S", bound=Heard)
@@ -163,6 +193,8 @@ class Listener(Generic[S]):
             self.failure = error
         except _MISSHAPEN as error:
             self.failure = _unreadable(self._upstream, error)
+        if self.over and (left_out := self._exchange.state.left_out):
+            events.insert(-1, Noted(tuple(left_out.values())))
         return tuple(events) if self._opened else self._through(events)
 
     def _begin(self, data: bytes) -> None:

@@ -499,7 +499,6 @@ def test_what_is_no_claude_message_is_an_error_and_no_empty_success(body: Any) -
         {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use"}},
         {"type": "message_start"},
         {"type": "message_delta"},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": [1]},
     ],
 )
 def test_misshapen_event_fails_the_answer(event: Json) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -12,7 +12,7 @@ from adapters.calls import Calls
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard, words
+from adapters.exchange import Heard, quoted, words
 from adapters.history import is_json_object
 from adapters.protocol import (
     Aside,
@@ -27,6 +27,7 @@ from adapters.protocol import (
 )
 from adapters.reading import exact, load
 
+T = TypeVar("T")
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
 
@@ -64,11 +65,10 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
             text = delta["text"]
             state.pieces.append(text)
             return (TextDelta(text if type(text) is str else words(text)),) if text else ()
-        if said == "input_json_delta":
+        if said == "input_json_delta" and state.block["type"] == "tool_use":
             piece = delta["partial_json"]
             state.pieces.append(piece)
-            mine = state.block["type"] == "tool_use"
-            return state.calls.delta(state.position, piece) if mine else ()
+            return state.calls.delta(state.position, piece)
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
 
@@ -90,31 +90,48 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 
 
 def _delta(delta: Json, state: State) -> Iterable[Event]:
-    """A piece of the open block, other than text and arguments."""
-    if delta["type"] == "thinking_delta":
-        thought = delta.get("thinking")  # some only count
-        if not thought:
-            return ()
-        state.pieces.append(thought)
-        return (ReasoningDelta(words(thought)),)
-    _extend(state.block, delta)
+    """A piece of the open block, other than text and the arguments of a call."""
+    match delta["type"]:
+        case "thinking_delta":  # some only count
+            return _think(_own(delta, "thinking", str, state), state)
+        case "input_json_delta":
+            state.pieces.append(_own(delta, "partial_json", str, state) or "")
+        case kind:
+            _extend(state.block, kind, delta, state)
     return ()
 
 
-def _extend(block: Json, delta: Json) -> None:
+def _own(said: Json, name: str, kind: type[T], state: State) -> T | None:
+    """A member that only Claude wants back: one that is odd spoils its turn, not the answer."""
+    value = state.optional(said, name, kind)
+    state.broken |= value is None and bool(said.get(name))
+    return value
+
+
+def _think(thought: str | None, state: State) -> Iterable[Event]:
+    if not thought:
+        return ()
+    state.pieces.append(thought)
+    return (ReasoningDelta(thought),)
+
+
+def _extend(block: Json, kind: str, delta: Json, state: State) -> None:
     """What no client is shown, but Claude may want back."""
-    match delta["type"]:
+    match kind:
         case "signature_delta":
-            block["signature"] = (block.get("signature") or "") + delta["signature"]
+            before = _own(block, "signature", str, state) or ""
+            block["signature"] = before + (_own(delta, "signature", str, state) or "")
         case "citations_delta":
-            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+            if citation := _own(delta, "citation", dict, state):
+                block["citations"] = [*state.entries(block, "citations"), citation]
         case "compaction_delta":
-            _compact(block, delta)
+            _compact(block, delta, state)
 
 
-def _compact(block: Json, delta: Json) -> None:
+def _compact(block: Json, delta: Json, state: State) -> None:
     """A summary comes in pieces, what stands for it enciphered comes whole."""
-    block["content"] = (block.get("content") or "") + (delta.get("content") or "")
+    before = _own(block, "content", str, state) or ""
+    block["content"] = before + (_own(delta, "content", str, state) or "")
     if delta.get("encrypted_content"):
         block["encrypted_content"] = delta["encrypted_content"]
 
@@ -137,7 +154,7 @@ def _identify(message: Json, state: State) -> None:
     state.begun = True
     state.model = message.get("model") or state.model
     _take_usage(message, state)
-    state.tier = _TIERS.get(state.usage.get("service_tier") or "")
+    state.tier = _TIERS.get(str(state.usage.get("service_tier")))
 
 
 def _whole(message: Json, state: State) -> Iterator[Event]:
@@ -166,9 +183,7 @@ def _start(event: Json, state: State) -> Iterator[Event]:
                 state.pieces.append(block["text"])
                 yield TextDelta(words(block["text"]))
         case "thinking":
-            if block.get("thinking"):
-                state.pieces.append(block["thinking"])
-                yield ReasoningDelta(words(block["thinking"]))
+            yield from _think(_own(block, "thinking", str, state), state)
         case "tool_use":
             yield from state.calls.start(state.position, block.get("id"), block["name"])
         case "redacted_thinking":
@@ -214,7 +229,7 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
 
 def _take_usage(message: Json, state: State) -> None:
     """Counters are cumulative; the last figure of each counts."""
-    for name, figure in (message.get("usage") or {}).items():
+    for name, figure in (state.optional(message, "usage", dict) or {}).items():
         if figure is not None:
             state.usage[name] = figure
 
@@ -227,10 +242,10 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
-        state.native = str(said["stop_reason"])
+        state.native = quoted(said["stop_reason"])
         state.ending = True
     if state.native == "refusal":
-        state.details = said.get("stop_details") or state.details
+        state.details = state.optional(said, "stop_details", dict) or state.details
 
 
 def _end(event: Json, state: State) -> Iterator[Event]:
@@ -241,8 +256,8 @@ def _finish(state: State) -> Iterator[Event]:
     yield from _end_block(state)
     _require_something(state)
     yield from state.calls.close()
-    if state.details.get("explanation"):
-        yield RefusalDelta(words(state.details["explanation"]))
+    if explanation := state.optional(state.details, "explanation", str):
+        yield RefusalDelta(explanation)
     turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
     if thoughts := leading_thoughts(turn):
         yield Aside("thinking_blocks", thoughts)

@@ -11,7 +11,7 @@ import orjson
 
 from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
-from adapters.exchange import Heard
+from adapters.exchange import Heard, quoted, words
 from adapters.history import is_json_object
 from adapters.ollama.thought import Splitter
 from adapters.protocol import (
@@ -111,29 +111,27 @@ def _decode_line(line: Any, state: State) -> Iterator[Event]:
     message = line.get("message")
     if type(message) is dict:
         state.model = state.model or _string(line, "model") or "unnamed"
-        yield from _say(message, line.get("logprobs"), state)
+        yield from _say(message, line, state)
         state.quick = not state.shaped and state.thought is None
-    elif not state.model:
+    elif message is not None or not state.model:
         raise _unreadable(state, "sent an object without a message")
     if line.get("done"):
         yield from _end(line, state)
 
 
-def _say(message: Json, logprobs: Any, state: State) -> Iterator[Event]:
-    if isinstance(logprobs, list):
-        state.logprobs += map(_logprob, logprobs)
-    if thought := _string(message, "thinking"):
+def _say(message: Json, line: Json, state: State) -> Iterator[Event]:
+    state.logprobs += map(_logprob, state.entries(line, "logprobs"))
+    if thought := state.optional(message, "thinking", str):
         state.logprobs = []  # OpenAI has no place for those of a thought
         yield ReasoningDelta(thought)
-    if text := _string(message, "content"):
-        yield from _text(text, state)
-    calls = message.get("tool_calls")
-    if isinstance(calls, list) and calls:
+    if text := message.get("content"):
+        yield from _text(words(text), state)
+    if calls := message.get("tool_calls"):
         yield from _release(state)
-        line = exact(state.raw)
-        precise = line["message"]["tool_calls"] if line else calls
-        for call, same in zip(calls, precise, strict=True):
-            yield from _call(call, same, state)
+        precise = exact(state.raw)
+        same = precise["message"]["tool_calls"] if precise else calls
+        for call, written in zip(calls, same, strict=True):
+            yield from _call(call, written, state)
 
 
 def _string(said: Any, name: str) -> str:
@@ -206,7 +204,7 @@ def _dumped(arguments: Any, state: State) -> str:
 
 def _logprob(said: Any) -> Json:
     said = said if isinstance(said, dict) else {}
-    token = said.get("token") or ""
+    token = _string(said, "token")
     top = said.get("top_logprobs")
     return {
         "token": token,
@@ -223,7 +221,7 @@ def _logprob(said: Any) -> Json:
 
 
 def _end(line: Json, state: State) -> Iterator[Event]:
-    native = _string(line, "done_reason")
+    native = quoted(line.get("done_reason"))
     yield from _flush(state, cut=native == "length")
     yield from state.calls.close()
     usage, notes = _usage(line, state.window)
@@ -291,12 +289,12 @@ def _usage(line: Json, window: int | None) -> tuple[Usage, list[Note]]:
 
 
 def _failure(line: Json, state: State) -> UpstreamError:
-    words = words_of(orjson.dumps(line))
+    said = words_of(orjson.dumps(line))
     status = line.get("status_code") or line.get("status")
     if type(status) is not int or not 400 <= status < 600:
-        low = words.lower()
+        low = said.lower()
         status = next((status for part, status in _ERROR_WORDS if part in low), 500)
-    return from_words(status, words, state.upstream, state.secrets)
+    return from_words(status, said, state.upstream, state.secrets)
 
 
 def _unreadable(state: State, what: str) -> UpstreamError:
