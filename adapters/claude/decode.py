@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from adapters.calls import Calls
+from adapters.claude.citations import address, annotations
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
@@ -48,7 +49,9 @@ class State(Heard):
     native: str = ""
     details: Json = field(default_factory=dict)
     """What goes with a refusal."""
-    noted: set[str] = field(default_factory=set)
+    noted: set[Note] = field(default_factory=set)
+    told: int = 0
+    """Characters of the texts that are whole: annotations count them."""
     begun: bool = False
     """There is a message; without one an end is the end of nothing."""
     broken: bool = False
@@ -122,8 +125,9 @@ def _extend(block: Json, kind: str, delta: Json, state: State) -> None:
             before = _own(block, "signature", str, state) or ""
             block["signature"] = before + (_own(delta, "signature", str, state) or "")
         case "citations_delta":
-            if citation := _own(delta, "citation", dict, state):
-                block["citations"] = [*state.entries(block, "citations"), citation]
+            held = _own(block, "citations", list, state) or []
+            held += filter(None, [_own(delta, "citation", dict, state)])
+            block["citations"] = held
         case "compaction_delta":
             _compact(block, delta, state)
 
@@ -189,13 +193,14 @@ def _start(event: Json, state: State) -> Iterator[Event]:
         case "redacted_thinking":
             pass
         case kind:
-            yield from _note_once(f"a block of type '{kind}' stayed behind", state)
+            text = f"a block of type '{kind}' stayed behind"
+            yield from _note_once(Note("block_not_shown", "content", text), state)
 
 
-def _note_once(text: str, state: State) -> Iterator[Event]:
-    if text not in state.noted:
-        state.noted.add(text)
-        yield Noted((Note("block_not_shown", "content", text),))
+def _note_once(note: Note, state: State) -> Iterator[Event]:
+    if note not in state.noted:
+        state.noted.add(note)
+        yield Noted((note,))
 
 
 def _stop(event: Json, state: State) -> Iterator[Event]:
@@ -209,15 +214,16 @@ def _end_block(state: State) -> Iterator[Event]:
     if "type" in block:
         state.blocks.append(block)
         yield from _complete(block, said, state)
-    if block.get("citations"):
-        yield from _note_once("citations stayed behind", state)
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
     kind = block["type"]
-    if kind in ("text", "thinking"):
-        block[kind] = said
-        state.broken |= kind == "thinking" and not block.get("signature")
+    if kind == "text":
+        block["text"] = said
+        yield from _cite(block, len(said), state)
+    elif kind == "thinking":
+        block["thinking"] = said
+        state.broken |= not block.get("signature")
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
@@ -225,6 +231,17 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
         yield from state.calls.delta(state.position, arguments)
+
+
+def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
+    """Say what a whole text rests on."""
+    start, state.told = state.told, state.told + length
+    citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
+    if cited := annotations(citations, start, state.told):
+        yield Aside("annotations", cited)
+    if not all(map(address, citations)):
+        text = "a document that is cited has no address, and OpenAI's annotations are addresses"
+        yield from _note_once(Note("citations_dropped", "annotations", text), state)
 
 
 def _take_usage(message: Json, state: State) -> None:
