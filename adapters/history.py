@@ -173,7 +173,11 @@ def _canonical_call(call: Json) -> Json:
 
 
 def _take_result(settled: _Settled, message: Json, position: int) -> None:
-    where, identity = f"messages[{position}]", message["tool_call_id"]
+    where = f"messages[{position}]"
+    identity = message.get("tool_call_id")
+    if not identity:
+        identity = _only_open(settled, where)
+        message = {**message, "tool_call_id": identity}
     if identity not in settled.pending:
         if not settled.repair:
             raise BadRequest(
@@ -190,6 +194,29 @@ def _take_result(settled: _Settled, message: Json, position: int) -> None:
     if settled.late:
         settled.note("messages_reordered", where, "results were put right behind their calls")
     settled.results[identity] = message
+
+
+def _only_open(settled: _Settled, where: str) -> str:
+    """The call that a result without an id answers: unmistakable if one alone has no result."""
+    waiting, where = _missing(settled), f"{where}.tool_call_id"
+    if settled.repair and len(waiting) == 1:
+        settled.note("result_paired", where, f"taken for {waiting[0]}, the one call without result")
+        return waiting[0]
+    if settled.repair and not waiting:
+        return ""  # left out, as every result without a call
+    hint = f"{len(waiting)} calls have no result so far: the id says which one this answers."
+    if not waiting:
+        hint = "Nor is there a call that waits for a result."
+    if len(waiting) == 1:
+        hint = (
+            f"Send the id of the call it answers, {waiting[0]!r}; or set history_repair = true "
+            "under [server] in the gateway's config: one call alone has no result."
+        )
+    raise BadRequest(
+        f"Missing required parameter: '{where}'. {hint}",
+        param=where,
+        code="missing_required_parameter",
+    )
 
 
 def _missing(settled: _Settled) -> list[str]:
