@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from adapters.claude.capabilities import Capability
+from adapters.claude.content import Content
 from adapters.claude.strict import Strict, strict
 from adapters.fields import unsupported
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 from adapters.schema import object_root
-from adapters.toolbox import Tool, Toolbox, declared, toolbox
+from adapters.toolbox import Tool, Toolbox, alias, declared, toolbox
 
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
@@ -88,6 +90,18 @@ def encode_tools(box: Toolbox, capability: Capability) -> tuple[list[Json], Rece
         return _encode(box.tools, capability.json_schema)
     tools, receipt = _remembered(box.key, capability.json_schema)
     return [*tools], receipt
+
+
+def mark_tools(tools: list[Json], declarations: Sequence[Json], content: Content) -> None:
+    """Put cache breakpoints onto tools; clients write them beside the function or into it."""
+    marks: dict[str, Json] = {}
+    for position, declaration in enumerate(declarations):
+        said = declaration[declaration.get("type", "function")]
+        for holder in (declaration, said):
+            if mark := content.breakpoint(holder, f"tools[{position}]"):
+                marks[alias(said["name"])] = mark
+    if marks:
+        tools[:] = [{**tool, **marks.get(tool["name"], {})} for tool in tools]
 
 
 @lru_cache(maxsize=256)
