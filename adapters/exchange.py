@@ -54,6 +54,8 @@ class Heard:
     tier: str | None = None
     ending: bool = False
     """The reason was given; only usage or the terminator may still come."""
+    busy: bool = False
+    """A thought or a call is open, also one that says nothing: the upstream is at work."""
     raw: bytes = b""
     """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
     left_out: dict[str, Note] = field(default_factory=dict)
@@ -146,7 +148,9 @@ async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> byte
     if listener.collecting:
         return await reply.read(clock.until_whole())
     if not listener.ending:
-        return await reply.read(clock.due())
+        data = await reply.read(clock.due(listener.busy))
+        clock.alive = True
+        return data
     try:
         return await reply.read(clock.due_after_reason())
     except GatewayError:
@@ -176,6 +180,10 @@ class Listener(Generic[S]):
     @property
     def ending(self) -> bool:
         return self._exchange.state.ending
+
+    @property
+    def busy(self) -> bool:
+        return self._exchange.state.busy
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
         """Return what this piece says; b"" is the end of input."""
@@ -285,12 +293,15 @@ class Clock:
     def __init__(self, timeouts: Timeouts, deadline: float | None) -> None:
         self._now = asyncio.get_running_loop().time
         self._timeouts = timeouts
+        self.alive = False
+        """Something came, if only a ping: it is at work, and `content` bounds how long."""
         start = self._now()
         self._end = min(start + timeouts.total, deadline or math.inf)
         self._first_event = start + timeouts.first_event
+        self._first_content = start + max(timeouts.first_event, timeouts.content)
         self._whole = min(start + timeouts.plain, self._end)
         self._content_at: float | None = None
-        self._idle = timeouts.idle
+        self._in_block = False
         self._reason_at: float | None = None
 
     def until_headers(self, streamed: bool) -> float:
@@ -303,13 +314,18 @@ class Clock:
         """Note that content came and was passed on, and whether a thought or a call is open."""
         self._content_at = self._now()
         self._reason_at = None  # it went on speaking behind a reason
-        in_block = type(events[-1]) in _BLOCK
-        self._idle = self._timeouts.idle_open if in_block else self._timeouts.idle
+        self._in_block = type(events[-1]) in _BLOCK
 
-    def due(self) -> float:
+    def due(self, busy: bool = False) -> float:
+        """When the next piece must be here; `busy` says that a block is open."""
+        times, now = self._timeouts, self._now()
         if self._content_at is None:
-            return min(self._first_event, self._end)
-        return min(self._now() + self._idle, self._content_at + self._timeouts.content, self._end)
+            if not self.alive:
+                return min(self._first_event, self._end)
+            silence = max(times.first_event, times.idle_open if busy else 0)
+            return min(now + silence, self._first_content, self._end)
+        silence = times.idle_open if busy or self._in_block else times.idle
+        return min(now + silence, self._content_at + times.content, self._end)
 
     def due_after_reason(self) -> float:
         if self._reason_at is None:

@@ -42,13 +42,13 @@ class Timeouts:
 
     connect: float = 5
     first_event: float = 60
-    """Wait for the first real event of a stream."""
+    """Wait for the first sign of life of a stream, and from one to the next before its content."""
     idle: float = 60
     """Silence of bytes in a stream."""
     idle_open: float = 300
     """The same while a thought or a tool call is open: models think between lumps of arguments."""
     content: float = 300
-    """Silence of content while the upstream keeps pinging."""
+    """Silence of content while the upstream keeps pinging, from the beginning on."""
     plain: float = 600
     """A plain answer, whole."""
     total: float = 600

@@ -181,6 +181,7 @@ def _say_arguments(value: Any, state: State) -> Iterable[Event]:
 def _start(event: Json, state: State) -> Iterator[Event]:
     block = state.block = dict(event["content_block"])
     state.position += 1
+    state.busy = block["type"] != "text"
     match block["type"]:
         case "text":
             if block.get("text"):
@@ -209,7 +210,7 @@ def _stop(event: Json, state: State) -> Iterator[Event]:
 
 def _end_block(state: State) -> Iterator[Event]:
     """Complete the open block as Claude would have it back."""
-    block, state.block = state.block, {}
+    block, state.block, state.busy = state.block, {}, False
     said, state.pieces = "".join(state.pieces), []
     if "type" in block:
         state.blocks.append(block)

@@ -81,14 +81,14 @@ SERVER: Mapping[str, Key] = {
 TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
     "first_event": Key(
-        SECONDS, "Until the first word of an answer; 60 (600: deepseek, local, ollama)"
+        SECONDS, "Until the first sign of an answer; 60 (600: deepseek, local, ollama)"
     ),
     "idle": Key(
         SECONDS,
         "Silence in a stream; 60, while a thought or a call is open 300. In [defaults.timeouts] "
         "also how long an answer waits for a client that does not read it; 60",
     ),
-    "content": Key(SECONDS, "Silence in a stream that is kept open by pings; 300"),
+    "content": Key(SECONDS, "Time without content in a stream that pings, from its beginning; 300"),
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
     "total": Key(SECONDS, "One attempt, from end to end; 600"),
 }
