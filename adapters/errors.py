@@ -172,17 +172,19 @@ def from_status(
 
 
 def from_words(
-    status: int, words: str, upstream: str, secrets: tuple[str, ...] = ()
+    status: int, words: str, upstream: str, secrets: tuple[str, ...] = (), within: bool = False
 ) -> UpstreamError:
-    """Make the error for a status and what the upstream said about it."""
+    """Make the error for a status and what the upstream said about it.
+
+    `within` an answer that began well the status is our reading of the words, and is not told.
+    """
     row = BY_STATUS.get(status) or (_OTHER_4XX if 400 <= status < 500 else _OTHER)
     code = row.code
     if row.kind is Refused and row.status == 400:
         code = _bad_request_code(words)
     shown = scrub(words, secrets) or "it gave no reason"
-    error = row.kind(
-        f"Upstream '{upstream}' answered {status}: {shown}", code=code, status=row.status
-    )
+    told = "broke its answer off with an error" if within else f"answered {status}"
+    error = row.kind(f"Upstream '{upstream}' {told}: {shown}", code=code, status=row.status)
     error.type = row.type
     error.again = row.again
     if row.kind is RateLimited and any(word in words for word in _QUOTA):

@@ -83,4 +83,4 @@ def failure(error: Any, status: int, upstream: str, secrets: tuple[str, ...]) ->
         said = [str(error.get(name)) for name in ("code", "status", "type")]
         numbers = (int(one) if one.isdecimal() else _STATUS.get(one, 0) for one in said)
         status = next((number for number in numbers if 400 <= number < 600), status)
-    return from_words(status, words_of(orjson.dumps(error)), upstream, secrets)
+    return from_words(status, words_of(orjson.dumps(error)), upstream, secrets, within=True)

@@ -333,3 +333,27 @@ def only_where_given(body: bytes, path: str, odd: Any) -> bytes:
             if found == path and holder[key]:
                 holder[key] = odd
     return written(parts)
+
+
+# Errors that come as answers -------------------------------------------------------------------
+
+_BROKEN: Mapping[str, bytes] = {
+    "claude": b'data: {"type":"error","error":{"type":"api_error","message":"oops"}}\n\n',
+    "ollama": b'{"error":"oops"}\n',
+    "compatible": b'data: {"error":{"message":"oops","code":500}}\n\n',
+    "deepseek": b'data: {"error":{"message":"oops"}}\n\n',
+}
+
+
+@pytest.mark.parametrize("behind", [True, False])
+@pytest.mark.parametrize("name", _BROKEN)
+def test_an_error_within_an_answer_is_told_without_a_status_nobody_sent(
+    name: str, behind: bool
+) -> None:
+    (answer,) = [one for one in streams() if (one.upstream.name, one.case) == (name, "text")]
+    between = b"\n" if name == "ollama" else b"\n\n"
+    said = answer.body.partition(between)[0] + between
+    (found,) = answer.read([[said * behind, _BROKEN[name]]])
+    assert found.error is not None
+    assert found.error.status == 500
+    assert found.error.message == f"Upstream '{name}' broke its answer off with an error: oops"

@@ -294,7 +294,7 @@ def _failure(line: Json, state: State) -> UpstreamError:
     if type(status) is not int or not 400 <= status < 600:
         low = said.lower()
         status = next((status for part, status in _ERROR_WORDS if part in low), 500)
-    return from_words(status, said, state.upstream, state.secrets)
+    return from_words(status, said, state.upstream, state.secrets, within=True)
 
 
 def _unreadable(state: State, what: str) -> UpstreamError:
