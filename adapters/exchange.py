@@ -130,7 +130,7 @@ async def converse(link: Link, exchange: Exchange[S], call: Call) -> Events:
                 yield events
                 clock.heard(events)
             if listener.failure is not None:
-                raise listener.failure
+                raise link.explained(listener.failure)
         await reply.settle()
     finally:
         reply.close()

@@ -15,7 +15,7 @@ from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, sugge
 from middleware.config.shape import Auth
 from middleware.emulation import refuses_tools
 from middleware.models import ModelList
-from middleware.routing import Routes, build
+from middleware.routing import TRY_IT, Routes, build
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 _SECONDS = 120.0
@@ -225,7 +225,8 @@ def _verdict(error: GatewayError) -> str:
         "upstream_billing": "no credit",
         "insufficient_quota": "no credit",
     }
-    return f"{kinds.get(error.code or '', 'refuses')}: {error.message}"
+    message = error.message.removesuffix(TRY_IT).rstrip()  # it was tried
+    return f"{kinds.get(error.code or '', 'refuses')}: {message}"
 
 
 def _start(upstream: UpstreamConfig) -> str:

@@ -166,6 +166,7 @@ def test_a_server_that_is_away_is_an_error_of_the_chat_in_its_own_words() -> Non
     error = run(work()).error
     assert isinstance(error, UpstreamError)
     assert error.code == "upstream_unreachable"
+    assert "`ollama serve`" in error.message
 
 
 def test_a_model_that_cannot_call_is_refused_before_it_is_asked() -> None:

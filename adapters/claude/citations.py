@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.protocol import Json
 
 
-def annotations(citations: list[Json], start: int, end: int) -> list[Json]:
+def cited(citations: list[Json], start: int, end: int) -> list[Json]:
     """One for each address that a text is cited from; the text stands at these characters.
 
     Passages of a document (`char_location`, `page_location`) have no address, and OpenAI's shape

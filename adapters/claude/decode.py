@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from adapters.calls import Calls
-from adapters.claude.citations import address, annotations
+from adapters.claude.citations import address, cited
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
@@ -238,8 +238,8 @@ def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
     """Say what a whole text rests on."""
     start, state.told = state.told, state.told + length
     citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
-    if cited := annotations(citations, start, state.told):
-        yield Aside("annotations", cited)
+    if found := cited(citations, start, state.told):
+        yield Aside("annotations", found)
     if not all(map(address, citations)):
         text = "a document that is cited has no address, and OpenAI's annotations are addresses"
         yield from _note_once(Note("citations_dropped", "annotations", text), state)
