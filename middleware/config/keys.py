@@ -120,7 +120,11 @@ ABILITIES: Mapping[str, Key] = {
 }
 OPTIONS: Mapping[str, Key] = {
     "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
-    "num_ctx": Key(whole(1), "Context window to ask for (ollama; local 4096)"),
+    "num_ctx": Key(
+        whole(1),
+        "Context window to ask for; unset, room for the conversation and, once that is "
+        "outgrown, the whole of the model (ollama); 4096 (local)",
+    ),
     "min_num_ctx": Key(whole(1), "Least context window, if the request decides it (ollama)"),
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
     "reask": Key(whole(0, 1), "How often a faulty call is asked for again (emulated tools)"),
