@@ -1,0 +1,86 @@
+"""What strangers send is read in linear time: the worst texts of every reader, grown.
+
+Twice as much may take twice as long, and nothing of a few megabytes may hold the event loop.
+CPU time of this thread is what counts, the least of several tries, so that other load says nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from adapters.errors import from_words, words_of
+from middleware.recall import said
+
+LONGEST_HOLD = 0.25
+"""Seconds of CPU that may go by in one piece."""
+_NOISE = 0.004
+
+Work = Callable[[], Any]
+
+
+def seconds(work: Work, tries: int = 3) -> float:
+    """The CPU time of the quickest try."""
+    gc.collect()
+    return min(_once(work) for _ in range(tries))
+
+
+def _once(work: Work) -> float:
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
+
+
+def require_linear(read: Callable[[Any], Any], grow: Callable[[int], Any], size: int) -> None:
+    """A reader takes not much more than twice as long for what is twice as large."""
+    for part in (64, 16, 4):  # so that what is worse fails soon
+        begun = _once(partial(read, grow(size // part)))
+        assert begun < LONGEST_HOLD, f"{begun:.2f} s for one part of {part}"
+    small, large = grow(size // 2), grow(size)
+    half, whole = seconds(partial(read, small)), seconds(partial(read, large))
+    assert whole < LONGEST_HOLD, f"{whole:.2f} s"
+    assert whole <= 3 * half + _NOISE, f"{half:.4f} s, then {whole:.4f} s"
+
+
+# Texts: what a message, a schema or an error says -----------------------------------------------
+
+RECALLED: Mapping[str, Callable[[int], str]] = {
+    "openers": lambda size: "<think>" * (size // 7),
+    "closers": lambda size: "</think>" * (size // 8),
+    "closers with words": lambda size: "</think> x" * (size // 10),
+    "closers with blanks": lambda size: ("</think>" + " " * 1000 + "x") * (size // 1009),
+    "pairs": lambda size: "<think></think>" * (size // 15),
+    "blanks": lambda size: " " * size + "</think>",
+    "openers behind a closer": lambda size: "</think>" + "<think>" * (size // 7),
+    "openers before a closer": lambda size: "<think>" * (size // 7) + "</think>",
+}
+
+
+@pytest.mark.parametrize("text", RECALLED)
+def test_thoughts_in_texts_are_found_in_linear_time(text: str) -> None:
+    require_linear(said.words, RECALLED[text], 1 << 20)
+
+
+ERRORS: Mapping[str, Callable[[int], str]] = {
+    "scripts": lambda size: "<script " * (size // 8),
+    "styles": lambda size: "<style>" * (size // 7),
+    "closers": lambda size: "</script>" * (size // 9),
+    "brackets": lambda size: "<" * size,
+    "words": lambda size: "context " * (size // 8),
+    "histories": lambda size: "reasoning_content tool_use " * (size // 27),
+    "keys": lambda size: "sk-" * (size // 3),
+    "blanks": lambda size: " " * size,
+}
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_an_upstreams_error_is_worded_in_linear_time(text: str) -> None:
+    def read(body: bytes) -> None:
+        from_words(400, words_of(body), "upstream", ("a-secret",))
+
+    require_linear(read, lambda size: ERRORS[text](size).encode(), 1 << 18)
