@@ -8,6 +8,7 @@ from typing import Any
 from adapters.protocol import Json
 from adapters.schema.walk import (
     MOST_LEVELS,
+    Budget,
     Walk,
     all_of,
     branches,
@@ -28,7 +29,7 @@ def object_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
     Also returns, in sentences, what one object cannot say.
     """
     lost: list[str] = []
-    root = _flattened(Walk(schema, _MOST_BRANCHES), schema, lost, 0)
+    root = _flattened(Walk(schema, Budget(_MOST_BRANCHES)), schema, lost, 0)
     kind = root.pop("type", "object")
     if "object" not in (kind if isinstance(kind, list) else [kind]):
         lost.append(f"The value was to be of type {shown(kind)}.")

@@ -7,7 +7,16 @@ from typing import Any
 import orjson
 
 from adapters.protocol import Json
-from adapters.schema.walk import DEFINITIONS, MOST_LEVELS, Walk, all_of, cut, with_children, without
+from adapters.schema.walk import (
+    DEFINITIONS,
+    MOST_LEVELS,
+    Budget,
+    Walk,
+    all_of,
+    cut,
+    with_children,
+    without,
+)
 
 _MOST_NODES = 20_000
 _WORDS = tuple(f'"{name}":'.encode() for name in sorted(DEFINITIONS))
@@ -17,7 +26,7 @@ def inline(schema: Json) -> Json:
     """Put what every `$ref` means in its place; where that would never end, say so in words."""
     if not _mentions_any(schema):
         return schema
-    inlined: Json = _inlined(Walk(schema, _MOST_NODES), schema, ("#",), 0)
+    inlined: Json = _inlined(Walk(schema, Budget(_MOST_NODES)), schema, ("#",), 0)
     return inlined
 
 
@@ -44,7 +53,7 @@ def _inlined(walk: Walk, schema: Any, within: tuple[str, ...], depth: int) -> An
     if target is None:
         return cut(beside, f"unknown reference {reference}")
     merged = all_of((target, beside))
-    if reference in within or walk.steps <= 0:
+    if reference in within or walk.over:
         return cut(merged, f"the same shape as {_name(reference)}")
     return _inlined(walk, merged, (*within, reference), depth + 1)
 

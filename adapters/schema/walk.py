@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,22 +25,48 @@ _SHOWN = 200
 
 
 @dataclass(slots=True)
+class Budget:
+    """How much may be done, in steps of a few microseconds: for one schema, or for many."""
+
+    steps: int
+
+    @property
+    def over(self) -> bool:
+        return self.steps <= 0
+
+    def spend(self, steps: int = 1) -> bool:
+        """Count some; False once there were too many."""
+        self.steps -= steps
+        return self.steps >= 0
+
+    def affords(self, steps: int) -> bool:
+        return steps <= self.steps
+
+
+@dataclass(slots=True)
 class Walk:
     """One walk: a schema a few lines long can unfold into billions of nodes."""
 
     root: Any
-    steps: int
-    """How many nodes it may still visit."""
+    budget: Budget
+    _targets: dict[str, Json | None] = field(default_factory=dict)
 
-    def step(self) -> bool:
-        """Count one node; False once there were too many."""
-        self.steps -= 1
-        return self.steps >= 0
+    def step(self, steps: int = 1) -> bool:
+        return self.budget.spend(steps)
+
+    @property
+    def over(self) -> bool:
+        return self.budget.over
 
     def target(self, reference: Any) -> Json | None:
         """Find what a `$ref` inside this document points at."""
         if not isinstance(reference, str) or (reference != "#" and reference[:2] != "#/"):
             return None
+        if reference not in self._targets:
+            self._targets[reference] = self._found(reference)
+        return self._targets[reference]
+
+    def _found(self, reference: str) -> Json | None:
         node = self.root
         for part in unquote(reference[1:]).split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
@@ -127,11 +153,33 @@ def appended(description: Any, words: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as JSON of a readable length."""
-    try:
-        return clipped(json.dumps(value, ensure_ascii=False))
-    except RecursionError:
-        return "…"
+    """A value as JSON of a readable length; what is behind that is not even written."""
+    text = ""
+    for piece in _written(value):
+        text += piece
+        if len(text) > _SHOWN:
+            break
+    return clipped(text)
+
+
+def _written(value: Any) -> Iterator[str]:
+    """JSON, piece by piece."""
+    if isinstance(value, str):
+        yield json.dumps(value[: _SHOWN + 1], ensure_ascii=False)
+    elif isinstance(value, dict):
+        for position, (name, member) in enumerate(value.items()):
+            yield ", " if position else "{"
+            yield from _written(name)
+            yield ": "
+            yield from _written(member)
+        yield "}" if value else "{}"
+    elif isinstance(value, list):
+        for position, member in enumerate(value):
+            yield ", " if position else "["
+            yield from _written(member)
+        yield "]" if value else "[]"
+    else:
+        yield json.dumps(value)
 
 
 def clipped(text: str) -> str:
