@@ -21,7 +21,7 @@ _SINGLES = frozenset(
     }
 )
 _HOLDERS = _MAPS | _LISTS | _SINGLES
-_SHOWN = 200
+SHOWN = 200
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def shown(value: Any) -> str:
     text = ""
     for piece in _written(value):
         text += piece
-        if len(text) > _SHOWN:
+        if len(text) > SHOWN:
             break
     return clipped(text)
 
@@ -165,7 +165,7 @@ def shown(value: Any) -> str:
 def _written(value: Any) -> Iterator[str]:
     """JSON, piece by piece."""
     if isinstance(value, str):
-        yield json.dumps(value[: _SHOWN + 1], ensure_ascii=False)
+        yield json.dumps(value[: SHOWN + 1], ensure_ascii=False)
     elif isinstance(value, dict):
         for position, (name, member) in enumerate(value.items()):
             yield ", " if position else "{"
@@ -183,4 +183,4 @@ def _written(value: Any) -> Iterator[str]:
 
 
 def clipped(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
