@@ -13,6 +13,7 @@ from adapters.fields import refuse_losses
 from adapters.history import settle
 from adapters.protocol import Call, ChatRequest, Json, Note, Receipt, value
 from middleware.doors.openai import legacy
+from middleware.doors.openai.grammars import check_grammars
 from middleware.doors.openai.halves import without_halves
 from middleware.doors.openai.mistakes import refusal
 from middleware.doors.openai.shapes import FIELDS, REQUEST
@@ -61,6 +62,7 @@ def parse(
     if legacy.is_used(data):
         data = legacy.modern(data, repair, notes)
     _check(data, notes)
+    check_grammars(data)
     messages, changed = settle(data["messages"], repair)
     receipt = (*notes, *changed)
     if strict:
