@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -791,34 +792,57 @@ DEEP = "root ::= " + "(" * 30_000 + "x" + ")" * 30_000
 LISTED = 'root ::= "(" * 99 [(]+ # ((\n' + 'item ::= ("(" "x" ")" | "\\"(" [\\](()])*\n' * 400
 
 
-def held_to(grammar: str) -> list[dict[str, Any]]:
-    pattern = {"type": "object", "properties": {"a": {"type": "string", "pattern": grammar}}}
+def held_to(grammar: str) -> list[Json]:
     custom = {"name": "f", "format": {"type": "grammar", "grammar": {"definition": grammar}}}
-    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": pattern}}
     return [
-        {"grammar": grammar},
-        {"guided_grammar": grammar},
-        {"ebnf": grammar},
+        *({name: grammar} for name in ("grammar", "guided_grammar", "ebnf")),
         {"structured_outputs": {"grammar": grammar}},
         {"tools": [{"type": "custom", "custom": custom}]},
-        {"response_format": form},
-        {"json_schema": pattern},
     ]
 
 
-@pytest.mark.parametrize(
-    "grammar",
-    [DEEP, "(" * 65, '"' + "(" * 65, "root ::= x\n" * 1001, "x" * 65_537, '# "\n' + "(" * 65],
+def with_pattern(pattern: str) -> list[Json]:
+    schema = {"type": "object", "properties": {"a": {"items": [{"pattern": pattern}]}}}
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    return [{"response_format": form}, {"json_schema": schema}]
+
+
+GRAMMARS = (
+    DEEP,
+    "(" * 65,
+    "root ::= x\n" * 1001,
+    "x" * 65_537,
+    '# "\n' + "(" * 65,
+    "[]" + "(" * 65,
 )
-def test_a_grammar_that_could_crash_its_parser_is_refused(grammar: str) -> None:
-    for fields in held_to(grammar):
-        with pytest.raises(BadRequest, match=r"too large|within each other") as caught:
+PATTERNS = ("^" + "(" * 30_000, '"' + "(" * 65, "#" + "(" * 65, r"\[" + "(" * 65, "x" * 65_537)
+REFUSED = [
+    *(fields for grammar in GRAMMARS for fields in held_to(grammar)),
+    *(fields for pattern in PATTERNS for fields in with_pattern(pattern)),
+]
+TAKEN = [
+    *(fields for one in (LISTED, "(" * 64, "()" * 9000) for fields in held_to(one)),
+    *(fields for one in (r"\(" * 99, "[(]" * 99, "()" * 9000) for fields in with_pattern(one)),
+]
+
+
+@pytest.mark.parametrize("fields", REFUSED, ids=range(len(REFUSED)))
+def test_a_grammar_that_could_crash_its_parser_is_refused(fields: Json) -> None:
+    error = refused(body(**fields))
+    assert "too large" in error.message or "within each other" in error.message
+    assert error.param is not None
+    assert error.param.split(".")[0].split("[")[0] in fields
+
+
+@pytest.mark.parametrize("fields", TAKEN, ids=range(len(TAKEN)))
+def test_a_grammar_that_somebody_may_write_is_taken(fields: Json) -> None:
+    ask(**fields)
+
+
+@pytest.mark.parametrize("text", ["[", '"', "\\", "#", "(", '["', "[\\", '"\\'])
+def test_a_grammar_is_measured_in_linear_time(text: str) -> None:
+    begun = time.thread_time()
+    for fields in (*held_to(text * 30_000 + "(" * 60), *with_pattern(text * 30_000 + "(" * 60)):
+        with contextlib.suppress(BadRequest):
             ask(**fields)
-        assert caught.value.param is not None
-        assert caught.value.param.split(".")[0].split("[")[0] in fields
-
-
-@pytest.mark.parametrize("grammar", [LISTED, "(" * 64 + ")" * 64, "()" * 9000, 'root ::= "x"'])
-def test_a_grammar_that_somebody_may_write_is_taken(grammar: str) -> None:
-    for fields in held_to(grammar):
-        ask(**fields)
+    assert time.thread_time() - begun < 0.25

@@ -13,19 +13,19 @@ from adapters.protocol import Json
 LONGEST, MOST_RULES, DEEPEST = 64 << 10, 1000, 64
 # llama.cpp's and LiteLLM's, vLLM's, SGLang's names of it.
 _FIELDS = ("grammar", "guided_grammar", "ebnf")
-_TEXTS = re.compile(
-    r"""\#[^\n]*+ | "(?:[^"\\]++|\\.)*+" | \[(?:[^\]\\]++|\\.)*+\] | \\.""", re.VERBOSE | re.DOTALL
-)
+# What has no end goes on to the end: no parser gets any further either.
+_TEXTS = re.compile(r'#[^\n]*+|"(?:[^"\\]++|\\.)*+"?|\[(?:[^\]\\]++|\\.)*+\]?', re.DOTALL)
+_CLASSES = re.compile(r"\\.|\[(?:[^\]\\]++|\\.)*+\]?", re.DOTALL)
 _STEPS: Mapping[str, int] = {"(": 1, ")": -1}
 
 
 def check_grammars(data: Json) -> None:
     """Refuse a grammar, or a pattern of a form, that is larger or deeper than anybody writes."""
     for where, grammar in _grammars(data):
-        _require_modest(where, grammar)
+        _require_modest(where, grammar, _TEXTS)
     for where, schema in _forms(data):
         for pattern in _patterns(schema):
-            _require_modest(where, pattern)
+            _require_modest(where, pattern, _CLASSES)
 
 
 def _grammars(data: Json) -> Iterator[tuple[str, str]]:
@@ -59,14 +59,14 @@ def _patterns(schema: Any) -> Iterator[str]:
             left += node
 
 
-def _require_modest(where: str, text: str) -> None:
+def _require_modest(where: str, text: str, literal: re.Pattern[str]) -> None:
     if len(text) > LONGEST or text.count("::=") > MOST_RULES:
         raise BadRequest(
             f"The grammar or pattern in '{where}' is too large. It may have {LONGEST} "
             f"characters and {MOST_RULES} rules: send a smaller one.",
             param=where,
         )
-    if _depth(text) > DEEPEST:
+    if text.count("(") > DEEPEST and _depth(literal.sub("", text)) > DEEPEST:
         raise BadRequest(
             f"The grammar or pattern in '{where}' has more than {DEEPEST} groups within each "
             "other. Give the inner ones names of their own, or flatten it.",
@@ -75,8 +75,5 @@ def _require_modest(where: str, text: str) -> None:
 
 
 def _depth(text: str) -> int:
-    """How deep its groups go; brackets in its texts and classes do not count."""
-    if text.count("(") <= DEEPEST:
-        return 0
-    steps = [_STEPS[one] for one in _TEXTS.sub("", text) if one in _STEPS]
+    steps = [_STEPS[one] for one in text if one in _STEPS]
     return max(accumulate(steps), default=0)
