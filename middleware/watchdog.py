@@ -62,10 +62,11 @@ def _seen(innermost: FrameType | None) -> Json:
     """What a thread is at: the innermost line of ours, and the request it is for."""
     frames = list(_outwards(innermost))
     ours = [frame for frame in frames if _module(frame).startswith(_OURS)]
-    visits = (frame.f_locals.get("visit") for frame in ours)
-    request = next((visit.id for visit in visits if isinstance(visit, Visit)), None)
-    told: Json = {"at": _place(frame)} if (frame := next(iter(ours or frames), None)) else {}
-    return told if request is None else {**told, "id": request}
+    told: Json = {"at": _place((ours or frames)[0])} if frames else {}
+    for frame in ours:
+        if isinstance(visit := frame.f_locals.get("visit"), Visit):
+            told["id"] = visit.id
+    return told
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import gc
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import orjson
 import pytest
 
-from adapters import compatible, deepseek
+from adapters import claude, compatible, completions, deepseek
 from adapters.cache import bounded
 from adapters.claude.capabilities import capability
 from adapters.claude.encode import Profile
 from adapters.claude.encode import encode as claude_encode
 from adapters.claude.tools import box_of
 from adapters.errors import GatewayError, from_words, words_of
+from adapters.exchange import Exchange, Listener
+from adapters.framing import Ndjson, Sse
 from adapters.ollama.encode import Setup
 from adapters.ollama.encode import encode as ollama_encode
+from adapters.ollama.thought import Splitter
 from adapters.protocol import ChatRequest, Json
 from adapters.schema import mismatch
 from adapters.toolbox import toolbox
@@ -38,6 +43,7 @@ LONGEST_HOLD = 0.25
 """Seconds of CPU that may go by in one piece."""
 _NOISE = 0.004
 
+ollama = import_module("adapters.ollama.decode")
 Work = Callable[[], Any]
 
 
@@ -317,6 +323,172 @@ def test_halves_of_characters_are_found_in_linear_time() -> None:
     for text in (r"\n", r"\ud83d", r"\ud83d\ude00", r"\\ud83d", r"\ude00\ud83d"):
         body = f'{{"model":"m","messages":[{{"role":"user","content":"{text * 300_000}\\ud83d"}}]}}'
         assert seconds(partial(parse, body.encode()), 2) < LONGEST_HOLD
+
+
+# Answers: of every wire, in reads of the size the network has, and in single bytes ---------------
+
+WIRES: Mapping[str, Callable[[bool], Any]] = {
+    "compatible": lambda shaped: (completions.State(), Sse, completions),
+    "claude": lambda shaped: (claude.State(), Sse, claude),
+    "ollama": lambda shaped: (
+        ollama.State(
+            schemas={f"f{at}": {"items": {"items": {"type": "integer"}}} for at in range(1024)},
+            shaped=shaped,
+            thought=None if shaped else Splitter(),
+        ),
+        Ndjson,
+        ollama,
+    ),
+}
+_READ = 1 << 16
+
+
+def _listener(wire: str, streamed: bool = True) -> Listener[Any]:
+    state, framing, read = WIRES[wire](streamed)
+    exchange = Exchange(
+        "", {}, (), state, streamed, framing, read.decode, read.close, read.decode_answer
+    )
+    return Listener("upstream", exchange, {})
+
+
+def hear(wire: str, data: bytes, read: int = _READ) -> float:
+    """Read an answer; the longest time that one piece of it held the loop."""
+    listener, longest = _listener(wire), 0.0
+    for at in range(0, len(data), read):
+        begun = time.thread_time()
+        listener.feed(data[at : at + read])
+        longest = max(longest, time.thread_time() - begun)
+        if listener.over or listener.failure:
+            break
+    return longest
+
+
+def _sse(value: Any) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"
+
+
+def _delta(delta: Json) -> bytes:
+    return _sse({"model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+
+
+def _piece(arguments: str, **said: Any) -> bytes:
+    name = {"name": said.pop("name")} if "name" in said else {}
+    return _delta({"tool_calls": [{**said, "function": {**name, "arguments": arguments}}]})
+
+
+def _claude(kind: str, **delta: Any) -> bytes:
+    """A block with many deltas: the first event, and then the one that is repeated."""
+    begun = [
+        {"type": "message_start", "message": {"model": "m", "content": [], "usage": {}}},
+        {"type": "content_block_start", "content_block": {"type": kind, "name": "f", "id": "a"}},
+    ]
+    return b"".join(map(_sse, begun)) + b"|" + _sse({"type": "content_block_delta", "delta": delta})
+
+
+def _line(**message: Any) -> bytes:
+    said = {"role": "assistant", "content": "", **message}
+    return orjson.dumps({"model": "m", "message": said, "done": False}) + b"\n"
+
+
+def _call(arguments: Any) -> Json:
+    return {"function": {"name": "f1", "arguments": arguments}}
+
+
+# The wire, and what its answer is made of: what stands before the bar once, the rest repeated.
+ANSWERS: Mapping[str, tuple[str, bytes]] = {
+    "text": ("compatible", _delta({"content": "a"})),
+    "a name with every piece": ("compatible", _piece("{", index=0, name="f")),
+    "an end in every piece": (
+        "compatible",
+        _piece("{", index=0, id="a", name="f")
+        + (_piece("{", index=1, id="b", name="f") + b"|" + _piece('"}', index=0)),
+    ),
+    "pieces without a place": (
+        "compatible",
+        _delta({"tool_calls": [{"id": one, "function": {"name": "f"}} for one in "ab"]})
+        + (b"|" + _delta({"tool_calls": [{"function": {"arguments": "x"}}] * 2})),
+    ),
+    "calls behind a long one": (
+        "compatible",
+        _piece("{" + "a" * 400_000, index=0, id="a", name="f")
+        + (b"|" + _delta({"tool_calls": [{"index": 1, "function": {"name": "g"}}]})),
+    ),
+    "probabilities": (
+        "compatible",
+        _sse({"choices": [{"delta": {}, "logprobs": {"content": [{"token": "a"}]}}]}),
+    ),
+    "signatures": ("claude", _claude("thinking", type="signature_delta", signature="s" * 90)),
+    "citations": ("claude", _claude("text", type="citations_delta", citation={})),
+    "summaries": ("claude", _claude("compaction", type="compaction_delta", content="s" * 90)),
+    "arguments": ("claude", _claude("tool_use", type="input_json_delta", partial_json="}")),
+    "lines": ("ollama", _line(content="a")),
+    "blank lines": ("ollama", _line(content=" ")),
+    "thoughts": ("ollama", _line(content="<think>") + b"|" + _line(content="<")),
+    "what may be a call": (
+        "ollama",
+        _line(content='{"name":"f1","arguments":') + b"|" + _line(content="a"),
+    ),
+    "calls in lines": ("ollama", _line(tool_calls=[_call({"a": 1})])),
+    "arguments to be checked": ("ollama", _line(tool_calls=[_call([[1] * 900])])),
+    "comments": ("compatible", b":\n\n"),
+    "line ends": ("compatible", b"\r"),
+    "data without end": ("compatible", b"data: a\n"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_no_answer_holds_the_loop(name: str) -> None:
+    wire, said = ANSWERS[name]
+    once, _, again = said.rpartition(b"|")
+
+    def grow(size: int) -> bytes:
+        return once + again * (size // len(again))
+
+    require_linear(partial(hear, wire), grow, 1 << 19)
+    assert hear(wire, grow(1 << 13), 1) < LONGEST_HOLD
+
+
+WHOLE: Mapping[str, tuple[str, bytes, bytes, bytes]] = {
+    "calls in a line": (
+        "ollama",
+        b'{"message":{"tool_calls":[1',
+        b"," + orjson.dumps(_call({})),
+        b"]}}\n",
+    ),
+    "not a number": ("compatible", b'data: {"a":[NaN', b",[]", b"]}\n\n"),
+    "never closed": ("compatible", b'data: {"a":NaN,"b":', b"[", b"\n\n"),
+    "digits": (
+        "ollama",
+        b'{"message":{"tool_calls":[{"function":{"name":"f1","arguments":[1',
+        b",1234567890123456789.5",
+        b"]}}]}}\n",
+    ),
+    "a long number": (
+        "ollama",
+        b'{"message":{"tool_calls":[{"function":{"name":"f1","arguments":[1',
+        b"9",
+        b"]}}]}}\n",
+    ),
+    "an error": ("compatible", b"event: error\ndata: ", b"<script ", b"\n\n"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_frame_holds_the_loop(name: str) -> None:
+    wire, begin, again, end = WHOLE[name]
+    data = begin + again * ((1 << 22) // len(again)) + end
+    assert hear(wire, data, 1 << 23) < LONGEST_HOLD
+
+
+def test_an_answer_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -> None:
+    listener = _listener("compatible")
+    listener.feed(b"data: ")
+    tracemalloc.start()
+    for at in range(1 << 15):
+        listener.feed(b"%02x" % (at % 256))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 18
 
 
 # Memory ------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ class State(Heard):
     """The block that is open; {} between blocks."""
     pieces: list[str] = field(default_factory=list)
     """What its deltas said."""
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    """Pieces of its other members."""
     position: int = 0
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)
@@ -97,26 +99,22 @@ def _delta(delta: Json, state: State) -> Iterable[Event]:
             return ()
         state.pieces.append(thought)
         return (ReasoningDelta(words(thought)),)
-    _extend(state.block, delta)
+    _extend(delta, state)
     return ()
 
 
-def _extend(block: Json, delta: Json) -> None:
+def _extend(delta: Json, state: State) -> None:
     """What no client is shown, but Claude may want back."""
     match delta["type"]:
         case "signature_delta":
-            block["signature"] = (block.get("signature") or "") + delta["signature"]
+            state.parts.setdefault("signature", []).append(delta["signature"])
         case "citations_delta":
-            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+            state.parts.setdefault("citations", []).append(delta["citation"])
         case "compaction_delta":
-            _compact(block, delta)
-
-
-def _compact(block: Json, delta: Json) -> None:
-    """A summary comes in pieces, what stands for it enciphered comes whole."""
-    block["content"] = (block.get("content") or "") + (delta.get("content") or "")
-    if delta.get("encrypted_content"):
-        block["encrypted_content"] = delta["encrypted_content"]
+            # A summary comes in pieces, what stands for it enciphered comes whole.
+            state.parts.setdefault("content", []).append(delta.get("content") or "")
+            if delta.get("encrypted_content"):
+                state.block["encrypted_content"] = delta["encrypted_content"]
 
 
 def _skip(event: Json, state: State) -> Iterable[Event]:
@@ -191,11 +189,20 @@ def _end_block(state: State) -> Iterator[Event]:
     """Complete the open block as Claude would have it back."""
     block, state.block = state.block, {}
     said, state.pieces = "".join(state.pieces), []
+    parts, state.parts = state.parts, {}
+    for name, pieces in parts.items():
+        block[name] = _joined(block.get(name), pieces)
     if "type" in block:
         state.blocks.append(block)
         yield from _complete(block, said, state)
     if block.get("citations"):
         yield from _note_once("citations stayed behind", state)
+
+
+def _joined(begun: Any, pieces: list[Any]) -> Any:
+    if type(pieces[0]) is str:
+        return (begun or "") + "".join(pieces)
+    return [*(begun or ()), *pieces]
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:

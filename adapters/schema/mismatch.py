@@ -19,7 +19,7 @@ from adapters.schema.walk import (
     shown,
 )
 
-_MOST_STEPS = 20_000
+MOST_STEPS = 20_000
 _WAYS_A_STEP = 50
 _LONGEST_PATH = 200
 
@@ -57,7 +57,7 @@ def mismatch(value: Any, schema: Any, budget: Budget | None = None) -> str | Non
 
     Who checks many values of one sender gives all of them one budget.
     """
-    walk = Walk(schema, Budget(_MOST_STEPS) if budget is None else budget)
+    walk = Walk(schema, Budget(MOST_STEPS) if budget is None else budget)
     return next(_faults(walk, value, schema, ("$", 0)), None)
 
 

@@ -164,22 +164,28 @@ def shown(value: Any) -> str:
 
 def _written(value: Any) -> Iterator[str]:
     """JSON, piece by piece."""
-    if isinstance(value, str):
-        yield json.dumps(value[: SHOWN + 1], ensure_ascii=False)
-    elif isinstance(value, dict):
-        for position, (name, member) in enumerate(value.items()):
-            yield ", " if position else "{"
-            yield from _written(name)
-            yield ": "
-            yield from _written(member)
-        yield "}" if value else "{}"
+    if isinstance(value, dict):
+        members = (((_begun(name), ": "), member) for name, member in value.items())
+        yield from _listed("{", members, "}")
     elif isinstance(value, list):
-        for position, member in enumerate(value):
-            yield ", " if position else "["
-            yield from _written(member)
-        yield "]" if value else "[]"
+        yield from _listed("[", (((), member) for member in value), "]")
     else:
-        yield json.dumps(value)
+        yield _begun(value)
+
+
+def _begun(value: Any) -> str:
+    short = value[: SHOWN + 1] if isinstance(value, str) else value
+    return json.dumps(short, ensure_ascii=False)
+
+
+def _listed(
+    opener: str, members: Iterable[tuple[tuple[str, ...], Any]], closer: str
+) -> Iterator[str]:
+    yield opener
+    for position, (name, member) in enumerate(members):
+        yield from (", ", *name) if position else name
+        yield from _written(member)
+    yield closer
 
 
 def clipped(text: str) -> str:

@@ -14,6 +14,7 @@ import orjson
 
 from adapters.protocol import Json
 from adapters.schema import mismatch
+from adapters.schema.mismatch import MOST_STEPS
 from adapters.schema.walk import Budget, branches, properties, required
 from middleware.emulation import lenient
 from middleware.emulation.names import plain, same
@@ -30,7 +31,6 @@ __all__ = (
 )
 
 _DEPTH = 12
-_MOST_STEPS = 20_000
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 _ESCAPED = ('[{\\"', '{\\"')
@@ -71,7 +71,7 @@ def choices_of(schema: Json) -> list[Any]:
 
 def coerced(value: Any, schema: Any) -> Any:
     """The value as the schema wants it, where only its form was wrong; what is valid stays."""
-    return _coerced(value, schema, Budget(_MOST_STEPS), 0)
+    return _coerced(value, schema, Budget(MOST_STEPS), 0)
 
 
 # Nested choices double the work with every level: what the budget does not reach stays as it is.
@@ -85,6 +85,11 @@ def _coerced(value: Any, schema: Any, budget: Budget, depth: int) -> Any:
         value = [_coerced(item, items, budget, depth + 1) for item in value]
     if not mismatch(value, schema, budget):
         return value
+    return _chosen(value, schema, budget, depth)
+
+
+def _chosen(value: Any, schema: Json, budget: Budget, depth: int) -> Any:
+    """The value as the first choice wants it that it can be made to fit."""
     for choice in choices_of(schema):
         candidate = _coerced(value, choice, budget, depth + 1)
         if not mismatch(candidate, choice, budget) and not budget.over:

@@ -30,15 +30,16 @@ def check_grammars(data: Json) -> None:
 
 def _grammars(data: Json) -> Iterator[tuple[str, str]]:
     held = {name: data.get(name) for name in _FIELDS}
-    outputs = data.get("structured_outputs")
-    if isinstance(outputs, dict):
-        held["structured_outputs.grammar"] = outputs.get("grammar")
+    held["structured_outputs.grammar"] = _member(data.get("structured_outputs"), "grammar")
     for position, tool in enumerate(data.get("tools") or ()):
-        form = tool.get("custom", {}).get("format") or {}
-        if isinstance(form.get("grammar"), dict):
-            where = f"tools[{position}].custom.format.grammar.definition"
-            held[where] = form["grammar"].get("definition")
+        where = f"tools[{position}].custom.format.grammar.definition"
+        form = _member(_member(tool.get("custom"), "format"), "grammar")
+        held[where] = _member(form, "definition")
     yield from ((where, text) for where, text in held.items() if isinstance(text, str))
+
+
+def _member(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else None
 
 
 def _forms(data: Json) -> Iterator[tuple[str, Any]]:
