@@ -29,19 +29,18 @@ from adapters.framing import Ndjson, Sse
 from adapters.ollama.encode import Setup
 from adapters.ollama.encode import encode as ollama_encode
 from adapters.ollama.thought import Splitter
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.schema import mismatch
 from adapters.toolbox import toolbox
 from middleware.doors.openai import parse
 from middleware.doors.openai.parse import MAX_VALUES
 from middleware.emulation.asking import Emulation, asked
 from middleware.emulation.schemas import coerced
-from middleware.recall import MemoryStore, said
-from middleware.recall.walk import Walk
+from middleware.recall import MemoryStore, Recall, said
 
 LONGEST_HOLD = 0.25
 """Seconds of CPU that may go by in one piece."""
-_NOISE = 0.004
+_NOISE = 0.02
 
 ollama = import_module("adapters.ollama.decode")
 Work = Callable[[], Any]
@@ -172,6 +171,17 @@ def test_usual_patterns_are_still_checked(pattern: str, fits: str, does_not: str
 
 # Requests: parsed, and written for every upstream ------------------------------------------------
 
+
+class Silent:
+    """Says what it would be sent."""
+
+    async def stream(self, request: ChatRequest) -> Events:
+        yield ()
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return (Planned("", "", {"messages": request.messages}),)
+
+
 _CLAUDE = capability("claude-sonnet-4-5", {})
 LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
     "claude": lambda asked: claude_encode(asked, box_of(asked, _CLAUDE), Profile(_CLAUDE))[0],
@@ -179,7 +189,7 @@ LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
     "deepseek": lambda asked: deepseek.encode(asked, deepseek.Habits())[0],
     "compatible": lambda asked: compatible.encode(asked, compatible.Dialect())[0],
     "emulated": lambda request: asked(request, Emulation(), True),
-    "recall": lambda asked: Walk(asked, MemoryStore(), "").request(),
+    "recall": lambda asked: Recall(Silent(), MemoryStore()).plan(asked)[0].body,
 }
 USER = {"role": "user", "content": "hi"}
 _MANY = MAX_VALUES * 9 // 10
