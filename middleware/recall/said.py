@@ -106,16 +106,14 @@ def _values(arguments: str) -> str:
 
 
 def _numbers_alike(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _numbers_alike(item) for name, item in value.items()}
-        case list():
-            return [_numbers_alike(item) for item in value]
-        case float() if abs(value) < _EXACT and value.is_integer():
-            return int(value)
-        case int() if abs(value) >= _EXACT:
-            return float(value)
-    return value
+    kind = type(value)  # arguments may be a million numbers
+    if kind is dict:
+        return {name: _numbers_alike(item) for name, item in value.items()}
+    if kind is list:
+        return [_numbers_alike(item) for item in value]
+    if kind is float and abs(value) < _EXACT and value.is_integer():
+        return int(value)
+    return float(value) if kind is int and abs(value) >= _EXACT else value
 
 
 def calls(message: Json) -> tuple[Call, ...]:
