@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -240,7 +241,7 @@ def _placed(pieces: Sequence[Json], state: State) -> Sequence[Json]:
     """Several pieces without a mark of their own belong to the calls begun last, in their order."""
     if len(pieces) < 2 or len(state.slots) < len(pieces) or any(map(_is_marked, pieces)):
         return pieces
-    places = list(state.slots)[-len(pieces) :]
+    places = [*islice(reversed(state.slots), len(pieces))][::-1]
     return [{**piece, "index": place} for piece, place in zip(pieces, places, strict=True)]
 
 

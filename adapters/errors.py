@@ -150,8 +150,11 @@ SECRET = re.compile(
     r"|(?<=://)[^\s/@\"'<>]++(?=@)"  # http://user:password@host
     r"|[?&](?i:[\w\-]{0,20}(?:key|token|secret|password|signature|sig))=[^\s&\"'<>]{4,}"  # …?key=…
 )
-# What an edge or a debug server shows instead of a sentence.
-_TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+# What an edge or a debug server shows instead of a sentence. A script without an end goes on to the
+# end of the page: it would be looked for again from every tag behind it.
+_TAGS = re.compile(
+    r"<(?:style|script)\b(?:.*?</(?:style|script)>|.*)|<[^<>]*>", re.DOTALL | re.IGNORECASE
+)
 _TRACEBACK = "Traceback (most recent call last)"
 _QUOTA = ("insufficient_quota", "exceeded your current quota", "billing")
 

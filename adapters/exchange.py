@@ -172,8 +172,7 @@ class Listener(Generic[S]):
         self._headers = headers
         self._framer = exchange.framing()
         self._begun = False
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._collected = bytearray()
         self._opened = False
         self._notes = exchange.receipt
 
@@ -214,12 +213,11 @@ class Listener(Generic[S]):
 
     def _collect(self, data: bytes, events: list[Event]) -> None:
         if data:
-            self._pieces.append(data)
-            self._size += len(data)
-            if self._size > MAX_ANSWER:
+            self._collected += data
+            if len(self._collected) > MAX_ANSWER:
                 raise too_large(self._upstream, MAX_ANSWER)
             return
-        self._exchange.state.raw = b"".join(self._pieces)
+        self._exchange.state.raw = bytes(self._collected)
         answer = load(self._exchange.state.raw)
         said: list[Event] = []
         self._take(self._exchange.decode_answer(answer, self._exchange.state), said)

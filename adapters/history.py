@@ -25,7 +25,9 @@ OpenAI answers with a new message; LangGraph and Dify end conversations so.
 _PLAIN_ROLES = ("user", "system", "developer")
 # Nothing to normalise: no space outside strings, no escape inside them.
 _CANONICAL = re.compile(r'(?:[^\s"\\]++|"[^"\\]*+")*+')
-_STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+', re.DOTALL)
+_STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]++|\\.)*+"|\s+', re.DOTALL)
+_MOST_REWRITTEN = 1 << 20
+"""Characters of a conversation's arguments that are brought into one form; more stay as sent."""
 
 
 def canonical(arguments: str | None) -> str:
@@ -105,6 +107,7 @@ class _Settled:
     results: dict[str, Json] = field(default_factory=dict)
     late: list[Json] = field(default_factory=list)
     """What stood between the calls and their results."""
+    room: int = _MOST_REWRITTEN
 
     def note(self, code: str, where: str, text: str) -> None:
         self.notes.append(Note(code, where, text))
@@ -151,7 +154,7 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
             param=f"{where}.tool_calls",
             code="invalid_tool_history",
         )
-    same = [_canonical_call(call) for call in calls]
+    same = [_canonical_call(settled, call) for call in calls]
     settled.messages.append(message if same == calls else {**message, "tool_calls": same})
     settled.pending = dict.fromkeys(ids, position)
 
@@ -161,15 +164,16 @@ def _says_nothing(message: Json) -> bool:
     return not any(message.get(name) for name in said)
 
 
-def _canonical_call(call: Json) -> Json:
+def _canonical_call(settled: _Settled, call: Json) -> Json:
     function = call.get("function")
     if function is None:
         return call
-    arguments = function.get("arguments")
-    settled = canonical(arguments)
-    if settled == arguments:
+    arguments = function.get("arguments") or ""
+    settled.room -= len(arguments)
+    same = arguments if settled.room < 0 and arguments.strip() else canonical(arguments)
+    if same == function.get("arguments"):
         return call
-    return {**call, "function": {**function, "arguments": settled}}
+    return {**call, "function": {**function, "arguments": same}}
 
 
 def _take_result(settled: _Settled, message: Json, position: int) -> None:

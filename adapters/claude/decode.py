@@ -43,6 +43,8 @@ class State(Heard):
     """The block that is open; {} between blocks."""
     pieces: list[str] = field(default_factory=list)
     """What its deltas said."""
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    """Pieces of its other members."""
     position: int = 0
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)
@@ -100,7 +102,7 @@ def _delta(delta: Json, state: State) -> Iterable[Event]:
         case "input_json_delta":
             state.pieces.append(_own(delta, "partial_json", str, state) or "")
         case kind:
-            _extend(state.block, kind, delta, state)
+            _extend(kind, delta, state)
     return ()
 
 
@@ -118,26 +120,23 @@ def _think(thought: str | None, state: State) -> Iterable[Event]:
     return (ReasoningDelta(thought),)
 
 
-def _extend(block: Json, kind: str, delta: Json, state: State) -> None:
+def _extend(kind: str, delta: Json, state: State) -> None:
     """What no client is shown, but Claude may want back."""
     match kind:
         case "signature_delta":
-            before = _own(block, "signature", str, state) or ""
-            block["signature"] = before + (_own(delta, "signature", str, state) or "")
+            _add("signature", _own(delta, "signature", str, state), state)
         case "citations_delta":
-            held = _own(block, "citations", list, state) or []
-            held += filter(None, [_own(delta, "citation", dict, state)])
-            block["citations"] = held
+            _add("citations", _own(delta, "citation", dict, state), state)
         case "compaction_delta":
-            _compact(block, delta, state)
+            # A summary comes in pieces, what stands for it enciphered comes whole.
+            _add("content", _own(delta, "content", str, state) or "", state)
+            if delta.get("encrypted_content"):
+                state.block["encrypted_content"] = delta["encrypted_content"]
 
 
-def _compact(block: Json, delta: Json, state: State) -> None:
-    """A summary comes in pieces, what stands for it enciphered comes whole."""
-    before = _own(block, "content", str, state) or ""
-    block["content"] = before + (_own(delta, "content", str, state) or "")
-    if delta.get("encrypted_content"):
-        block["encrypted_content"] = delta["encrypted_content"]
+def _add(name: str, piece: str | Json | None, state: State) -> None:
+    if piece is not None:
+        state.parts.setdefault(name, []).append(piece)
 
 
 def _skip(event: Json, state: State) -> Iterable[Event]:
@@ -212,9 +211,22 @@ def _end_block(state: State) -> Iterator[Event]:
     """Complete the open block as Claude would have it back."""
     block, state.block, state.busy = state.block, {}, False
     said, state.pieces = "".join(state.pieces), []
+    parts, state.parts = state.parts, {}
+    for name, pieces in parts.items():
+        block[name] = _joined(_own(block, name, _kind_of(pieces), state), pieces)
     if "type" in block:
         state.blocks.append(block)
         yield from _complete(block, said, state)
+
+
+def _kind_of(pieces: list[Any]) -> type[Any]:
+    return str if type(pieces[0]) is str else list
+
+
+def _joined(begun: Any, pieces: list[Any]) -> Any:
+    if _kind_of(pieces) is str:
+        return (begun or "") + "".join(pieces)
+    return [*(begun or ()), *pieces]
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:

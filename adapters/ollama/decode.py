@@ -27,6 +27,8 @@ from adapters.protocol import (
 )
 from adapters.reading import exact, load
 from adapters.schema import mismatch
+from adapters.schema.mismatch import MOST_STEPS
+from adapters.schema.walk import Budget
 from adapters.usage import figure
 
 # There is no reason for calls: they end with `stop`, except at servers that only speak like
@@ -52,6 +54,7 @@ _ERROR_WORDS: tuple[tuple[str, int], ...] = (
 )
 _CALL_BEGINS = '{"name":"%s","arguments":'
 _CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]+)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_LONGEST_BEGINNING = 200
 _NEARLY_FULL = 0.95
 
 
@@ -64,6 +67,8 @@ class State(Heard):
     """Calls so far; the server's own index is 0 for every call in some versions."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
     """Upstream's name of each tool offered → its parameters."""
+    checks: Budget = field(default_factory=lambda: Budget(MOST_STEPS))
+    """What all calls of an answer may cost to be checked."""
     shaped: bool = False
     """A grammar lets a call come as text: `{"name": …, "arguments": …}`."""
     must_call: bool = False
@@ -151,8 +156,11 @@ def _text(text: str, state: State) -> Iterator[Event]:
 
 def _shaped_text(text: str, state: State) -> Iterator[Event]:
     """Hold back what may be a call; anything else leaves as soon as it cannot be one."""
+    decided = len(state.held) >= _LONGEST_BEGINNING
     state.held += text
-    begun = "".join(state.held[:200].split())
+    if decided:
+        return
+    begun = "".join(state.held[:_LONGEST_BEGINNING].split())
     calls = (_CALL_BEGINS % "".join(name.split()) for name in state.schemas)
     if not any(one.startswith(begun) or begun.startswith(one) for one in calls):
         yield from _release(state)
@@ -191,7 +199,7 @@ def _checked(name: str, arguments: Any, state: State) -> Iterator[Event]:
         if state.schemas:
             yield Noted((Note("tool_unknown", "tool_calls", f"'{name}' was not offered"),))
         return
-    if fault := mismatch(arguments, schema):
+    if fault := mismatch(arguments, schema, state.checks):
         yield Noted((Note("arguments_mismatch", "tool_calls", f"{name}: {fault}"),))
 
 

@@ -9,6 +9,8 @@ from typing import Literal
 from adapters.protocol import Event, ReasoningDelta, TextDelta
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_MOST_BLANK = 1000
+"""Nothing waits longer for its first word."""
 
 
 @dataclass(slots=True)
@@ -39,7 +41,7 @@ class Splitter:
         seen = self.held.lstrip()
         if seen.startswith(_OPEN):
             self.place, self.held = "thought", seen[len(_OPEN) :]
-        elif not _OPEN.startswith(seen):
+        elif not _OPEN.startswith(seen) or len(self.held) > _MOST_BLANK:
             self.place = "text"
 
     def _think(self) -> Iterator[Event]:

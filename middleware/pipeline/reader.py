@@ -14,6 +14,7 @@ from adapters.protocol import (
 )
 
 _OPENER, _CLOSER = "<think>", "</think>"
+_MOST_BLANK = 1000
 
 
 class Thought:
@@ -71,7 +72,8 @@ class Thought:
     def _begin(self) -> bool:
         """Skip an opener, which may still be coming."""
         bare = self._held.lstrip()
-        if len(bare) < len(_OPENER) and _OPENER.startswith(bare):
+        blank = len(self._held) - len(bare)
+        if len(bare) < len(_OPENER) and _OPENER.startswith(bare) and blank <= _MOST_BLANK:
             return False
         self._begun = True
         self._held = bare.removeprefix(_OPENER).lstrip("\n")
