@@ -18,7 +18,7 @@ from middleware.emulation import lenient
 from middleware.emulation.elements import SPACE, nested
 from middleware.emulation.schemas import coerced, problem, properties, required, types, value_of
 
-_FENCED = re.compile(r"\A\s*(?:```|~~~)\w*\s*\n?(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*+(?:```|~~~)\w*+")
 _NOTHING = frozenset(("", "none", "null", "n/a", "na", "nil", "-", "{}", "undefined"))
 _WRAPPERS = frozenset(("arguments", "parameters", "args", "input", "tool_input", "action_input"))
 _NAMES = frozenset(("name", "tool", "tool_name", "function", "action"))
@@ -87,8 +87,7 @@ def _from_text(text: str, schema: Json) -> Json:
 
 def _readings(text: str) -> Iterator[Any]:
     """Every way to read the text, the strictest first."""
-    fenced = _FENCED.match(text)
-    bare = (fenced[1] if fenced and fenced[1].strip() else text).strip().strip("`").strip()
+    bare = (_unfenced(text) or text).strip().strip("`").strip()
     try:
         yield json.loads(bare, strict=False)
         return  # valid input is never reinterpreted
@@ -99,6 +98,12 @@ def _readings(text: str) -> Iterator[Any]:
             yield lenient.read(bare).value
         except (ValueError, RecursionError):
             return
+
+
+def _unfenced(text: str) -> str:
+    """What a fence holds; nothing where there is none."""
+    fence = _FENCE.match(text)
+    return text[fence.end() :].rstrip().removesuffix("```").removesuffix("~~~") if fence else ""
 
 
 def _unwrapped(value: Any, schema: Json) -> Any:

@@ -20,7 +20,7 @@ from middleware.emulation.names import plain
 from middleware.emulation.tape import Tape, Waiting
 
 _STRAY = re.compile(r"[ \t]*[}\])`;,\"”]+(?=\s|$|<)")
-_PAIR = re.compile(r"[\s\-*•`\"]*([^\s:：=`\"*]+)[`\"*]*[ \t]*[:：=][ \t]*([^\r\n]*)")
+_PAIR = re.compile(r"[\s\-*•`\"]*+([^\s:：=`\"*]++)[`\"*]*+[ \t]*+[:：=][ \t]*([^\r\n]*)")
 _SHOUTED = re.compile(r"[\s*_`#>\-•\"]*(?:TOOL_|REASON)")
 
 
@@ -76,20 +76,20 @@ class Block:
 
     def _args(self) -> Waiting[None]:
         yield from self.tape.ahead(3)
-        while self.tape.rest()[:1] in ("`", "*", " ", "\t") and not self._at_fence():
+        while self.tape.peek() in ("`", "*", " ", "\t") and not self._at_fence():
             self.tape.take(self.tape.at + 1)
             yield from self.tape.ahead(3)
-        start = self.tape.rest()[:1]
+        start = self.tape.peek()
         if start in ("", "\n", "\r"):
             yield from self._args_below()
         else:
             yield from self._args_here()
 
     def _at_fence(self) -> bool:
-        return self.tape.rest().startswith("```")
+        return self.tape.stands_at("```")
 
     def _args_here(self) -> Waiting[None]:
-        start = self.tape.rest()[:1]
+        start = self.tape.peek()
         if start in ("{", "[", '"'):
             value = yield from self.tape.value()
         elif start in ("'", "“", "｛", "［", "「"):
@@ -148,9 +148,9 @@ def read_short(tape: Tape, names: Sequence[str]) -> Waiting[list[Found]]:
     taken += tape.pull(name)
     if name:
         taken += yield from _to_value(tape)
-        if tape.rest()[:1] in ("(", "|"):
+        if tape.peek() in ("(", "|"):
             taken += tape.take(tape.at + 1) + (yield from _to_value(tape))
-    if tape.rest()[:1] != "{":
+    if tape.peek() != "{":
         tape.back(taken)
         return []
     value = yield from tape.value()
@@ -174,7 +174,7 @@ def _to_value(tape: Tape) -> Waiting[str]:
     """Blanks, a colon, and at most one line end."""
     taken = ""
     while True:
-        while (start := tape.rest()[:1]) and start in (" \t:\r" if "\n" in taken else " \t:\r\n"):
+        while (start := tape.peek()) and start in (" \t:\r" if "\n" in taken else " \t:\r\n"):
             taken += tape.take(tape.at + 1)
         if tape.at < len(tape.text) or tape.ended:
             return taken

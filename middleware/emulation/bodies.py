@@ -16,8 +16,8 @@ _HOLDERS = ("function", "function_call")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input", "tool_input", "params")
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 _LEAD_NAME = re.compile(
-    r"\s*(?:functions[.:])?(?P<name>[\w.\-]+?)(?::\d+)?\s*"
-    r"(?:\[CALL_ID\]\w*|\[ARGS\]|<\|\w+\|>|<｜[^｜]*｜>|```\w*|\s)*\s*"
+    r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?"
+    r"(?:\s++|\[CALL_ID\]\w*+|\[ARGS\]|<\|\w++\|>|<｜[^｜]*+｜>|```\w*+)*+"
 )
 _BEFORE_FENCE = re.compile(r"\s*[\w.\-]+\s*```")
 _PARAMETER = re.compile(

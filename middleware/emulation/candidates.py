@@ -25,14 +25,14 @@ _UNDECIDED = re.compile(r"(?:functools)?[{\[｛]?[\s{\[]{0,64}[\"'“]?[\w.\-]*[
 _PREFIX = "functools"
 # Words above JSON that say that it is a call: Command R's, and what other models make of it.
 _HEADS = ("action", "tool call", "function call")
-_DECO, _BEHIND = r"[ \t*#_>]*", r"s?[ \t*_]*:[ \t*_]*\s*"
+_DECO, _BEHIND = r"[ \t*#_>]*+", r"s?[ \t*_]*+:[ \t*_]*+\s*+"
 _HEADED = re.compile(
     rf"(?P<head>{_DECO}(?:{'|'.join(_HEADS).replace(' ', '[ _]')}){_BEHIND})"
     r"(?:```\w*[ \t]*\r?\n\s*)?(?=[{\[])",
     re.IGNORECASE,
 )
 _HEAD_BEGUN = re.compile(
-    _DECO + "(?:" + "|".join(beginning(word, r"s?[ \t*_]*(?::[ \t*_]*\s*(?:`{1,3}\w*\s*)?)?")
+    _DECO + "(?:" + "|".join(beginning(word, r"s?[ \t*_]*+(?::[ \t*_]*+\s*+(?:`{1,3}\w*\s*)?)?")
                             for word in _HEADS) + ")",
     re.IGNORECASE,
 )  # fmt: skip
@@ -41,8 +41,11 @@ _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _LONGEST_CALL = 4096
 _ACTION = re.compile(r"[ \t*]*Action[*]*\s*:[ \t*]*(?P<name>[^\r\n]*?)[\s*]*\Z", re.IGNORECASE)
 _INPUT = re.compile(r"[ \t*]*Action Input[*]*\s*:[ \t]*", re.IGNORECASE)
+_ACTION_BEGUN = re.compile(
+    r"[ \t*]*+" + beginning("Action", r"[*]*+\s*+(?::[^\n]*+)?"), re.IGNORECASE
+)
+_INPUT_BEGUN = re.compile(r"[ \t*]*+" + beginning("Action Input", r"[*]*+\s*+"), re.IGNORECASE)
 _NEXT = re.compile(r"[ \t*]*(?:Observation|Action)[*]*\s*:", re.IGNORECASE)
-_LONGEST_ACTION = 160
 _STARS = re.compile(r"\A\*+\s*(?=\{)")
 
 
@@ -58,7 +61,7 @@ class Candidates:
         if self._output.nesting > 0 or not (yield from self._likely()):
             return False
         prefix = ""
-        if self._tape.rest().startswith(_PREFIX):
+        if self._tape.stands_at(_PREFIX):
             prefix = self._tape.take(self._tape.at + len(_PREFIX))
         value = yield from self._tape.value()
         found = self._calls(value.text)
@@ -185,12 +188,13 @@ class Candidates:
         """Functionary: a tool's name on the first line, its arguments on the next."""
         names = self._output.names.declared
         while True:
-            line, newline, rest = self._tape.rest().partition("\n")
+            text = self._tape.peek(_LEAD)
+            line, newline, rest = text.partition("\n")
             name = line.removeprefix(">>>").strip()
-            if newline and name in names and (rest.strip() or self._tape.ended):
+            if newline and name in names and rest.strip():
                 break
             waits = name in names if newline else _may_be(line, names)
-            if not waits or self._tape.ended:
+            if not waits or self._tape.ended or len(text) == _LEAD:
                 return False
             yield
         if not rest.lstrip().startswith("{"):
@@ -204,7 +208,7 @@ class Candidates:
 
     def react(self) -> Waiting[bool]:
         """`Action:` with a declared name and `Action Input:`."""
-        line, following = yield from self._two_lines()
+        line, following, at = yield from self._two_lines()
         action = _ACTION.match(line)
         if not action:
             return False
@@ -212,24 +216,20 @@ class Candidates:
         schema = self._output.schema_of(action["name"]) if given and action["name"] else None
         if schema is None or given is None:
             return False
-        self._tape.take(len(self._tape.text) - len(following) + given.end())
+        self._tape.take(self._tape.at + at + given.end())
         text = yield from self._input()
         self._output.accept(Found(action["name"], _arguments(text, schema)))
         return True
 
-    def _two_lines(self) -> Waiting[tuple[str, str]]:
-        """A line that may be an action, and as much of what follows as tells what it is."""
+    def _two_lines(self) -> Waiting[tuple[str, str, int]]:
+        """A line that may be an action, what follows it as far as it tells, and where."""
         while True:
-            line, newline, rest = self._tape.rest().partition("\n")
+            text = self._tape.peek(_LEAD)
+            line, newline, rest = text.partition("\n")
             following = rest.lstrip()
-            if len(line) > _LONGEST_ACTION:
-                return "", ""
-            if self._tape.ended or (following and not _begins(following, "Action Input:")):
-                return line, following
-            if not newline and not _begins(line.lstrip(" \t*"), "Action:"):
-                return "", ""
-            if newline and len(following) > len("Action Input:"):
-                return line, following
+            waits = _INPUT_BEGUN.fullmatch(following) if newline else _ACTION_BEGUN.fullmatch(line)
+            if self._tape.ended or len(text) == _LEAD or not waits:
+                return line, following, len(text) - len(following)
             yield
 
     def _input(self) -> Waiting[str]:
@@ -240,11 +240,6 @@ class Candidates:
             if not line or (lines and _NEXT.match(line)):
                 return "".join(lines)
             lines.append(self._tape.pull(line))
-
-
-def _begins(text: str, word: str) -> bool:
-    """Does a text begin like a word, as far as either goes?"""
-    return word.lower().startswith(text[: len(word)].lower())
 
 
 def _may_be(line: str, words: tuple[str, ...]) -> bool:

@@ -163,12 +163,12 @@ def prefixes(words: tuple[str, ...]) -> frozenset[str]:
 
 PARTIAL = prefixes(TOKENS)
 _FIRSTS = re.compile("[" + "".join(map(re.escape, sorted({word[0] for word in TOKENS}))) + "]")
-_LONGEST = max(map(len, TOKENS))
+LONGEST = max(map(len, TOKENS))
 
 
 def held_from(text: str, at: int) -> int:
     """Where the longest end of the text begins that may become a token."""
-    for first in _FIRSTS.finditer(text, max(at, len(text) - _LONGEST)):
+    for first in _FIRSTS.finditer(text, max(at, len(text) - LONGEST)):
         if text[first.start() :] in PARTIAL:
             return first.start()
     return len(text)

@@ -45,10 +45,10 @@ _LITERALS: Mapping[str, Any] = {
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z))+", re.DOTALL)
 _COMMAS = re.compile(r"[\s,，、]+")
 _ENDS = r"(?=$|[\s,，}\]｝］):：;#/`])"
-_NUMBER = re.compile(rf"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?{_ENDS}")
+_NUMBER = re.compile(rf"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d++)?{_ENDS}")
 _LITERAL = re.compile(rf"(true|false|none|null|undefined|nan){_ENDS}", re.IGNORECASE)
 _CALL_NAME = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*\(")
-_BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]+(?=\s*[:：=])")
+_BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]++(?=\s*[:：=])")
 _BARE_VALUE = re.compile(r"[^\n,，{}\[\]｝］]+")
 _BARE_ARGUMENT = re.compile(r"[^\n,，{}\[\]｝］)]+")
 _SET = re.compile(r"[{｛]\s*(?:'[^'\n]*'|\"[^\"\n]*\")\s*[,，}｝]")
@@ -56,7 +56,8 @@ _SEPARATOR = re.compile(r"[\s,;]*")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _AFTER_KEY = re.compile(r"\s*[:：=]")
 _AFTER_VALUE = re.compile(
-    r"\s*(?:[,，}\]｝］、)]|\Z|```|//|#|/\*)|\s*\n\s*(?:[\"'“{]|[^\s:：=,，{}\[\]\"'“”]+\s*[:：])"
+    r"\s*+(?:[,，}\]｝］、)]|\Z|```|//|#|/\*)"
+    r"|[^\S\n]*+\n\s*+(?:[\"'“{]|[^\s:：=,，{}\[\]\"'“”]++\s*+[:：])"
 )
 
 

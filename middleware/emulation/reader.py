@@ -135,9 +135,9 @@ class Reader:
             yield from self._candidates.named()
 
     def _to_recipient(self) -> Waiting[bool]:
-        while "to=".startswith(self._tape.rest()) and not self._tape.ended:
+        while "to=".startswith(self._tape.peek(3)) and not self._tape.ended:
             yield
-        return self._tape.rest().startswith("to=")
+        return self._tape.stands_at("to=")
 
     def _go_on(self) -> Waiting[None]:
         """The rest of a line that is text, up to the next token."""
@@ -261,7 +261,7 @@ class Reader:
             return
         blank = yield from tape.past_blank()
         if marker and not (yield from block.begins()):
-            if tape.ended and self._output.reason == "length" and len(tape.rest()) < _LOOK:
+            if tape.ended and self._output.reason == "length" and len(tape.peek(_LOOK)) < _LOOK:
                 self._output.dropped += 1
                 tape.take(len(tape.text))
                 return

@@ -19,7 +19,7 @@ from middleware.emulation.names import plain
 __all__ = ("choices_of", "coerced", "problem", "properties", "required", "types", "value_of")
 
 _DEPTH = 12
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?")
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 _ESCAPED = ('[{\\"', '{\\"')
 _NAMES: Mapping[type, str] = {

@@ -48,11 +48,18 @@ class Tape:
 
     def back(self, text: str) -> None:
         """Put text that was taken in front again."""
-        self.text = text + self.text[self.at :]
-        self.at = 0
+        if self.text.endswith(text, 0, self.at):
+            self.at -= len(text)
+        else:
+            self.text = text + self.text[self.at :]
+            self.at = 0
 
-    def rest(self) -> str:
-        return self.text[self.at :]
+    def peek(self, count: int = 1) -> str:
+        """The next characters as far as they are there, left on the tape."""
+        return self.text[self.at : self.at + count]
+
+    def stands_at(self, word: str) -> bool:
+        return self.text.startswith(word, self.at)
 
     def take(self, end: int) -> str:
         taken, self.at = self.text[self.at : end], end
@@ -113,7 +120,7 @@ class Tape:
         """Take one JSON-like value, where need be up to the line that cannot be part of it."""
         if (yield from self.calls_ahead()):
             calls = yield from self.calls()
-            if calls.text or not self.rest().startswith("["):
+            if calls.text or not self.stands_at("["):
                 return calls
         taken, closed = yield from self._balanced()
         if closed and _is_strict(taken):

@@ -12,6 +12,7 @@ from middleware.emulation.formats import (
     FRAMES,
     HARMONY,
     INNER,
+    LONGEST,
     PARTIAL,
     PLAUSIBLE,
     RESULTS,
@@ -79,7 +80,7 @@ class Trained:
             return False
         blank = yield from self._tape.past_blank()
         ahead = yield from self._token_ahead()
-        if (self._tape.ended and not self._tape.rest()) or ahead in ENDS | HARMONY:
+        if (self._tape.ended and not self._tape.peek()) or ahead in ENDS | HARMONY:
             return True
         self._tape.back(blank)
         return False
@@ -89,7 +90,8 @@ class Trained:
             found = TOKEN.match(self._tape.text, self._tape.at)
             if found:
                 return found[0]
-            if self._tape.ended or (self._tape.rest() not in PARTIAL and self._tape.rest()):
+            text = self._tape.peek(LONGEST)
+            if self._tape.ended or (text and text not in PARTIAL):
                 return ""
             yield
 
@@ -163,7 +165,7 @@ class Trained:
 
     def _again(self, separator: str) -> Waiting[bool]:
         blank = yield from self._tape.past_blank()
-        if self._tape.rest().startswith(separator):
+        if self._tape.stands_at(separator):
             self._tape.take(self._tape.at + len(separator))
             return True
         self._tape.back(blank)
@@ -181,7 +183,7 @@ class Trained:
             return plausible.match(text) is not None
 
     def _body(self, format: Format) -> Waiting[tuple[str, bool]]:
-        first = self._tape.rest()[:1]
+        first = self._tape.peek()
         if format.ends == "value" or (format.ends == "either" and first in ("{", "[")):
             if (yield from self._tape.calls_ahead()):
                 return (yield from self._tape.value())
@@ -248,7 +250,7 @@ class Trained:
 
     def _addressed(self, name: str) -> Waiting[None]:
         yield from self._tape.past_blank()
-        if self._tape.rest()[:1] == "{":
+        if self._tape.peek() == "{":
             text, whole = yield from self._tape.value()
             self._output.accept(Found(name, text, whole))
         elif self._output.names.find(name):
