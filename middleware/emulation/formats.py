@@ -19,6 +19,11 @@ Body = Callable[[str], list[Found]]
 Ends = Literal["value", "closer", "either"]
 
 
+def is_special(token: str) -> bool:
+    """Is it a token that no prose is written with?"""
+    return token.startswith(("<|", "<｜", "]<]")) or token.isupper()
+
+
 class Format(NamedTuple):
     """One spelling of a call."""
 
@@ -34,6 +39,19 @@ class Format(NamedTuple):
     """False: a wrapper, which holds calls of other formats only."""
     whole: bool = False
     """Its parameters end with its closer, which is plain text: without it some may be missing."""
+
+    nests: bool = False
+    """Its opener may stand in its body again: what is behind the last one counts."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What a value in its body ends before."""
+        return *self.closers, *self.openers
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """What ends a body of free text that was not closed: a call's special token."""
+        return () if self.nests else tuple(filter(is_special, self.openers))
 
 
 def _nothing(_body: str) -> list[Found]:
@@ -60,7 +78,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format("minimax-m3", (SPACE + "<invoke name=",), (SPACE + "</invoke>",),
            bodies.spaced_calls, "closer"),
-    Format("mistral", ("[TOOL_CALLS]",), (), bodies.json_calls, "value"),
+    Format("mistral", ("[TOOL_CALLS]",), ("[/TOOL_CALLS]",), bodies.json_calls, "value"),
     # What LM Studio tells models that know no format of their own.
     Format("lm-studio", ("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[TOOL_REQUEST_END]"),
            bodies.json_calls),
@@ -88,7 +106,7 @@ FORMATS: tuple[Format, ...] = (
     Format("internlm", ("<|action_start|><|plugin|>",), ("<|action_end|>",), bodies.json_calls),
     Format("longcat", ("<longcat_tool_call>",), ("</longcat_tool_call>",), bodies.tagged_calls),
     Format("message", ("<|content_invoke_tool_json|>",), ("<|end_message|>",),
-           bodies.message_calls, "closer"),
+           bodies.message_calls, "closer", nests=True),
     # Wrappers that may also hold the JSON themselves.
     Format("calls", ("<tool_calls>",), ("</tool_calls>",), bodies.json_calls),
     Format("dots", ("<dots_function_call>",), ("</dots_function_call>",), bodies.json_calls),
@@ -135,12 +153,14 @@ FRAMES = frozenset((
     "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
     "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]",
 ))  # fmt: skip
-# Special tokens that end an answer; dropped at its very end.
+# What ends an answer in a template; dropped at its very end, as is every token of the form `<|…|>`.
 ENDS = frozenset((
-    "<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜end▁of▁sentence｜>", "<|endoftext|>",
-    "<|end_of_text|>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<|eot|>", "<|eom|>",
-    "<|return|>", "<|call|>", "<|end|>",
+    "<s>", "</s>", "<eos>", "<EOS>", "[EOS]", "<end_of_turn>", "<start_of_turn>",
+    "<turn|>", "<end_of_utterance>", "[/INST]", "[e~[", "]~b]", "]~!b[",
 ))  # fmt: skip
+_SPECIAL = r"<\|[\w▁\-]{1,48}\|>|<｜[\w▁\-]{1,48}｜>|\[\|\w{1,48}\|\]"
+_SPECIAL_BEGUN = re.compile(r"(?:<[|｜][\w▁\-]{1,48}[|｜]?|\[\|\w{0,48}\|?|[<\[])\Z")
+_LONGEST_SPECIAL = 52
 # What a template puts before a tool's result: a model that writes it invents the result.
 RESULTS = frozenset((
     "<tool_response>", "<|tool_response>", "<function_results>", "<start_function_response>",
@@ -151,7 +171,8 @@ HARMONY = frozenset(("<|channel|>", "<|start|>"))
 TOKENS: tuple[str, ...] = tuple(
     sorted({*BY_OPENER, *CLOSERS, *FRAMES, *ENDS, *RESULTS, *HARMONY}, key=len, reverse=True)
 )
-TOKEN = re.compile("|".join(map(re.escape, TOKENS)))
+KNOWN = re.compile("|".join(map(re.escape, TOKENS)))
+TOKEN = re.compile(f"{KNOWN.pattern}|{_SPECIAL}")
 LINED = tuple(token.partition("\n")[0] for token in TOKENS if "\n" in token)
 STOP = re.compile(r"\n|" + TOKEN.pattern)
 
@@ -163,19 +184,29 @@ def prefixes(words: tuple[str, ...]) -> frozenset[str]:
 
 PARTIAL = prefixes(TOKENS)
 _FIRSTS = re.compile("[" + "".join(map(re.escape, sorted({word[0] for word in TOKENS}))) + "]")
-LONGEST = max(map(len, TOKENS))
+LONGEST = max(_LONGEST_SPECIAL, *map(len, TOKENS))
+
+
+def is_end(token: str) -> bool:
+    """May it frame the end of an answer? Every special token may that means nothing else."""
+    return token in ENDS or (token not in TOKENS and bool(token))
+
+
+def may_grow(text: str) -> bool:
+    """May more text make this a token?"""
+    return text in PARTIAL or _SPECIAL_BEGUN.match(text) is not None
 
 
 def held_from(text: str, at: int) -> int:
     """Where the longest end of the text begins that may become a token."""
     for first in _FIRSTS.finditer(text, max(at, len(text) - LONGEST)):
-        if text[first.start() :] in PARTIAL:
+        if may_grow(text[first.start() :]):
             return first.start()
     return len(text)
 
 
-def closer_pattern(closers: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, closers)))
+def any_of(words: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, words)))
 
 
 # How the first characters of a body look that may hold a call; prose about a tag is told by them.

@@ -16,7 +16,7 @@ from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.candidates import Candidates
-from middleware.emulation.formats import LINED, STOP, held_from
+from middleware.emulation.formats import LINED, LONGEST, PARTIAL, STOP, held_from
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names, plain
 from middleware.emulation.output import Fault, Output, Ready
@@ -145,7 +145,7 @@ class Reader:
         stop = STOP if self._how.trained else _NEWLINE
         found = stop.search(tape.text, tape.at)
         begun = self._begun(found)
-        if found and begun >= found.start():
+        if found and begun > found.start():
             output.say(tape.take(found.start()))
             if found[0] == "\n":
                 output.hold(tape.take(found.end()))
@@ -163,7 +163,10 @@ class Reader:
     def _begun(self, found: re.Match[str] | None) -> int:
         """Where a token may have begun that is not whole yet, also before its own line end."""
         tape = self._tape
-        whole = found is not None and not tape.text.endswith(LINED, tape.at, found.start())
+        whole = found is not None and not (
+            tape.text.endswith(LINED, tape.at, found.start())
+            or tape.text[found.start() : found.start() + LONGEST] in PARTIAL
+        )
         if whole or tape.ended or not self._how.trained:
             return len(tape.text)
         return held_from(tape.text, tape.at)

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from typing import NamedTuple, TypeVar
 
 from middleware.emulation import lenient
+from middleware.emulation.formats import KNOWN, PARTIAL, held_from
 from middleware.emulation.language import is_barrier
 
 T = TypeVar("T")
@@ -20,8 +21,9 @@ Waiting = Generator[None, None, T]
 LONGEST_LINE = 8192
 _PATIENCE = 8
 """How often a value that never ends may be read to the end of the text."""
-_OUTSIDE = re.compile(r'["{}\[\]\n]')
+_OUTSIDE = re.compile(rf'{KNOWN.pattern}|["{{}}\[\]\n]')
 _INSIDE = re.compile(r'["\\\n]')
+_HASTY = re.compile(rf'{KNOWN.pattern}|["\\\n]')
 _STEPS: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}
 _BLANK = re.compile(r"\s*")
 _CALLS = re.compile(r"\[?\s*[A-Za-z_][\w.\-]*\(")
@@ -31,6 +33,9 @@ _LONGEST_NAME = 256
 _EAGER = 32
 """How many brackets are tried one by one as the end of calls; later ones at growing distances."""
 _LINE_START = 48
+_STRAY = re.compile(r"[\s}\])`;,\"”]*+")
+_DIRECT = re.compile(r"[}\])]*+")
+_MOST_STRAY = 64
 
 
 class Tape:
@@ -116,16 +121,60 @@ class Tape:
                 return False
             yield
 
-    def value(self) -> Waiting[Value]:
-        """Take one JSON-like value, where need be up to the line that cannot be part of it."""
+    def value(self, marks: re.Pattern[str] | None = None) -> Waiting[Value]:
+        """Take one JSON-like value, where need be up to the line that cannot be part of it.
+
+        It ends before a token, and a broken one before the first of these marks even in a string.
+        """
         if (yield from self.calls_ahead()):
             calls = yield from self.calls()
             if calls.text or not self.stands_at("["):
-                return calls
+                return self._before(marks, calls)
         taken, closed = yield from self._balanced()
         if closed and _is_strict(taken):
             return Value(taken, True)
-        return (yield from self.loose_value(taken, closed))
+        bounded = not closed and KNOWN.match(self.text, self.at) is not None
+        if marks and not (closed and (yield from self.before_mark(marks))):
+            whole, (taken, _) = taken, self._before(marks, Value(taken, closed))
+            bounded = bounded or len(taken) < len(whole)
+        return (yield from self.loose_value(taken, closed and not bounded, bounded))
+
+    def _before(self, marks: re.Pattern[str] | None, value: Value) -> Value:
+        """The part of a value before the first mark in it; the rest goes back."""
+        found = marks.search(value.text) if marks else None
+        if not found:
+            return value
+        self._runaways += 1
+        self.back(value.text[found.start() :])
+        return Value(value.text[: found.start()], False)
+
+    def before_mark(self, marks: re.Pattern[str]) -> Waiting[bool]:
+        """Does one of the marks follow, behind no more than stray closers?"""
+        while True:
+            stray = _STRAY.match(self.text, self.at, self.at + _MOST_STRAY)
+            end = stray.end() if stray else self.at
+            if marks.match(self.text, end):
+                return True
+            rest = self.text[end:]
+            if self.ended or end - self.at == _MOST_STRAY or (rest and rest not in PARTIAL):
+                return False
+            yield
+
+    def stray(self) -> None:
+        """Take the stray closers that are there."""
+        if stray := _STRAY.match(self.text, self.at, self.at + _MOST_STRAY):
+            self.take(stray.end())
+
+    def direct_stray(self) -> Waiting[None]:
+        """Take brackets too many behind a value, where a blank or the end follows."""
+        while True:
+            stray = _DIRECT.match(self.text, self.at, self.at + _MOST_STRAY)
+            end = stray.end() if stray else self.at
+            if end < len(self.text) or self.ended or end - self.at >= _MOST_STRAY:
+                break
+            yield
+        if end == len(self.text) or self.text[end].isspace():
+            self.take(end)
 
     def calls(self, longest: int = 1 << 15) -> Waiting[Value]:
         """Take calls as Python writes them; an empty value: what follows cannot be read so."""
@@ -159,15 +208,20 @@ class Tape:
         pieces: list[str] = []
         depth, inside = 0, False
         while True:
-            found = (_INSIDE if inside else _OUTSIDE).search(self.text, self.at)
-            if not found:
-                pieces.append(self.take(len(self.text)))
+            hasty = _HASTY if self._runaways > _PATIENCE else _INSIDE
+            found = (hasty if inside else _OUTSIDE).search(self.text, self.at)
+            if not found or self._is_begun(found):
+                whole = self.ended or inside
+                pieces.append(self.take(len(self.text) if whole else held_from(self.text, self.at)))
                 if self.ended:
                     self._runaways += 1
                     return "".join(pieces), False
                 yield
                 continue
             sign = found[0]
+            if len(sign) > 1:
+                pieces.append(self.take(found.start()))
+                return "".join(pieces), False
             pieces.append(self.take(found.end()))
             if sign == "\\":
                 pieces.append((yield from self._escaped()))
@@ -179,6 +233,10 @@ class Tape:
                 depth += _STEPS[sign]
                 if depth <= 0 and not inside:
                     return "".join(pieces), True
+
+    def _is_begun(self, sign: re.Match[str]) -> bool:
+        """May the bracket be the beginning of a token?"""
+        return sign[0] == "[" and not self.ended and self.text[sign.start() :] in PARTIAL
 
     def _breaks(self, inside: bool) -> Waiting[bool]:
         """Does the value break off here? It may go on over a line end, but not for ever."""
@@ -194,14 +252,16 @@ class Tape:
         start = yield from self.ahead(_LINE_START)
         return is_barrier(start.split("\n", 1)[0], quoted)
 
-    def loose_value(self, taken: str = "", closed: bool = False) -> Waiting[Value]:
+    def loose_value(
+        self, taken: str = "", closed: bool = False, bounded: bool = False
+    ) -> Waiting[Value]:
         """Take line by line until the lenient reader finds an end, or a barrier does."""
-        first = taken if closed else taken.split("\n", 1)[0]
+        first = taken if closed or bounded else taken.split("\n", 1)[0]
         taken, end = _up_to_barrier(taken)
         self.back(end)
         tried = 0
         while True:
-            stop = bool(end) or (yield from self._stops(taken))
+            stop = bounded or bool(end) or (yield from self._stops(taken))
             if stop or len(taken) >= tried * 3 // 2:
                 tried = len(taken)
                 reading = _try(taken)

@@ -8,19 +8,20 @@ from middleware.emulation.bodies import JSON_START
 from middleware.emulation.formats import (
     BY_OPENER,
     CLOSERS,
-    ENDS,
     FRAMES,
     HARMONY,
     INNER,
     LONGEST,
-    PARTIAL,
     PLAUSIBLE,
     RESULTS,
     TOKEN,
     UNDECIDED,
     Format,
-    closer_pattern,
+    any_of,
     held_from,
+    is_end,
+    may_grow,
+    prefixes,
 )
 from middleware.emulation.found import Found
 from middleware.emulation.output import Output
@@ -30,7 +31,8 @@ _HEADER = 240
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _NOT_TOOLS = frozenset(("assistant", "self", "user", "all"))
-_END_OF_MESSAGE = re.compile(r"<\|(?:end|eom|call|return|start)\|>")
+_ENDS_OF_MESSAGE = ("<|end|>", "<|eom|>", "<|call|>", "<|return|>", "<|start|>")
+_END_OF_MESSAGE = any_of(_ENDS_OF_MESSAGE)
 _ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
 _ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
 _SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
@@ -44,6 +46,8 @@ class Trained:
     def __init__(self, tape: Tape, output: Output) -> None:
         self._tape = tape
         self._output = output
+        self._due: set[str] = set()
+        """Closers of calls and wrappers that are still to come."""
 
     def token(self, token: str) -> Waiting[None]:
         """Take what a token begins, at which the tape stands."""
@@ -61,8 +65,11 @@ class Trained:
         self._tape.pull(token)
         if token == "<|message_model|>":
             yield from self._skip_addressee()
-        closed = token in CLOSERS and self._output.behind_call
-        if not (closed or token in FRAMES or (yield from self._is_end(token))):
+        closed = token in CLOSERS and (self._output.behind_call or token in self._due)
+        self._due.discard(token)
+        if is_end(token):
+            yield from self._ends(token)
+        elif not (closed or token in FRAMES):
             self._output.say(token)
 
     def _skip_addressee(self) -> Waiting[None]:
@@ -74,25 +81,25 @@ class Trained:
             yield
         self._tape.take(found.end())
 
-    def _is_end(self, token: str) -> Waiting[bool]:
+    def _ends(self, said: str) -> Waiting[None]:
         """An end token counts only where nothing but further ones follow."""
-        if token not in ENDS:
-            return False
-        blank = yield from self._tape.past_blank()
-        ahead = yield from self._token_ahead()
-        if (self._tape.ended and not self._tape.peek()) or ahead in ENDS | HARMONY:
-            return True
-        self._tape.back(blank)
-        return False
+        while True:
+            blank = yield from self._tape.past_blank()
+            ahead = yield from self._token_ahead()
+            if (self._tape.ended and not self._tape.peek()) or ahead in HARMONY:
+                return
+            if not is_end(ahead):
+                self._tape.back(blank)
+                self._output.say(said)
+                return
+            said += blank + self._tape.pull(ahead)
 
     def _token_ahead(self) -> Waiting[str]:
         while True:
-            found = TOKEN.match(self._tape.text, self._tape.at)
-            if found:
-                return found[0]
             text = self._tape.peek(LONGEST)
-            if self._tape.ended or (text and text not in PARTIAL):
-                return ""
+            found = TOKEN.match(text)
+            if self._tape.ended or (text and not may_grow(text)):
+                return found[0] if found else ""
             yield
 
     def _call(self, token: str) -> Waiting[None]:
@@ -185,23 +192,30 @@ class Trained:
     def _body(self, format: Format) -> Waiting[tuple[str, bool]]:
         first = self._tape.peek()
         if format.ends == "value" or (format.ends == "either" and first in ("{", "[")):
-            if (yield from self._tape.calls_ahead()):
-                return (yield from self._tape.value())
-            return (yield from self._up_to_value(format))
+            if not (yield from self._tape.calls_ahead()):
+                return (yield from self._up_to_value(format))
+            value = yield from self._tape.value(any_of(format.marks))
+            if value.text or not format.closers:
+                return value
         head = ""
         if "/>" in format.closers:
-            head, whole = yield from self._up_to(re.compile(">"))
+            head, whole = yield from self._up_to((">",))
             if head.endswith("/>") or not whole:
                 return head, whole
-        body, whole = yield from self._up_to(closer_pattern(format.closers))
+        body, whole = yield from self._up_to(format.closers, format.bounds)
         return head + body, whole
 
     def _up_to_value(self, format: Format) -> Waiting[tuple[str, bool]]:
         """Up to the end of the JSON value, or to the closer where none begins before it."""
-        lead = ""
+        marks = any_of(format.marks)
         while True:
-            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
+            text = self._tape.peek(_LEAD)
             start = JSON_START.search(text)
+            end = marks.search(text, 0, start.end() + LONGEST if start else _LEAD)
+            if end and not (start and start.start() < end.start()):
+                closed = end[0] in format.closers
+                taken = end.end() if closed else end.start()
+                return self._tape.take(self._tape.at + taken), closed
             if start and _is_decided(text[start.start() :]):
                 break
             if self._tape.ended or len(text) >= _LEAD:
@@ -210,22 +224,37 @@ class Trained:
                 break
             yield
         lead = self._tape.take(self._tape.at + start.start())
-        value = yield from self._tape.value()
+        value = yield from self._tape.value(marks)
         if "```" in lead:
             yield from self._past_fence(format)
+        else:
+            yield from self._past_strays(marks)
         return lead + value.text, value.closed
 
-    def _up_to(self, closers: re.Pattern[str]) -> Waiting[tuple[str, bool]]:
-        """Take up to and with the first closer."""
+    def _past_strays(self, marks: re.Pattern[str]) -> Waiting[None]:
+        """Closers too many go with the value, before a mark or where the line ends."""
+        if (yield from self._tape.before_mark(marks)):
+            self._tape.stray()
+        else:
+            yield from self._tape.direct_stray()
+
+    def _up_to(
+        self, closers: tuple[str, ...], bounds: tuple[str, ...] = ()
+    ) -> Waiting[tuple[str, bool]]:
+        """Take up to and with the first closer; what else bounds the body stays on the tape."""
         pieces: list[str] = []
+        marks, begun = any_of((*closers, *bounds)), prefixes((*closers, *bounds))
+        longest = max(map(len, begun), default=0)
         while True:
-            found = closers.search(self._tape.text, self._tape.at)
-            if found:
-                pieces.append(self._tape.take(found.end()))
-                return "".join(pieces), True
             text = self._tape.text
-            end = len(text) if self._tape.ended else held_from(text, self._tape.at)
-            pieces.append(self._tape.take(end))
+            found = marks.search(text, self._tape.at)
+            if found:
+                closed = found[0] in closers
+                pieces.append(self._tape.take(found.end() if closed else found.start()))
+                return "".join(pieces), closed
+            starts = range(max(self._tape.at, len(text) - longest), len(text))
+            held = next((start for start in starts if text[start:] in begun), len(text))
+            pieces.append(self._tape.take(len(text) if self._tape.ended else held))
             if self._tape.ended:
                 return "".join(pieces), False
             yield
@@ -254,7 +283,7 @@ class Trained:
             text, whole = yield from self._tape.value()
             self._output.accept(Found(name, text, whole))
         elif self._output.names.find(name):
-            text, whole = yield from self._up_to(_END_OF_MESSAGE)
+            text, whole = yield from self._up_to(_ENDS_OF_MESSAGE)
             self._output.accept(Found(name, _END_OF_MESSAGE.sub("", text), whole))
 
     def _analysis(self) -> Waiting[None]:
