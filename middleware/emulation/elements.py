@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 SPACE = "]<]minimax[>["
@@ -43,4 +44,12 @@ def nested(text: str, depth: int = 0) -> Any:
     pairs = elements(text)
     if all(key == "item" for key, _ in pairs):
         return [nested(value, depth + 1) for _, value in pairs]
-    return {key: nested(value, depth + 1) for key, value in pairs}
+    return gathered([(key, nested(value, depth + 1)) for key, value in pairs])
+
+
+def gathered(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; what stands in it several times is a list."""
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: one if len(one) > 1 else one[0] for key, one in values.items()}

@@ -58,6 +58,29 @@ def _nothing(_body: str) -> list[Found]:
     return []
 
 
+# How DeepSeek's marks come out: of its own tokens, or typed with other bars and blanks.
+_BARS = ("｜▁", "|▁", "｜ ", "| ", "｜\\_", "|\\_", "|_")
+
+
+def _deepseek(words: str) -> tuple[str, ...]:
+    return tuple(f"<{bar[0]}{words.replace(' ', bar[1:])}{bar[0]}>" for bar in _BARS)
+
+
+def _k3(side: str, words: str, end: str = "<|sep|>") -> tuple[str, ...]:
+    """Kimi K3's marks are three tokens; models put blanks between them."""
+    blanks = ("", " ")
+    return tuple(
+        f"<|{side}|>{before}{words}{behind if end else ''}{end}"
+        for before in blanks
+        for behind in (blanks if end else blanks[:1])
+    )
+
+
+def _named(tag: str) -> tuple[str, ...]:
+    """A tag with a name; the blank may be lost, or come out as a tokenizer writes it."""
+    return tuple(f"<{tag}{blank}name=" for blank in (" ", "", "Ġ"))
+
+
 # What stands before the words in the tags of `<invoke name=…>`: nothing (Anthropic's old form,
 # MiniMax M2), or the model's own mark (DeepSeek V3.2, GigaChat 3.5, Step 3, …).
 _MARKS = ("", "antml:", "atem:", "steptml:", "｜DSML｜", "｜GCML｜")
@@ -69,10 +92,10 @@ FORMATS: tuple[Format, ...] = (
            bodies.tagged_calls),
     Format("k2-horizon", ("<ifm|tool_call>",), ("</ifm|tool_call>",), bodies.tagged_calls),
     Format("qwen-xml", ("<function=",), ("</function>",), bodies.xml_calls, "closer", whole=True),
-    Format("function-xml", ("<function name=",), ("</function>",),
+    Format("function-xml", _named("function"), ("</function>",),
            bodies.xml_calls, "closer", whole=True),
     *(
-        Format("invoke", (f"<{mark}invoke name=",), (f"</{mark}invoke>", "/>"),
+        Format("invoke", _named(f"{mark}invoke"), (f"</{mark}invoke>", "/>"),
                partial(bodies.marked_calls, mark), "closer", whole=True)
         for mark in _MARKS
     ),
@@ -83,10 +106,10 @@ FORMATS: tuple[Format, ...] = (
     Format("lm-studio", ("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[TOOL_REQUEST_END]"),
            bodies.json_calls),
     Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
-    Format("deepseek", ("<｜tool▁call▁begin｜>",), ("<｜tool▁call▁end｜>",),
+    # With ASCII bars and lines below it is Kimi K2's too.
+    Format("deepseek", _deepseek("tool call begin"), _deepseek("tool call end"),
            bodies.deepseek_calls, "value"),
-    Format("kimi-k2", ("<|tool_call_begin|>",), ("<|tool_call_end|>",), bodies.json_calls, "value"),
-    Format("kimi-k3", ("<|open|>call",), ("<|close|>call<|sep|>",), bodies.k3_calls, "closer"),
+    Format("kimi-k3", _k3("open", "call", ""), _k3("close", "call"), bodies.k3_calls, "closer"),
     Format("lfm2", ("<|tool_call_start|>",), ("<|tool_call_end|>",), bodies.python_calls, "closer"),
     Format("llama-python", ("<|python_start|>",), ("<|python_end|>",),
            bodies.python_calls, "closer"),
@@ -102,6 +125,8 @@ FORMATS: tuple[Format, ...] = (
     Format("granite", ("<|tool_call|>",), (), bodies.json_calls, "value"),
     Format("command-r", ("<|START_ACTION|>",), ("<|END_ACTION|>",), bodies.json_calls),
     Format("apertus", ("<|tools_prefix|>",), ("<|tools_suffix|>",), bodies.keyed_calls),
+    Format("tool-list", ("<|tool_calls|>",), ("<|/tool_calls|>",), bodies.python_calls, "value"),
+    Format("tool-input", ("<tool>",), ("</tool_input>",), bodies.input_calls, "closer"),
     Format("nemotron", ("<TOOLCALL>",), ("</TOOLCALL>",), bodies.json_calls),
     Format("internlm", ("<|action_start|><|plugin|>",), ("<|action_end|>",), bodies.json_calls),
     Format("longcat", ("<longcat_tool_call>",), ("</longcat_tool_call>",), bodies.tagged_calls),
@@ -122,9 +147,9 @@ FORMATS: tuple[Format, ...] = (
             ("<minimax:tool_call>", "</minimax:tool_call>"),
             ("<seed:tool_call>", "</seed:tool_call>"),
             (SPACE + "<tool_call>", SPACE + "</tool_call>"),
-            ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+            *zip(_deepseek("tool calls begin"), _deepseek("tool calls end"), strict=True),
             ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
-            ("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+            *zip(_k3("open", "tools"), _k3("close", "tools"), strict=True),
         )
     ),
 )  # fmt: skip
@@ -143,14 +168,14 @@ THOUGHTS: Mapping[str, str] = {
     "[THINK]": "[/THINK]",
     "<|START_THINKING|>": "<|END_THINKING|>",
     "<|channel>thought": "<channel|>",
-    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
+    **dict(zip(_k3("open", "think"), _k3("close", "think"), strict=True)),
     "<|think:start|>": "<|think:end|>",
 }
 # Special tokens that frame an answer; they are never text.
 FRAMES = frozenset((
     "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>",
     "<|CHATBOT_TOKEN|>", "<|message_model|>", "<|content_text|>", "<|end_message|>",
-    "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
+    *_k3("open", "response"), *_k3("close", "response"), *_k3("close", "message"),
     "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]",
 ))  # fmt: skip
 # What ends an answer in a template; dropped at its very end, as is every token of the form `<|…|>`.
@@ -168,6 +193,7 @@ RESULTS = frozenset((
 ))  # fmt: skip
 HARMONY = frozenset(("<|channel|>", "<|start|>"))
 
+_MEANING = frozenset((*BY_OPENER, *CLOSERS, *FRAMES, *HARMONY))
 TOKENS: tuple[str, ...] = tuple(
     sorted({*BY_OPENER, *CLOSERS, *FRAMES, *ENDS, *RESULTS, *HARMONY}, key=len, reverse=True)
 )
@@ -189,7 +215,7 @@ LONGEST = max(_LONGEST_SPECIAL, *map(len, TOKENS))
 
 def is_end(token: str) -> bool:
     """May it frame the end of an answer? Every special token may that means nothing else."""
-    return token in ENDS or (token not in TOKENS and bool(token))
+    return token in ENDS or (is_special(token) and token not in _MEANING)
 
 
 def may_grow(text: str) -> bool:
@@ -211,7 +237,7 @@ def any_of(words: tuple[str, ...]) -> re.Pattern[str]:
 
 # How the first characters of a body look that may hold a call; prose about a tag is told by them.
 PLAUSIBLE = re.compile(
-    r"(?:\s|\\n)*(?:[{\[<｛]|```|[\"'“][{\[\w]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"=]|$))"
+    r"(?:\s|\\n)*(?:[{\[<｛]|```|[\"'“][{\[\w]|[\w.\-:]+[^\S\n]*(?:[<{\[:(\n\\>\"=/]|\w+=|$))"
 )
 INNER = re.compile(r"(?:\s|\\n)*(?:[{\[｛]|\Z)")  # the same in a wrapper
-UNDECIDED = re.compile(r"(?:\s|\\n?)*(?:`{1,2}|[\"'“]|[\w.\-:]*[^\S\n]*)")
+UNDECIDED = re.compile(r"(?:\s|\\n?)*+(?:`{1,2}|[\"'“]|[\w.\-:]*+[^\S\n]*+\w*+)")
