@@ -184,6 +184,8 @@ def _is_text(text: str, wanted: frozenset[str]) -> bool:
 def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:
     if bare.startswith(SPACE):
         return text if "string" in wanted - _HOLDERS else nested(bare)
+    if bare[:1] == "<" and wanted and wanted <= _HOLDERS:
+        return nested(bare, "") or text
     if bare in _LITERALS:
         return _LITERALS[bare]
     if bare[:1] in ("{", "["):

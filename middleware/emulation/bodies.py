@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from middleware.emulation import lenient
-from middleware.emulation.elements import elements
+from middleware.emulation.elements import elements, gathered
 from middleware.emulation.found import Found
 
 _NAMES = ("name", "tool_name", "tool", "function", "action", "function_name")
@@ -18,7 +18,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input", "tool_
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 _LEAD_NAME = re.compile(
     r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?"
-    r"(?:\s++|\[CALL_ID\]\w*+|\[ARGS\]|<\|\w++\|>|<｜[^｜]*+｜>|```\w*+)*+"
+    r"(?:\s++|\[CALL_ID\]\w*+|\[ARGS\]|<\|[^<>|]*+\|>|<｜[^｜]*+｜>|```\w*+)*+"
 )
 _SEPARATOR = re.compile(r"\s*+\w++\s*+<[|｜]tool(?:\\?[▁_]| )sep[|｜]>")
 _BEFORE_FENCE = re.compile(r"\s*[\w.\-]+\s*```")
@@ -165,7 +165,8 @@ def _elements(text: str) -> list[tuple[str, str]]:
             break
         pairs.append((found[1], text[found.end() : end]))
         at = end + len(found[1]) + 3
-    return pairs
+    values = gathered(pairs)
+    return [(key, one if isinstance(one, str) else json.dumps(one)) for key, one in values.items()]
 
 
 def marked_calls(mark: str, body: str) -> list[Found]:
@@ -175,7 +176,8 @@ def marked_calls(mark: str, body: str) -> list[Found]:
 
 def step_calls(body: str) -> list[Found]:
     """Step 3: the kind and the name may stand once more before the invocation."""
-    return marked_calls("steptml:", body.partition("<steptml:invoke name=")[2])
+    _, invoked, inside = body.partition("<steptml:invoke name=")
+    return marked_calls("steptml:", inside) if invoked else deepseek_calls(body)
 
 
 def spaced_calls(body: str) -> list[Found]:

@@ -72,7 +72,8 @@ class Candidates:
             self._output.release()
             self._output.say(prefix + value.text)
         else:
-            yield from self._propose(found, prefix + value.text)
+            stray = yield from self._tape.direct_stray()
+            yield from self._propose(found, prefix + value.text + stray)
             yield from self._separator()
         return True
 

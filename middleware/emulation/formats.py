@@ -181,7 +181,8 @@ FRAMES = frozenset((
 # What ends an answer in a template; dropped at its very end, as is every token of the form `<|…|>`.
 ENDS = frozenset((
     "<s>", "</s>", "<eos>", "<EOS>", "[EOS]", "<end_of_turn>", "<start_of_turn>",
-    "<turn|>", "<end_of_utterance>", "[/INST]", "[e~[", "]~b]", "]~!b[",
+    *_deepseek("end of sentence"), "<turn|>", "<end_of_utterance>", "[/INST]",
+    "[e~[", "]~b]", "]~!b[",
 ))  # fmt: skip
 _SPECIAL = r"<\|[\w▁\-]{1,48}\|>|<｜[\w▁\-]{1,48}｜>|\[\|\w{1,48}\|\]"
 _SPECIAL_BEGUN = re.compile(r"(?:<[|｜][\w▁\-]{1,48}[|｜]?|\[\|\w{0,48}\|?|[<\[])\Z")

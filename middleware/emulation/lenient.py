@@ -59,6 +59,11 @@ _AFTER_VALUE = re.compile(
     r"\s*+(?:[,，}\]｝］、)]|\Z|```|//|#|/\*)"
     r"|[^\S\n]*+\n\s*+(?:[\"'“{]|[^\s:：=,，{}\[\]\"'“”]++\s*+[:：])"
 )
+# Behind a text among the arguments of a call: what stands in code between quotes ends none.
+_AFTER_ARGUMENT = re.compile(
+    r"\s*+(?:,\s*+(?:[A-Za-z_]\w*+\s*+[=:]|\))|\)\s*+(?:[\],;)}]|\Z|```)"
+    r"|\)[^\S\n]*+\n\s*+[A-Za-z_][\w.\-]*+\((?:\w++\s*+=|\))|\Z|#)"
+)
 
 
 class Reading(NamedTuple):
@@ -135,7 +140,8 @@ def _value(source: _Text, at: int, depth: int) -> tuple[Any, int]:
     if first in "[［":
         return _array(source, at + 1, depth + 1)
     if first in _QUOTES:
-        return _string(source, at, _AFTER_VALUE)
+        argument = depth == 1 and source.bare is _BARE_ARGUMENT
+        return _string(source, at, _AFTER_ARGUMENT if argument else _AFTER_VALUE)
     return _scalar(source, at)
 
 

@@ -211,12 +211,13 @@ class Output:
         ) or (self.spoken and not any(isinstance(one, TextDelta) for one in queue))
 
     def _certain(self, candidate: Candidate) -> bool:
-        """Amid prose: one call, an exact name, and arguments the schema takes."""
-        if not self.prose or not candidate.exact or len(candidate.found) != 1:
+        """Amid prose: exact names, and arguments the schemas take."""
+        if not self.prose or not candidate.exact:
             return False
-        found = candidate.found[0]
         try:
-            return not settle(found.arguments, self._schema(found.name)).wrong
+            return not any(
+                settle(found.arguments, self._schema(found.name)).wrong for found in candidate.found
+            )
         except ValueError:
             return False
 

@@ -165,7 +165,7 @@ class Tape:
         if stray := _STRAY.match(self.text, self.at, self.at + _MOST_STRAY):
             self.take(stray.end())
 
-    def direct_stray(self) -> Waiting[None]:
+    def direct_stray(self) -> Waiting[str]:
         """Take brackets too many behind a value, where a blank or the end follows."""
         while True:
             stray = _DIRECT.match(self.text, self.at, self.at + _MOST_STRAY)
@@ -173,8 +173,8 @@ class Tape:
             if end < len(self.text) or self.ended or end - self.at >= _MOST_STRAY:
                 break
             yield
-        if end == len(self.text) or self.text[end].isspace():
-            self.take(end)
+        alone = end == len(self.text) or self.text[end].isspace()
+        return self.take(end) if alone else ""
 
     def calls(self, longest: int = 1 << 15) -> Waiting[Value]:
         """Take calls as Python writes them; an empty value: what follows cannot be read so."""

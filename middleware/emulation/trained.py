@@ -124,6 +124,7 @@ class Trained:
             if not found and not self._withheld(token, body, whole):
                 self._output.say(raw + body)
                 return
+            self._due.update(format.closers)
             self._output.behind_call = True
             if not format.again or not (yield from self._again(format.again)):
                 break
@@ -142,14 +143,13 @@ class Trained:
         if not whole and self._output.reason == "length":
             self._output.dropped += 1
             return True
-        if not _SPECIAL.match(token):
+        if not (whole or _SPECIAL.match(token)):
             return False
-        self._output.fail(body.strip())
+        self._output.fail(_without(body, BY_OPENER[token].closers).strip())
         return True
 
     def _found(self, format: Format, body: str, whole: bool) -> list[Found]:
-        for closer in format.closers:
-            body = body.removesuffix(closer)
+        body = _without(body, format.closers)
         unfinished = format.whole and not whole
         found = [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
         if whole and (not self._output.in_fence or _SPECIAL.match(format.openers[0])):
@@ -297,6 +297,12 @@ class Trained:
             yield
         if found and found[0] != "<|start|>":
             self._tape.take(found.end())
+
+
+def _without(body: str, closers: tuple[str, ...]) -> str:
+    for closer in closers:
+        body = body.removesuffix(closer)
+    return body
 
 
 def _is_decided(value: str) -> bool:
