@@ -31,7 +31,6 @@ class Block:
     tape: Tape
     parameters: Callable[[str], frozenset[str]]
     """The plain names of a tool's parameters (of all tools, for a name not known yet)."""
-    fenced: bool = False
     name: str | None = None
     arguments: str | list[tuple[str, str]] | None = None
     whole: bool = True
@@ -51,8 +50,7 @@ class Block:
             self._seen.add(key.key)
             self.tape.take(self.tape.at + key.end)
             yield from self._value_of(key.key)
-        if not (key is None and self.fenced and (yield from self._took_fence())):
-            self.tape.back(blank)
+        self.tape.back(blank)
         whole = self.whole and bool(self.arguments or not self.tape.ended)
         return Found(self.name or "", self.arguments, whole)
 
@@ -202,14 +200,11 @@ def _take_line(tape: Tape) -> Waiting[None]:
     tape.pull(line)
 
 
-def read_no_tool(tape: Tape, fenced: bool) -> Waiting[None]:
-    """Take what belongs to NO_TOOL behind its marker: the reason, the end of its fence."""
+def read_no_tool(tape: Tape) -> Waiting[None]:
+    """Take what belongs to NO_TOOL behind its marker: the reason."""
     blank = yield from tape.past_blank()
     key = yield from key_ahead(tape)
     if key and key.key == "reason":
         yield from _take_line(tape)
         blank = yield from tape.past_blank()
-    if fenced and is_fence((yield from tape.line())):
-        yield from _take_line(tape)
-    else:
-        tape.back(blank)
+    tape.back(blank)

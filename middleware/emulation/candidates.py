@@ -6,9 +6,10 @@ import re
 
 from middleware.emulation import bodies
 from middleware.emulation.arguments import lone_parameter
+from middleware.emulation.context import Candidate
 from middleware.emulation.found import Found
 from middleware.emulation.language import beginning, is_fence
-from middleware.emulation.output import Candidate, Output
+from middleware.emulation.output import Output
 from middleware.emulation.tape import Tape, Waiting
 
 _LEAD = 256
@@ -110,7 +111,7 @@ class Candidates:
 
     def python(self) -> Waiting[bool]:
         """A call of a declared tool as Python writes it, where nothing else was said."""
-        fence = self._output.fence()
+        fence = self._output.fence_line
         if self._output.spoken or (fence and "tool" not in fence):
             return False
         if not (yield from self._names_a_tool()):
@@ -119,8 +120,6 @@ class Candidates:
         if not text:
             return False
         found = bodies.python_calls(text)
-        if fence:
-            text = self._output.drop_fence() + text + (yield from self._end_of_fence())
         self._output.propose(Candidate(found, text, exact=False))
         return True
 
@@ -172,10 +171,10 @@ class Candidates:
     def _propose(self, found: list[Found], raw: str) -> Waiting[None]:
         names = self._output.names
         exact = all(names.exact(one.name) for one in found)
-        if self._output.fence():
-            raw = self._output.drop_fence() + raw
-            raw += yield from self._end_of_fence()
-        self._output.propose(Candidate(found, raw, exact))
+        fence = self._output.drop_fence()
+        if fence:
+            raw = fence + raw + (yield from self._end_of_fence())
+        self._output.propose(Candidate(found, raw, exact, fenced=bool(fence)))
 
     def _end_of_fence(self) -> Waiting[str]:
         blank = yield from self._tape.past_blank()

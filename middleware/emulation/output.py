@@ -8,14 +8,16 @@ comes after it waits with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
+from middleware.emulation.context import Candidate, Context
 from middleware.emulation.found import Found
 from middleware.emulation.language import is_fence
 from middleware.emulation.names import Names
@@ -48,14 +50,6 @@ class Fault(NamedTuple):
     """What the model wrote, without the words of the protocol."""
 
 
-class Candidate(NamedTuple):
-    """JSON that may be a call; it waits for the end of the answer."""
-
-    found: Sequence[Found]
-    raw: str
-    exact: bool
-
-
 @dataclass(slots=True)
 class Output:
     tools: Sequence[Tool]
@@ -80,8 +74,16 @@ class Output:
     """Nothing was said since the last call."""
     nesting: int = 0
     """How many brackets of the paragraph are open: what stands in them is part of something."""
-    in_fence: bool = False
-    """A fence that is no block's own was opened and not closed."""
+    fence_line: str = ""
+    """The fence that was opened last, if it was not closed."""
+    blocks: int = 0
+    """Blocks of our own language that were met."""
+    context: Context = field(default_factory=Context)
+    tried: list[Found | Candidate | str] = field(default_factory=list)
+    """The calls of an attempt; a text is one that cannot be read."""
+    said_meanwhile: bool = False
+    """Text was said in an attempt."""
+    _later: list[Callable[[], None]] | None = None
     _events: list[Event] = field(default_factory=list)
     _words: list[str] = field(default_factory=list)
     _held: list[str] = field(default_factory=list)
@@ -92,14 +94,53 @@ class Output:
         """Nothing waits: text may leave as it comes."""
         return self.spoken and not self._held and not self._queue
 
+    @property
+    def trying(self) -> bool:
+        return self._later is not None
+
+    def attempt(self) -> None:
+        """Put off what is done from here on."""
+        self._later, self.tried, self.said_meanwhile = [], [], False
+
+    def commit(self) -> None:
+        """Do what was put off."""
+        later, self._later = self._later or (), None
+        for one in later:
+            one()
+
+    def forget(self) -> None:
+        """Do nothing of what was put off."""
+        self._later = None
+
+    def _puts_off(self, step: Callable[[], None], call: Found | Candidate | str = "") -> bool:
+        if self._later is None:
+            return False
+        self._later.append(step)
+        if call:
+            self.tried.append(call)
+            self.behind_call = True
+        return True
+
+    @property
+    def here(self) -> Context:
+        """What stands before the place that is read."""
+        context = replace(self.context)
+        context.add("".join(self._held))
+        return context
+
     def hold(self, text: str) -> None:
         """White space, or a fence, that may belong to a block."""
-        if text:
+        if text and not self._puts_off(partial(self.hold, text)):
             self._held.append(text)
 
     def say(self, text: str) -> None:
         if not text:
             return
+        self.behind_call = False
+        if self._puts_off(partial(self.say, text)):
+            self.said_meanwhile = self.said_meanwhile or not text.isspace()
+            return
+        self.context.add("".join(self._held) + text if self._held else text)
         if self._held:
             if self.nesting and self._is_apart():
                 self.nesting = 0
@@ -107,7 +148,6 @@ class Output:
                 self._words += self._held
             self._held.clear()
         self.spoken = True
-        self.behind_call = False
         count = text.count
         self.nesting += count("{") + count("[") - count("}") - count("]")
         self._words.append(text)
@@ -117,7 +157,7 @@ class Output:
         return len(self._held) > 1 and (bool(self.fence()) or "".join(self._held).count("\n") > 1)
 
     def think(self, text: str) -> None:
-        if text:
+        if text and not self._puts_off(partial(self.think, text)):
             self._put(ReasoningDelta(text))
 
     def fence(self) -> str:
@@ -139,6 +179,8 @@ class Output:
             self.say(held)
 
     def propose(self, candidate: Candidate) -> None:
+        if self._puts_off(partial(self.propose, candidate), candidate):
+            return
         self._flush()
         self._queue.append(candidate._replace(raw="".join(self._held) + candidate.raw))
         self._held.clear()
@@ -146,6 +188,8 @@ class Output:
 
     def accept(self, found: Found) -> None:
         """Pass a call on, or note what is wrong with it."""
+        if self._puts_off(partial(self.accept, found), found):
+            return
         self._flush()
         self._set_apart()
         if self._queue:
@@ -154,7 +198,9 @@ class Output:
             self._settle(found)
 
     def fail(self, body: str) -> None:
-        """Something behind a special token could not be read at all."""
+        """Something behind a token could not be read at all."""
+        if self._puts_off(partial(self.fail, body), body or " "):
+            return
         detail = f"the call could not be read: {body[:80]!r}"
         # What begins like a call was one gone wrong; all else was meant to be read.
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
@@ -179,20 +225,30 @@ class Output:
             self._words.append(held)
         self._flush()
         queue, self._queue = self._queue, []
-        accepts = self._judge(queue)
+        accepts = set(map(id, self._judge(queue)))
         for one in queue:
-            self._release(one, accepts)
+            self._release(one, id(one) in accepts)
         if behind and held and not (self.made or self.open or self.dropped):
             self._events.append(TextDelta(held))
         if not self.open:
             self._events += self.calls.close()
 
-    def _judge(self, queue: Sequence[Event | Candidate | Found]) -> bool:
-        """Are the proposed calls calls? Amid prose only a single certain one is."""
+    def _judge(self, queue: Sequence[Event | Candidate | Found]) -> Sequence[Candidate]:
+        """Which of the proposed calls are calls? All, where nothing else was said.
+
+        Amid prose bare ones are where there is just one and it is certain, and those in a fence
+        where no more is said behind it.
+        """
         proposed = [one for one in queue if isinstance(one, Candidate)]
         if self.forced or not self._visible(queue):
-            return True
-        return len(proposed) == 1 and self._certain(proposed[0])
+            return proposed
+        bare = [one for one in proposed if not one.marked]
+        if len(bare) > 1 or not all(map(self._certain, bare)):
+            proposed = [one for one in proposed if one.marked]
+        fenced = next((place for place, one in enumerate(queue) if _is_fenced(one)), len(queue))
+        if any(isinstance(one, TextDelta) and one.text.strip() for one in queue[fenced:]):
+            proposed = [one for one in proposed if not one.fenced]
+        return proposed
 
     def _release(self, one: Event | Candidate | Found, accepts: bool) -> None:
         if isinstance(one, Found):
@@ -268,6 +324,10 @@ class Output:
         if not arguments.wrong:
             return ready
         return Fault("schema", name, arguments.wrong, ready if arguments.given else None, text)
+
+
+def _is_fenced(one: Event | Candidate | Found) -> bool:
+    return isinstance(one, Candidate) and one.fenced
 
 
 def _require_end(found: Found, schema: dict[str, object]) -> None:

@@ -16,10 +16,20 @@ from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.candidates import Candidates
-from middleware.emulation.formats import LINED, LONGEST, PARTIAL, STOP, held_from
+from middleware.emulation.formats import (
+    BY_OPENER,
+    CLOSERS,
+    HARMONY,
+    LINED,
+    LONGEST,
+    PARTIAL,
+    STOP,
+    held_from,
+)
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names, plain
 from middleware.emulation.output import Fault, Output, Ready
+from middleware.emulation.quotation import Quotation, fence_line, is_closing
 from middleware.emulation.schemas import properties
 from middleware.emulation.tape import Tape, Waiting
 from middleware.emulation.thoughts import read_thought
@@ -70,6 +80,8 @@ class Reader:
         )
         self._trained = Trained(self._tape, self._output)
         self._candidates = Candidates(self._tape, self._output)
+        self._quotation = Quotation(self._tape, self._output, self._following)
+        self._verbatim = False
         self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
         self._free = False
@@ -99,6 +111,7 @@ class Reader:
     def feed(self, text: str) -> Iterator[Event]:
         """Read on."""
         if self._free and not _CURIOUS.search(text):
+            self._output.context.add(text)
             if text:
                 yield TextDelta(text)
             return
@@ -142,7 +155,7 @@ class Reader:
     def _go_on(self) -> Waiting[None]:
         """The rest of a line that is text, up to the next token."""
         tape, output = self._tape, self._output
-        stop = STOP if self._how.trained else _NEWLINE
+        stop = STOP if self._how.trained and not self._verbatim else _NEWLINE
         found = stop.search(tape.text, tape.at)
         begun = self._begun(found)
         if found and begun > found.start():
@@ -151,7 +164,7 @@ class Reader:
                 output.hold(tape.take(found.end()))
                 self._line_start = True
             else:
-                yield from self._trained.token(found[0])
+                yield from self._token(found[0])
                 self._line_start = output.behind_call
             return
         output.say(tape.take(begun))
@@ -160,6 +173,21 @@ class Reader:
             yield
             self._free = False
 
+    def _token(self, token: str) -> Waiting[None]:
+        reading = self._trained.token(token)
+        if token in BY_OPENER or (token in HARMONY and self._output.here.line):
+            reading = self._quotation.line(reading)
+        yield from reading
+
+    def _following(self) -> Waiting[Waiting[None] | None]:
+        """The reading of a call that follows, or of the end of what holds calls."""
+        blank = yield from self._tape.past_blank()
+        token = yield from self._trained.ahead()
+        if token in BY_OPENER or token in CLOSERS:
+            return self._trained.token(token)
+        self._tape.back(blank)
+        return None
+
     def _begun(self, found: re.Match[str] | None) -> int:
         """Where a token may have begun that is not whole yet, also before its own line end."""
         tape = self._tape
@@ -167,7 +195,7 @@ class Reader:
             tape.text.endswith(LINED, tape.at, found.start())
             or tape.text[found.start() : found.start() + LONGEST] in PARTIAL
         )
-        if whole or tape.ended or not self._how.trained:
+        if whole or tape.ended or self._verbatim or not self._how.trained:
             return len(tape.text)
         return held_from(tape.text, tape.at)
 
@@ -179,7 +207,12 @@ class Reader:
             if not tape.ended:
                 yield
             return
-        line, newline, _ = tape.text[tape.at : tape.at + _LOOK].partition("\n")
+        listed = bool(self._output.fence_line) and not self._output.trying
+        self._verbatim = listed or tape.peek() == ">"
+        if self._verbatim:
+            yield from self._quoted_line()
+            return
+        line, newline, _ = tape.peek(_LOOK).partition("\n")
         complete = bool(newline) or tape.ended or len(line) >= _LOOK
         if not (self._cut_key(line) or (yield from self._cut_invention(line, complete))):
             yield from self._decide(line, complete)
@@ -192,7 +225,7 @@ class Reader:
         elif what.kind == "wait":
             yield
         else:
-            yield from self._block(what.kind, what.end)
+            yield from self._quotation.line(self._block(what.kind, what.end))
 
     def _cut_key(self, line: str) -> bool:
         """The answer ran out of tokens inside a key or a marker."""
@@ -219,21 +252,41 @@ class Reader:
 
     def _other_line(self, line: str, complete: bool) -> Waiting[None]:
         """A line that begins no block: a fence, JSON, ReAct, or text."""
-        if line.startswith(_FENCES):
+        if line.startswith(_FENCES) and not self._output.trying:
             if not complete:
                 yield
                 return
             if is_fence(line):
-                self._output.release()
-                self._output.in_fence = not self._output.in_fence
-                text = yield from self._tape.line()
-                self._output.hold(self._tape.take(self._tape.at + len(text)))
+                yield from self._fence()
                 return
         if self._how.trained and self._how.bare and (yield from self._bare(line)):
             self._line_start = True
             return
         self._output.release()
         self._line_start = False
+
+    def _quoted_line(self) -> Waiting[None]:
+        """A line behind `>`, or of a listing, which a fence ends."""
+        fence = self._output.fence_line[:3]
+        if fence and (yield from self._tape.ahead(3)) == fence:
+            line = yield from fence_line(self._tape)
+            if is_closing(line):
+                self._output.fence_line, self._output.nesting, self._verbatim = "", 0, False
+                self._output.say(self._tape.pull(line.rstrip()))
+        self._line_start = False
+
+    def _fence(self) -> Waiting[None]:
+        """A fence: calls alone in it are calls, and it goes with them; all else is a listing."""
+        line = yield from fence_line(self._tape)
+        self._output.fence_line, self._output.nesting = line, 0
+        if (yield from self._quotation.fence(line, self._in_fence)):
+            self._output.fence_line, self._line_start = "", True
+        else:
+            self._output.say(self._tape.pull(line.rstrip()))
+            self._verbatim, self._line_start = True, False
+
+    def _in_fence(self) -> Waiting[None]:
+        yield from self._begin_line() if self._line_start else self._go_on()
 
     def _bare(self, line: str) -> Waiting[bool]:
         candidates = self._candidates
@@ -249,15 +302,13 @@ class Reader:
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""
         tape = self._tape
-        fenced = bool(self._output.fence())
         marker = tape.take(tape.at + end)
+        self._output.blocks += 1
         if kind == "no":
-            self._output.drop_fence()
-            yield from read_no_tool(tape, fenced)
+            yield from read_no_tool(tape)
             return
-        block = Block(tape, self._parameters, fenced)
+        block = Block(tape, self._parameters)
         if marker and (short := (yield from read_short(tape, self._output.names.declared))):
-            self._output.drop_fence()
             for one in short:
                 self._output.accept(one)
             self._line_start = True
@@ -273,7 +324,6 @@ class Reader:
             self._line_start = False
             return
         found = yield from block.read()
-        self._output.drop_fence()
         self._output.accept(found)
         self._line_start = True
 

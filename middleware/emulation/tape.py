@@ -46,6 +46,8 @@ class Tape:
         self.at = 0
         self.ended = False
         self._runaways = 0
+        self._kept: list[str] | None = None
+        """What was taken since `keep`."""
 
     def feed(self, piece: str) -> None:
         self.text = self.text[self.at :] + piece
@@ -53,6 +55,8 @@ class Tape:
 
     def back(self, text: str) -> None:
         """Put text that was taken in front again."""
+        if self._kept is not None:
+            _drop_end(self._kept, len(text))
         if self.text.endswith(text, 0, self.at):
             self.at -= len(text)
         else:
@@ -68,7 +72,21 @@ class Tape:
 
     def take(self, end: int) -> str:
         taken, self.at = self.text[self.at : end], end
+        if self._kept is not None:
+            self._kept.append(taken)
         return taken
+
+    def keep(self) -> None:
+        """Remember what is taken from here on."""
+        self._kept = []
+
+    def so_far(self) -> str:
+        return "".join(self._kept or ())
+
+    def kept(self) -> str:
+        """What was taken since `keep`, which is over."""
+        kept, self._kept = self.so_far(), None
+        return kept
 
     def pull(self, text: str) -> str:
         """Take this text, which the tape is known to go on with."""
@@ -281,6 +299,13 @@ class Tape:
         if not taken.endswith("\n"):
             return False
         return self._runaways > _PATIENCE or (yield from self._barrier(quoted=True))
+
+
+def _drop_end(pieces: list[str], count: int) -> None:
+    while pieces and count >= len(pieces[-1]):
+        count -= len(pieces.pop())
+    if count and pieces:
+        pieces[-1] = pieces[-1][:-count]
 
 
 class Value(NamedTuple):

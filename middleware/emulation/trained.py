@@ -65,6 +65,9 @@ class Trained:
         self._tape.pull(token)
         if token == "<|message_model|>":
             yield from self._skip_addressee()
+        if self._output.context.code and (yield from self._tape.ahead(1)) == "`":
+            self._output.say(token)
+            return
         closed = token in CLOSERS and (self._output.behind_call or token in self._due)
         self._due.discard(token)
         if is_end(token):
@@ -85,7 +88,7 @@ class Trained:
         """An end token counts only where nothing but further ones follow."""
         while True:
             blank = yield from self._tape.past_blank()
-            ahead = yield from self._token_ahead()
+            ahead = yield from self.ahead()
             if (self._tape.ended and not self._tape.peek()) or ahead in HARMONY:
                 return
             if not is_end(ahead):
@@ -94,7 +97,8 @@ class Trained:
                 return
             said += blank + self._tape.pull(ahead)
 
-    def _token_ahead(self) -> Waiting[str]:
+    def ahead(self) -> Waiting[str]:
+        """The token the tape stands at."""
         while True:
             text = self._tape.peek(LONGEST)
             found = TOKEN.match(text)
@@ -109,7 +113,7 @@ class Trained:
             raw += self._tape.take(self._tape.at + len(token))
             format = BY_OPENER[token]
             raw += yield from self._past_blank()
-            inner = yield from self._token_ahead()
+            inner = yield from self.ahead()
             if inner not in BY_OPENER:
                 break
             token = inner
@@ -152,7 +156,7 @@ class Trained:
         body = _without(body, format.closers)
         unfinished = format.whole and not whole
         found = [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
-        if whole and (not self._output.in_fence or _SPECIAL.match(format.openers[0])):
+        if whole and not self._output.fence_line:
             return found
         # What is cut, or shown in a fence, is a call only where it names a declared tool.
         return found if any(self._output.names.find(one.name) for one in found) else []
@@ -167,7 +171,7 @@ class Trained:
     def _to_closer(self, closers: frozenset[str], taken: str = "") -> Waiting[None]:
         """Go to the closer, if nothing but white space stands before it."""
         taken += yield from self._past_blank()
-        if (yield from self._token_ahead()) not in closers:
+        if (yield from self.ahead()) not in closers:
             self._tape.back(taken)
 
     def _again(self, separator: str) -> Waiting[bool]:

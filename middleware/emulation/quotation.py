@@ -1,0 +1,148 @@
+"""Calls stand on their own: what a line of prose, inline code or a listing holds is quoted.
+
+A call is read first, with all it does put off; what stands around it then decides whether it was
+one, or text that comes out as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from middleware.emulation.context import Candidate
+from middleware.emulation.formats import TOKEN
+from middleware.emulation.found import Found
+from middleware.emulation.output import Output
+from middleware.emulation.tape import Tape, Waiting
+
+# Prose that goes on with one of these speaks of what stands before them.
+_GOES_ON = frozenset(",.;:!?)]}»”’\"'…、，。；：！？—–")
+_SENTENCE = re.compile(r"[.!?…。！？][*_\"'”’)）\]»`]*\Z")
+# A marker in the middle of a line, which the lines below it belong to.
+_DANGLING = re.compile(r"[^\s`*#>][^\n]*[\s`]USE[ _-]?TOOL[*_`:： \t]*\s*\Z", re.IGNORECASE)
+_BLANK = re.compile(r"[^\S\n]*+")
+_CLOSING = re.compile(r"(?:`{3,}|~{3,})\s*")
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|e\.g|for instance|samples?|looks? like|such as)\b|例|比如|形如", re.IGNORECASE
+)
+_INTRODUCED = re.compile(rf"{_EXAMPLE.pattern}|[:：]\Z", re.IGNORECASE)
+_LOOK = 64
+
+
+def fence_line(tape: Tape) -> Waiting[str]:
+    """The line of a fence, up to a token that stands on it; left on the tape."""
+    line = yield from tape.line()
+    token = TOKEN.search(line)
+    return line[: token.start()] if token else line
+
+
+def is_closing(line: str) -> bool:
+    return _CLOSING.fullmatch(line) is not None
+
+
+class Quotation:
+    """Reads calls that may be quoted on their line."""
+
+    def __init__(
+        self, tape: Tape, output: Output, following: Callable[[], Waiting[Waiting[None] | None]]
+    ) -> None:
+        self._tape = tape
+        self._output = output
+        self._following = following
+        """Reads the next call, if one follows or the end of what holds them."""
+
+    def line(self, reading: Waiting[None]) -> Waiting[None]:
+        """Take the calls, unless the line goes on around them."""
+        tape, output = self._tape, self._output
+        if output.trying:
+            yield from reading
+            return
+        here = output.here
+        before, code = here.line, here.code
+        dangling = _DANGLING.search(here.said) is not None
+        tape.keep()
+        output.attempt()
+        yield from reading
+        while (before or code) and (further := (yield from self._following())):
+            yield from further
+        calls = bool(output.tried)
+        quoted = calls and (dangling or (yield from self._goes_on(before, code)))
+        raw = tape.kept()
+        if quoted and not output.forced:
+            output.forget()
+            output.say(raw)
+        else:
+            output.commit()
+
+    def fence(self, fence: str, step: Callable[[], Waiting[None]]) -> Waiting[bool]:
+        """Take a fence with the calls in it, if there is nothing else in it."""
+        tape, output = self._tape, self._output
+        _, _, before = output.here.said.rstrip().rpartition("\n")
+        blocks, dropped = output.blocks, output.dropped
+        tape.keep()
+        output.attempt()
+        tape.pull(fence)
+        while not output.said_meanwhile:
+            yield from tape.past_blank()
+            if tape.at == len(tape.text) or (yield from self._closed(fence)):
+                break
+            yield from step()
+        raw = tape.kept()
+        own = output.blocks > blocks
+        if output.said_meanwhile or not (output.tried or own or output.dropped > dropped):
+            fenced = None
+        elif own and not (self._are_known() and _INTRODUCED.search(before)):
+            output.commit()
+            return True
+        else:
+            fenced = self._fenced(raw, before)
+        output.forget()
+        if fenced is None:
+            tape.back(raw)
+        elif fenced.found:
+            output.propose(fenced)
+        return fenced is not None
+
+    def _are_known(self) -> bool:
+        names = self._output.names
+        return all(isinstance(one, Found) and names.find(one.name) for one in self._output.tried)
+
+    def _closed(self, fence: str) -> Waiting[bool]:
+        if (yield from self._tape.ahead(3)) != fence[:3]:
+            return False
+        line = yield from fence_line(self._tape)
+        return is_closing(line) and bool(self._tape.pull(line))
+
+    def _fenced(self, raw: str, before: str) -> Candidate | None:
+        """The calls of a fence, which what is said behind it may still make an example."""
+        output, found = self._output, list[Found]()
+        if not output.forced and _EXAMPLE.search(before):
+            return None
+        for one in output.tried:
+            if isinstance(one, str):
+                return None
+            found += one.found if isinstance(one, Candidate) else (one,)
+        exact = all(output.names.exact(one.name) for one in found)
+        marked = not any(isinstance(one, Candidate) for one in output.tried)
+        return Candidate(found, raw, exact, fenced=True, marked=marked)
+
+    def _goes_on(self, before: str, code: bool) -> Waiting[bool]:
+        after = yield from self._after()
+        if code and (after == "`" or self._tape.so_far().count("`") % 2):
+            return True
+        if after.islower() or after.isdigit():
+            return True
+        spoken = after.isalpha() or after in _GOES_ON
+        return bool(before and after and spoken) and not (
+            after.isalpha() and _SENTENCE.search(before)
+        )
+
+    def _after(self) -> Waiting[str]:
+        """The first visible character behind the calls on their line."""
+        while True:
+            text = self._tape.peek(_LOOK)
+            blank = _BLANK.match(text)
+            end = blank.end() if blank else 0
+            if end < len(text) or end == _LOOK or self._tape.ended:
+                return text[end : end + 1].strip()
+            yield
