@@ -37,7 +37,7 @@ _HEAD_BEGUN = re.compile(
                             for word in _HEADS) + ")",
     re.IGNORECASE,
 )  # fmt: skip
-_FENCE = re.compile(r"(```\w*[ \t]*)(\r?\n\s*)")
+_FENCE = re.compile(r"```\w*[ \t]*\r?\n\s*")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _LONGEST_CALL = 4096
 _ACTION = re.compile(r"[ \t*]*Action[*]*\s*:[ \t*]*(?P<name>[^\r\n]*?)[\s*]*\Z", re.IGNORECASE)
@@ -59,22 +59,37 @@ class Candidates:
 
     def json(self) -> Waiting[bool]:
         """An object or a list that begins like a call: held until its first key rules that out."""
-        if self._output.nesting > 0 or not (yield from self._likely()):
+        return (yield from self._json("", ""))
+
+    def headed(self) -> Waiting[bool]:
+        """`Action:` or `Tool call:` above JSON, perhaps in a fence."""
+        head = yield from self._head()
+        if not head:
             return False
-        prefix = ""
+        self._tape.pull(head)
+        fence = _FENCE.match(self._tape.text, self._tape.at)
+        return (yield from self._json(head, self._tape.pull(fence[0]) if fence else ""))
+
+    def _json(self, head: str, fence: str) -> Waiting[bool]:
+        if self._output.nesting > 0 or not (yield from self._likely()):
+            self._tape.back(head + fence)
+            return False
+        head += fence
         if self._tape.stands_at(_PREFIX):
-            prefix = self._tape.take(self._tape.at + len(_PREFIX))
+            head += self._tape.pull(_PREFIX)
         value = yield from self._tape.value()
         found = self._calls(value.text)
         if not found and self._cut(value.text, value.closed):
             self._output.dropped += 1
-            self._output.drop_fence()
         elif not found:
             self._output.release()
-            self._output.say(prefix + value.text)
+            self._output.say(head + value.text)
         else:
-            stray = yield from self._tape.direct_stray()
-            yield from self._propose(found, prefix + value.text + stray)
+            raw = head + value.text + (yield from self._tape.direct_stray())
+            if fence:
+                raw += yield from self._end_of_fence()
+            exact = all(self._output.names.exact(one.name) for one in found)
+            self._output.propose(Candidate(found, raw, exact, fenced=bool(fence)))
             yield from self._separator()
         return True
 
@@ -87,17 +102,6 @@ class Candidates:
                 self._output.hold(between)
                 return
         self._tape.back(between)
-
-    def headed(self) -> Waiting[bool]:
-        """`Action:` or `Tool call:` above JSON, perhaps in a fence."""
-        head = yield from self._head()
-        if not head:
-            return False
-        self._output.hold(self._tape.pull(head))
-        if fence := _FENCE.match(self._tape.text, self._tape.at):
-            self._output.hold(self._tape.pull(fence[1]))
-            self._output.hold(self._tape.pull(fence[2]))
-        return (yield from self.json())
 
     def _head(self) -> Waiting[str]:
         """The words above an object or a list that may be one of calls."""
@@ -167,14 +171,6 @@ class Candidates:
         """Was it a call to be, when the answer ran out of tokens?"""
         names = self._output.names.declared
         return not closed and self._output.reason == "length" and any(one in text for one in names)
-
-    def _propose(self, found: list[Found], raw: str) -> Waiting[None]:
-        names = self._output.names
-        exact = all(names.exact(one.name) for one in found)
-        fence = self._output.drop_fence()
-        if fence:
-            raw = fence + raw + (yield from self._end_of_fence())
-        self._output.propose(Candidate(found, raw, exact, fenced=bool(fence)))
 
     def _end_of_fence(self) -> Waiting[str]:
         blank = yield from self._tape.past_blank()

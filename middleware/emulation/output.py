@@ -19,7 +19,6 @@ from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.context import Candidate, Context
 from middleware.emulation.found import Found
-from middleware.emulation.language import is_fence
 from middleware.emulation.names import Names
 from middleware.emulation.schemas import properties
 
@@ -129,7 +128,7 @@ class Output:
         return context
 
     def hold(self, text: str) -> None:
-        """White space, or a fence, that may belong to a block."""
+        """White space, or what stands between two calls."""
         if text and not self._puts_off(partial(self.hold, text)):
             self._held.append(text)
 
@@ -153,26 +152,15 @@ class Output:
         self._words.append(text)
 
     def _is_apart(self) -> bool:
-        """Does a new paragraph begin, or a fence?"""
-        return len(self._held) > 1 and (bool(self.fence()) or "".join(self._held).count("\n") > 1)
+        """Does a new paragraph begin?"""
+        return len(self._held) > 1 and "".join(self._held).count("\n") > 1
 
     def think(self, text: str) -> None:
         if text and not self._puts_off(partial(self.think, text)):
             self._put(ReasoningDelta(text))
 
-    def fence(self) -> str:
-        """The fence that is held."""
-        return next((one for one in self._held if one.strip() and is_fence(one)), "")
-
-    def drop_fence(self) -> str:
-        """The fence goes with the block it encloses."""
-        kept = [one for one in self._held if not one.strip()]
-        fence = "".join(one for one in self._held if one.strip())
-        self._held[:] = kept
-        return fence
-
     def release(self) -> None:
-        """The held fence was not a block's."""
+        """What is held was not between two calls."""
         if any(map(str.strip, self._held)):
             held = "".join(self._held)
             self._held.clear()

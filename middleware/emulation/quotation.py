@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from middleware.emulation.context import Candidate
 from middleware.emulation.formats import TOKEN
@@ -26,7 +27,9 @@ _EXAMPLE = re.compile(
     r"\b(?:examples?|e\.g|for instance|samples?|looks? like|such as)\b|例|比如|形如", re.IGNORECASE
 )
 _INTRODUCED = re.compile(rf"{_EXAMPLE.pattern}|[:：]\Z", re.IGNORECASE)
-_LOOK = 64
+_LOOK, _PARAGRAPH = 64, 256
+
+T = TypeVar("T")
 
 
 def fence_line(tape: Tape) -> Waiting[str]:
@@ -51,18 +54,17 @@ class Quotation:
         self._following = following
         """Reads the next call, if one follows or the end of what holds them."""
 
-    def line(self, reading: Waiting[None]) -> Waiting[None]:
+    def line(self, reading: Waiting[T]) -> Waiting[T]:
         """Take the calls, unless the line goes on around them."""
         tape, output = self._tape, self._output
         if output.trying:
-            yield from reading
-            return
+            return (yield from reading)
         here = output.here
         before, code = here.line, here.code
         dangling = _DANGLING.search(here.said) is not None
         tape.keep()
         output.attempt()
-        yield from reading
+        result = yield from reading
         while (before or code) and (further := (yield from self._following())):
             yield from further
         calls = bool(output.tried)
@@ -73,6 +75,7 @@ class Quotation:
             output.say(raw)
         else:
             output.commit()
+        return result
 
     def fence(self, fence: str, step: Callable[[], Waiting[None]]) -> Waiting[bool]:
         """Take a fence with the calls in it, if there is nothing else in it."""
@@ -127,15 +130,23 @@ class Quotation:
         return Candidate(found, raw, exact, fenced=True, marked=marked)
 
     def _goes_on(self, before: str, code: bool) -> Waiting[bool]:
-        after = yield from self._after()
-        if code and (after == "`" or self._tape.so_far().count("`") % 2):
+        if code and (yield from self._ticks()) % 2:
             return True
+        after = yield from self._after()
         if after.islower() or after.isdigit():
             return True
         spoken = after.isalpha() or after in _GOES_ON
         return bool(before and after and spoken) and not (
             after.isalpha() and _SENTENCE.search(before)
         )
+
+    def _ticks(self) -> Waiting[int]:
+        """How many back-ticks stand in the calls and behind them in the paragraph."""
+        while True:
+            text, end, _ = self._tape.peek(_PARAGRAPH).partition("\n\n")
+            if end or self._tape.ended or len(text) == _PARAGRAPH:
+                return self._tape.so_far().count("`") + text.count("`")
+            yield
 
     def _after(self) -> Waiting[str]:
         """The first visible character behind the calls on their line."""

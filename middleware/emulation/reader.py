@@ -240,7 +240,7 @@ class Reader:
 
     def _cut_invention(self, line: str, complete: bool) -> Waiting[bool]:
         """A model that writes its own result behind its call: drop the rest."""
-        if not self._output.behind_call:
+        if self._output.trying or not self._output.behind_call:
             return False
         if not is_invented(line):
             if not complete and may_begin(line, ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT")):
@@ -290,14 +290,17 @@ class Reader:
 
     def _bare(self, line: str) -> Waiting[bool]:
         candidates = self._candidates
+        if self._output.here.code:
+            return False
         for firsts, taken in (
             ("{[｛f", candidates.json),
             ("AaTtFf*#_>", candidates.headed),
             ("Aa*", candidates.react),
         ):
-            if line[0] in firsts and (yield from taken()):
+            if line[0] in firsts and (yield from self._quotation.line(taken())):
                 return True
-        return line[0] in self._initials and (yield from candidates.python())
+        python = line[0] in self._initials
+        return python and (yield from self._quotation.line(candidates.python()))
 
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""

@@ -55,7 +55,7 @@ class Trained:
             yield from self._call(token)
         elif token in HARMONY:
             yield from self.message(token)
-        elif token in RESULTS and self._output.behind_call:
+        elif token in RESULTS and self._output.behind_call and not self._output.trying:
             yield from self._tape.drop()
         else:
             yield from self._single(token)
