@@ -109,7 +109,8 @@ def json_calls(body: str) -> list[Found]:
         return python_calls(body)
     start = JSON_START.search(body)
     if not start:
-        return []
+        name = _LEAD_NAME.fullmatch(body)
+        return [Found(name["name"], "{}")] if name else []
     lead = _LEAD_NAME.fullmatch(body, 0, start.start())
     if lead:
         return [Found(lead["name"], body[start.start() :])]

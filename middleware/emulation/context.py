@@ -23,7 +23,13 @@ class Candidate(NamedTuple):
 
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
+_TICKS = re.compile(r"`++")
 _REMEMBERED = 160
+
+
+def ticks(text: str) -> int:
+    """How many times back-ticks stand in it, however many at once."""
+    return len(_TICKS.findall(text))
 
 
 @dataclass(slots=True)
@@ -35,10 +41,11 @@ class Context:
     """A back-tick is open in this paragraph."""
 
     def add(self, text: str) -> None:
-        self.said = (self.said + text)[-_REMEMBERED:]
         if "`" in text or "\n" in text:
             *earlier, last = _PARAGRAPH.split(text)
-            self.code = (self.code and not earlier) ^ (last.count("`") % 2 == 1)
+            goes_on = not earlier and self.said.endswith("`") and last.startswith("`")
+            self.code = (self.code and not earlier) ^ ((ticks(last) - goes_on) % 2 == 1)
+        self.said = (self.said + text)[-_REMEMBERED:]
 
     @property
     def line(self) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from middleware.emulation.context import Candidate
+from middleware.emulation.context import Candidate, ticks
 from middleware.emulation.formats import TOKEN
 from middleware.emulation.found import Found
 from middleware.emulation.output import Output
@@ -133,7 +133,7 @@ class Quotation:
         if code and (yield from self._ticks()) % 2:
             return True
         after = yield from self._after()
-        if after.islower() or after.isdigit():
+        if after == "`" or after.islower() or after.isdigit():
             return True
         spoken = after.isalpha() or after in _GOES_ON
         return bool(before and after and spoken) and not (
@@ -145,7 +145,7 @@ class Quotation:
         while True:
             text, end, _ = self._tape.peek(_PARAGRAPH).partition("\n\n")
             if end or self._tape.ended or len(text) == _PARAGRAPH:
-                return self._tape.so_far().count("`") + text.count("`")
+                return ticks(self._tape.so_far()) + ticks(text)
             yield
 
     def _after(self) -> Waiting[str]:

@@ -33,7 +33,7 @@ _LONGEST_NAME = 256
 _EAGER = 32
 """How many brackets are tried one by one as the end of calls; later ones at growing distances."""
 _LINE_START = 48
-_STRAY = re.compile(r"[\s}\])`;,\"”]*+")
+_STRAY = re.compile(r"[\s}\])`;,\"”]*+[^<\[\n]*+")
 _DIRECT = re.compile(r"[}\])]*+")
 _MOST_STRAY = 64
 
@@ -167,7 +167,7 @@ class Tape:
         return Value(value.text[: found.start()], False)
 
     def before_mark(self, marks: re.Pattern[str]) -> Waiting[bool]:
-        """Does one of the marks follow, behind no more than stray closers?"""
+        """Does one of the marks follow, behind no more than closers and a few words?"""
         while True:
             stray = _STRAY.match(self.text, self.at, self.at + _MOST_STRAY)
             end = stray.end() if stray else self.at
@@ -179,7 +179,7 @@ class Tape:
             yield
 
     def stray(self) -> None:
-        """Take the stray closers that are there."""
+        """Take what stands before a mark."""
         if stray := _STRAY.match(self.text, self.at, self.at + _MOST_STRAY):
             self.take(stray.end())
 

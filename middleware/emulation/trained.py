@@ -36,6 +36,8 @@ _END_OF_MESSAGE = any_of(_ENDS_OF_MESSAGE)
 _ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
 _ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
 _SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
+_NAME = re.compile(r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?\s*+")
+_OVER = CLOSERS.union(BY_OPENER)
 _LEAD = 512
 _LONGEST_WORD = len("[CALL_ID]")
 
@@ -117,7 +119,7 @@ class Trained:
             if inner not in BY_OPENER:
                 break
             token = inner
-        if not (yield from self._plausible(format)):
+        if not ((yield from self._plausible(format)) or (yield from self._is_closed(token))):
             self._output.say(raw)
             return
         while True:
@@ -134,6 +136,21 @@ class Trained:
                 break
         if "\\n" in raw:
             yield from self._to_closer(CLOSERS)
+
+    def _is_closed(self, token: str) -> Waiting[bool]:
+        """Does the call end soon, where it begins a line?"""
+        format = BY_OPENER[token]
+        if self._output.here.line or self._output.here.code or "/>" in format.closers:
+            return False
+        marks = any_of(format.marks)
+        while format.closers:
+            text = self._tape.peek(_LEAD)
+            if end := marks.search(text):
+                return end[0] in format.closers
+            if self._tape.ended or len(text) == _LEAD or "\n\n" in text:
+                break
+            yield
+        return False
 
     def _past_blank(self) -> Waiting[str]:
         """White space inside a tag, also where the line ends came out as `\\n`."""
@@ -216,6 +233,8 @@ class Trained:
             text = self._tape.peek(_LEAD)
             start = JSON_START.search(text)
             end = marks.search(text, 0, start.end() + LONGEST if start else _LEAD)
+            if name := self._bare_name(text):
+                return self._tape.pull(name), True
             if end and not (start and start.start() < end.start()):
                 closed = end[0] in format.closers
                 taken = end.end() if closed else end.start()
@@ -229,18 +248,32 @@ class Trained:
             yield
         lead = self._tape.take(self._tape.at + start.start())
         value = yield from self._tape.value(marks)
-        if "```" in lead:
+        closed = yield from self._past_strays(format)
+        if not closed and "```" in lead:
             yield from self._past_fence(format)
-        else:
-            yield from self._past_strays(marks)
-        return lead + value.text, value.closed
+        return lead + value.text, value.closed or closed
 
-    def _past_strays(self, marks: re.Pattern[str]) -> Waiting[None]:
-        """Closers too many go with the value, before a mark or where the line ends."""
-        if (yield from self._tape.before_mark(marks)):
-            self._tape.stray()
+    def _bare_name(self, text: str) -> str:
+        """The name of a tool that nothing is given to, with what stands before it."""
+        found = _NAME.match(text)
+        if not found or not self._output.names.exact(found["name"]):
+            return ""
+        behind = text[found.end() :]
+        token = TOKEN.match(behind)
+        if token and token[0] not in _OVER:
+            behind = behind[token.end() :].lstrip()
+            given = behind[:1] in ("{", "[", "`")
         else:
-            yield from self._tape.direct_stray()
+            given = not token and behind[:1] in tuple("{[(<:`")
+        return found[0] if not given and (behind or self._tape.ended) else ""
+
+    def _past_strays(self, format: Format) -> Waiting[bool]:
+        """Closers too many go with the value, before its end mark or where the line ends."""
+        if format.closers and (yield from self._tape.before_mark(any_of(format.closers))):
+            self._tape.stray()
+            return True
+        yield from self._tape.direct_stray()
+        return False
 
     def _up_to(
         self, closers: tuple[str, ...], bounds: tuple[str, ...] = ()
