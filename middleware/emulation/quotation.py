@@ -150,6 +150,8 @@ class Quotation:
 
     def _after(self) -> Waiting[str]:
         """The first visible character behind the calls on their line."""
+        if self._tape.so_far().endswith("\n"):
+            return ""
         while True:
             text = self._tape.peek(_LOOK)
             blank = _BLANK.match(text)

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping
 from typing import NamedTuple, TypeVar
 
 from middleware.emulation import lenient
-from middleware.emulation.formats import KNOWN, PARTIAL, held_from
+from middleware.emulation.formats import KNOWN, LONGEST, PARTIAL, held_from
 from middleware.emulation.language import is_barrier
 
 T = TypeVar("T")
@@ -21,9 +21,12 @@ Waiting = Generator[None, None, T]
 LONGEST_LINE = 8192
 _PATIENCE = 8
 """How often a value that never ends may be read to the end of the text."""
-_OUTSIDE = re.compile(rf'{KNOWN.pattern}|["{{}}\[\]\n]')
-_INSIDE = re.compile(r'["\\\n]')
-_HASTY = re.compile(rf'{KNOWN.pattern}|["\\\n]')
+# What matters in a value: inside of a string or not, and where a token may end it.
+_SIGNS: Mapping[tuple[bool, bool], re.Pattern[str]] = {
+    (inside, wary): re.compile(f"{KNOWN.pattern}|{signs}" if wary else signs)
+    for inside, signs in ((False, r'["{}\[\]\n]'), (True, r'["\\\n]'))
+    for wary in (False, True)
+}
 _STEPS: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}
 _BLANK = re.compile(r"\s*")
 _CALLS = re.compile(r"\[?\s*[A-Za-z_][\w.\-]*\(")
@@ -142,16 +145,16 @@ class Tape:
     def value(self, marks: re.Pattern[str] | None = None) -> Waiting[Value]:
         """Take one JSON-like value, where need be up to the line that cannot be part of it.
 
-        It ends before a token, and a broken one before the first of these marks even in a string.
+        In a call it ends before a token; a broken one before the first mark even in a string.
         """
         if (yield from self.calls_ahead()):
             calls = yield from self.calls()
             if calls.text or not self.stands_at("["):
                 return self._before(marks, calls)
-        taken, closed = yield from self._balanced()
+        taken, closed = yield from self._balanced(tokens=marks is not None)
         if closed and _is_strict(taken):
             return Value(taken, True)
-        bounded = not closed and KNOWN.match(self.text, self.at) is not None
+        bounded = bool(marks) and not closed and KNOWN.match(self.text, self.at) is not None
         if marks and not (closed and (yield from self.before_mark(marks))):
             whole, (taken, _) = taken, self._before(marks, Value(taken, closed))
             bounded = bounded or len(taken) < len(whole)
@@ -221,16 +224,16 @@ class Tape:
             return Value("", False)
         return Value(self.take(self.at + reading.end), True) if reading.closed else None
 
-    def _balanced(self) -> Waiting[tuple[str, bool]]:
+    def _balanced(self, tokens: bool) -> Waiting[tuple[str, bool]]:
         """Take what stands between an opener and its closer, strings respected."""
         pieces: list[str] = []
         depth, inside = 0, False
         while True:
-            hasty = _HASTY if self._runaways > _PATIENCE else _INSIDE
-            found = (hasty if inside else _OUTSIDE).search(self.text, self.at)
-            if not found or self._is_begun(found):
-                whole = self.ended or inside
-                pieces.append(self.take(len(self.text) if whole else held_from(self.text, self.at)))
+            wary = tokens and (not inside or self._runaways > _PATIENCE)
+            found = _SIGNS[inside, wary].search(self.text, self.at)
+            if not found or (wary and self._is_begun(found)):
+                end = held_from(self.text, self.at) if wary and not self.ended else len(self.text)
+                pieces.append(self.take(end))
                 if self.ended:
                     self._runaways += 1
                     return "".join(pieces), False
@@ -253,8 +256,9 @@ class Tape:
                     return "".join(pieces), True
 
     def _is_begun(self, sign: re.Match[str]) -> bool:
-        """May the bracket be the beginning of a token?"""
-        return sign[0] == "[" and not self.ended and self.text[sign.start() :] in PARTIAL
+        """May a token begin there that is not whole yet?"""
+        near = not self.ended and len(self.text) - sign.start() < LONGEST
+        return near and held_from(self.text, self.at) <= sign.start()
 
     def _breaks(self, inside: bool) -> Waiting[bool]:
         """Does the value break off here? It may go on over a line end, but not for ever."""
