@@ -176,7 +176,7 @@ class Tape:
             end = stray.end() if stray else self.at
             if marks.match(self.text, end):
                 return True
-            rest = self.text[end:]
+            rest = self.text[end : end + LONGEST]
             if self.ended or end - self.at == _MOST_STRAY or (rest and rest not in PARTIAL):
                 return False
             yield
