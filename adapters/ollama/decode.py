@@ -13,7 +13,6 @@ from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
 from adapters.exchange import Heard
 from adapters.history import is_json_object
-from adapters.ollama.thought import Splitter
 from adapters.protocol import (
     Event,
     Finish,
@@ -27,6 +26,7 @@ from adapters.protocol import (
 )
 from adapters.reading import exact, load
 from adapters.schema import mismatch
+from adapters.thoughts import Splitter
 from adapters.usage import figure
 
 # There is no reason for calls: they end with `stop`, except at servers that only speak like

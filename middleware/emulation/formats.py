@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
+from adapters.thoughts import TAGS
 from middleware.emulation import bodies
 from middleware.emulation.elements import SPACE
 from middleware.emulation.found import Found
@@ -161,15 +162,8 @@ _BETWEEN = frozenset(("<｜tool_sep｜>",))  # stands between the calls of Step 
 CLOSERS = _BETWEEN.union(*(format.closers for format in FORMATS)) - {"/>"}
 # Thoughts: opener → closer. A closer without its opener ends a thought the template began.
 THOUGHTS: Mapping[str, str] = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<mm:think>": "</mm:think>",
-    "<seed:think>": "</seed:think>",
-    "[THINK]": "[/THINK]",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|channel>thought": "<channel|>",
+    **TAGS,
     **dict(zip(_k3("open", "think"), _k3("close", "think"), strict=True)),
-    "<|think:start|>": "<|think:end|>",
 }
 # Special tokens that frame an answer; they are never text.
 FRAMES = frozenset((

@@ -50,7 +50,9 @@ def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
         start = max(first, first + seen - _LONGEST)
         closer = _CLOSER.search(text, start, first + hold + _LONGEST)
         marks = [_MARKER.search(text, text.rfind("\n", first, start) + 1 or first)]
-        marks.append(TOKEN.search(text, start))
+        token = TOKEN.search(text, start)
+        if token and (tape.ended or text[token.start() : token.start() + _LONGEST] not in _BEGUN):
+            marks.append(token)
         before = min((first + hold, *(mark.start() + 1 for mark in marks if mark)))
         if closer and closer.start() < before:
             output.think(tape.take(closer.start()))
