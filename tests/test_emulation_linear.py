@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
 from middleware.emulation import lenient
-from tests.test_emulation_reader import CANONICAL, block, read
+from tests.test_emulation_reader import block, read
 
 # What a text may begin with, so that a reader is at work …
 STARTS: Sequence[str] = [
@@ -62,22 +63,17 @@ def seconds(text: str, cut: int) -> float:
 
 # In linear time some 0.1 s; in quadratic time at least ten.
 @pytest.mark.parametrize("start", STARTS)
-def test_whole_texts_are_read_in_linear_time(start: str) -> None:
-    for unit in UNITS:
-        text = start + unit * (24_000 // len(unit))
-        for end in ("", "x", "\n!{}"):
-            assert seconds(text + end, len(text) + 9) < 1.5, (start, unit, end)
-
-
-@pytest.mark.parametrize("start", STARTS)
-def test_texts_that_come_byte_by_byte_are_read_in_linear_time(start: str) -> None:
-    for unit in UNITS:
-        assert seconds(start + unit * (3000 // len(unit)), 1) < 1.5, (start, unit)
+def test_texts_are_read_in_linear_time(start: str) -> None:
+    for number, unit in enumerate(UNITS):
+        end = ("", "x", "\n!{}")[number % 3]
+        text = start + unit * (16_000 // len(unit)) + end
+        assert seconds(text, len(text)) < 1.5, (start, unit, end)
+        assert seconds(text[:1500], 1) < 1, (start, unit)
 
 
 def test_twice_the_pieces_take_twice_the_time() -> None:
-    for text in (CANONICAL, "word ", "<tool_call>", block('{"city": "'), "`<tool_call>{}", "\n"):
-        many = text * (32_000 // len(text))
+    for text in ("word ", "<tool_call>", block('{"city": "'), "`<tool_call>{}", "\n"):
+        many = text * (16_000 // len(text))
         assert seconds(many * 2, 1) < 3 * seconds(many, 1) + 0.3, text
 
 
@@ -95,8 +91,8 @@ LONG: Sequence[Callable[[int], str]] = [
 
 
 @pytest.mark.parametrize("make", LONG)
-def test_a_megabyte_is_read_in_seconds(make: Callable[[int], str]) -> None:
-    assert seconds(make(1 << 20), 1 << 20) < 6
+def test_a_long_text_in_one_piece_is_read_in_linear_time(make: Callable[[int], str]) -> None:
+    assert seconds(make(1 << 18), 1 << 18) < 2
 
 
 @pytest.mark.parametrize(
@@ -113,8 +109,6 @@ def test_a_megabyte_is_read_in_seconds(make: Callable[[int], str]) -> None:
 )
 def test_the_lenient_reader_is_linear_on_its_own(text: str) -> None:
     begun = time.process_time()
-    try:
+    with suppress(ValueError):
         lenient.read(text)
-    except ValueError:
-        pass
     assert time.process_time() - begun < 3

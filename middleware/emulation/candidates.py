@@ -10,6 +10,7 @@ from middleware.emulation.context import Candidate
 from middleware.emulation.found import Found
 from middleware.emulation.language import beginning, is_fence
 from middleware.emulation.output import Output
+from middleware.emulation.quotation import Quotation
 from middleware.emulation.tape import Tape, Waiting
 
 _LEAD = 256
@@ -53,9 +54,10 @@ _STARS = re.compile(r"\A\*+\s*(?=\{)")
 class Candidates:
     """Reads what a line may begin; each method says whether it took it."""
 
-    def __init__(self, tape: Tape, output: Output) -> None:
+    def __init__(self, tape: Tape, output: Output, quotation: Quotation) -> None:
         self._tape = tape
         self._output = output
+        self._quotation = quotation
 
     def json(self) -> Waiting[bool]:
         """An object or a list that begins like a call: held until its first key rules that out."""
@@ -71,10 +73,14 @@ class Candidates:
         return (yield from self._json(head, self._tape.pull(fence[0]) if fence else ""))
 
     def _json(self, head: str, fence: str) -> Waiting[bool]:
-        if self._output.nesting > 0 or not (yield from self._likely()):
-            self._tape.back(head + fence)
-            return False
-        head += fence
+        likely = self._output.nesting <= 0 and (yield from self._likely())
+        self._tape.back(head + fence)
+        if likely:
+            yield from self._quotation.line(self._object(head + fence, bool(fence)))
+        return likely
+
+    def _object(self, head: str, fenced: bool) -> Waiting[None]:
+        self._tape.pull(head)
         if self._tape.stands_at(_PREFIX):
             head += self._tape.pull(_PREFIX)
         value = yield from self._tape.value()
@@ -86,12 +92,11 @@ class Candidates:
             self._output.say(head + value.text)
         else:
             raw = head + value.text + (yield from self._tape.direct_stray())
-            if fence:
+            if fenced:
                 raw += yield from self._end_of_fence()
             exact = all(self._output.names.exact(one.name) for one in found)
-            self._output.propose(Candidate(found, raw, exact, fenced=bool(fence)))
+            self._output.propose(Candidate(found, raw, exact, fenced))
             yield from self._separator()
-        return True
 
     def _separator(self) -> Waiting[None]:
         """What stands between two objects that are not in a list."""
@@ -120,6 +125,9 @@ class Candidates:
             return False
         if not (yield from self._names_a_tool()):
             return False
+        return (yield from self._quotation.line(self._python()))
+
+    def _python(self) -> Waiting[bool]:
         text, _ = yield from self._tape.calls(_LONGEST_CALL)
         if not text:
             return False

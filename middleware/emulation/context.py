@@ -41,11 +41,11 @@ class Context:
     """A back-tick is open in this paragraph."""
 
     def add(self, text: str) -> None:
-        if "`" in text or "\n" in text:
+        if self.code or "`" in text:
             *earlier, last = _PARAGRAPH.split(text)
             goes_on = not earlier and self.said.endswith("`") and last.startswith("`")
             self.code = (self.code and not earlier) ^ ((ticks(last) - goes_on) % 2 == 1)
-        self.said = (self.said + text)[-_REMEMBERED:]
+        self.said = (self.said + text if len(text) < _REMEMBERED else text)[-_REMEMBERED:]
 
     @property
     def line(self) -> str:

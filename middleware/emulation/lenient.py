@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _DEPTH = 64
+_MOST_STEPS = 50_000
 _CLOSERS = frozenset("}]｝］)")
 _QUOTES: Mapping[str, str] = {
     '"': '"',
@@ -82,6 +83,13 @@ class _Text:
         self.text = text
         self.bare = bare
         self.open_ended = False
+        self._steps = 0
+
+    def step(self) -> None:
+        """Repair has an end, so that nobody waits for it."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise ValueError("too long to be repaired")
 
 
 def read(text: str, at: int = 0) -> Reading:
@@ -204,6 +212,7 @@ def _next(source: _Text, at: int) -> tuple[int, bool]:
     """Skip to the next member; True: the container ends here."""
     text = source.text
     while True:
+        source.step()
         before = at
         at = _blank(source, at)
         if commas := _COMMAS.match(text, at):
@@ -234,6 +243,7 @@ def _string(source: _Text, at: int, after: re.Pattern[str]) -> tuple[str, int]:
     stop = re.compile(rf"[\\{closing}]")
     at += 1
     while found := stop.search(text, at):
+        source.step()
         pieces.append(text[at : found.start()])
         at = found.end()
         if found[0] == "\\":

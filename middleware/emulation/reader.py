@@ -79,8 +79,8 @@ class Reader:
             tools, names, calls, self._how.prose, self._how.forced, self._how.withheld
         )
         self._trained = Trained(self._tape, self._output)
-        self._candidates = Candidates(self._tape, self._output)
         self._quotation = Quotation(self._tape, self._output, self._following)
+        self._candidates = Candidates(self._tape, self._output, self._quotation)
         self._verbatim = False
         self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
@@ -290,17 +290,16 @@ class Reader:
 
     def _bare(self, line: str) -> Waiting[bool]:
         candidates = self._candidates
-        if self._output.here.code:
+        if self._output.context.code and self._output.here.code:
             return False
         for firsts, taken in (
             ("{[｛f", candidates.json),
             ("AaTtFf*#_>", candidates.headed),
             ("Aa*", candidates.react),
         ):
-            if line[0] in firsts and (yield from self._quotation.line(taken())):
+            if line[0] in firsts and (yield from taken()):
                 return True
-        python = line[0] in self._initials
-        return python and (yield from self._quotation.line(candidates.python()))
+        return line[0] in self._initials and (yield from candidates.python())
 
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""

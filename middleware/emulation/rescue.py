@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -30,8 +31,10 @@ class LeakRescue:
         turn = Turn(_asked(request))
         async with aclosing(self.inner.stream(request)) as batches:
             async for batch in batches:
-                if events := turn.take(batch):
-                    yield events
+                for part in turn.parts(batch):
+                    if events := turn.take(part):
+                        yield events
+                    await asyncio.sleep(0)
         if events := turn.end():
             yield events
 

@@ -24,6 +24,8 @@ from middleware.emulation.asking import Asked
 from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import Reader
 
+_MOMENT = 1 << 14
+
 
 class Turn:
     """Maps the events of an answer in text to those of an answer with calls."""
@@ -65,6 +67,19 @@ class Turn:
     def calls(self) -> list[Ready]:
         """Every good call that was read."""
         return [*self._reader.made, *(one for one in self._reader.open if isinstance(one, Ready))]
+
+    def parts(self, batch: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+        """The batch in parts, each read in a moment: others wait meanwhile."""
+        part: list[Event] = []
+        for event in batch:
+            if isinstance(event, TextDelta) and len(event.text) > _MOMENT and not event.logprobs:
+                yield from filter(None, (tuple(part),))
+                part = []
+                for at in range(0, len(event.text), _MOMENT):
+                    yield (TextDelta(event.text[at : at + _MOMENT]),)
+            else:
+                part.append(event)
+        yield tuple(part)
 
     def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
         """What may leave of one batch."""
