@@ -9,7 +9,7 @@ from adapters.errors import GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
 from middleware.emulation.asking import Asked, Emulation, asked, correction, decided_first
 from middleware.emulation.constrain import held
-from middleware.emulation.turn import Turn, with_usage
+from middleware.emulation.turn import Turn, in_parts, with_usage
 
 _MOST_REMEMBERED = 256
 
@@ -72,7 +72,7 @@ class EmulatedTools:
             yield with_usage(batch, turn.finish)
 
     async def _read(self, turn: Turn) -> Events:
-        async with aclosing(self.inner.stream(turn.ask.request)) as batches:
+        async with aclosing(in_parts(self.inner.stream(turn.ask.request))) as batches:
             async for batch in batches:
                 if events := turn.take(batch):
                     yield events
@@ -88,7 +88,7 @@ class EmulatedTools:
         way = None if free else held(ask.tools, self.options.constraint)
         answer = Turn(correction(ask, "".join(turn.said), turn.faults, way))
         try:
-            async with aclosing(self.inner.stream(answer.ask.request)) as batches:
+            async with aclosing(in_parts(self.inner.stream(answer.ask.request))) as batches:
                 async for batch in batches:
                     answer.take(batch)
         except GatewayError:

@@ -22,7 +22,7 @@ Ends = Literal["value", "closer", "either"]
 
 def is_special(token: str) -> bool:
     """Is it a token that no prose is written with?"""
-    return token.startswith(("<|", "<｜", "]<]")) or token.isupper()
+    return token.startswith(("<|", "<｜", "[|", "]<]")) or token.isupper()
 
 
 class Format(NamedTuple):
@@ -105,7 +105,7 @@ FORMATS: tuple[Format, ...] = (
     Format("mistral", ("[TOOL_CALLS]",), ("[/TOOL_CALLS]",), bodies.json_calls, "value"),
     # What LM Studio tells models that know no format of their own.
     Format("lm-studio", ("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[TOOL_REQUEST_END]"),
-           bodies.json_calls),
+           bodies.json_calls, "value"),
     Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
     # With ASCII bars and lines below it is Kimi K2's too.
     Format("deepseek", _deepseek("tool call begin"), _deepseek("tool call end"),

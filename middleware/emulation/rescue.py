@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.toolbox import toolbox
 from middleware.emulation.asking import Asked, wants_json
 from middleware.emulation.reader import How
-from middleware.emulation.turn import Turn
+from middleware.emulation.turn import Turn, in_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,10 @@ class LeakRescue:
 
     async def _read(self, request: ChatRequest) -> Events:
         turn = Turn(_asked(request))
-        async with aclosing(self.inner.stream(request)) as batches:
+        async with aclosing(in_parts(self.inner.stream(request))) as batches:
             async for batch in batches:
-                for part in turn.parts(batch):
-                    if events := turn.take(part):
-                        yield events
-                    await asyncio.sleep(0)
+                if events := turn.take(batch):
+                    yield events
         if events := turn.end():
             yield events
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 
 from adapters.errors import UpstreamError
 from adapters.protocol import (
     Event,
+    Events,
     Finish,
     FinishReason,
     Note,
@@ -67,19 +70,6 @@ class Turn:
     def calls(self) -> list[Ready]:
         """Every good call that was read."""
         return [*self._reader.made, *(one for one in self._reader.open if isinstance(one, Ready))]
-
-    def parts(self, batch: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
-        """The batch in parts, each read in a moment: others wait meanwhile."""
-        part: list[Event] = []
-        for event in batch:
-            if isinstance(event, TextDelta) and len(event.text) > _MOMENT and not event.logprobs:
-                yield from filter(None, (tuple(part),))
-                part = []
-                for at in range(0, len(event.text), _MOMENT):
-                    yield (TextDelta(event.text[at : at + _MOMENT]),)
-            else:
-                part.append(event)
-        yield tuple(part)
 
     def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
         """What may leave of one batch."""
@@ -193,6 +183,27 @@ class Turn:
 
     def _note(self, code: str, text: str) -> None:
         self._notes += (Note(code, "tool_calls", text[:200]),)
+
+
+async def in_parts(batches: Events) -> Events:
+    """The batches, long texts in pieces that are read in a moment each: others wait meanwhile."""
+    async with aclosing(batches):
+        async for batch in batches:
+            if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+                yield batch
+                continue
+            for event in batch:
+                for part in _cut(event):
+                    yield (part,)
+                    await asyncio.sleep(0)
+
+
+def _cut(event: Event) -> Iterator[Event]:
+    if not isinstance(event, TextDelta):
+        yield event
+        return
+    for at in range(0, len(event.text), _MOMENT):
+        yield TextDelta(event.text[at : at + _MOMENT])
 
 
 def _is_call(event: Event) -> bool:
