@@ -53,7 +53,7 @@ _BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]++(?=\s*[:：=])")
 _BARE_VALUE = re.compile(r"[^\n,，{}\[\]｝］]+")
 _BARE_ARGUMENT = re.compile(r"[^\n,，{}\[\]｝］)]+")
 _SET = re.compile(r"[{｛]\s*(?:'[^'\n]*'|\"[^\"\n]*\")\s*[,，}｝]")
-_SEPARATOR = re.compile(r"[\s,;]*")
+_SEPARATOR = re.compile(r"[\s,;)}]*")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _AFTER_KEY = re.compile(r"\s*[:：=]")
 _AFTER_VALUE = re.compile(

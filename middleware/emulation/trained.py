@@ -217,7 +217,8 @@ class Trained:
                 return (yield from self._up_to_value(format))
             value = yield from self._tape.value(any_of(format.marks))
             if value.text or not format.closers:
-                return value
+                closed = yield from self._past_strays(format)
+                return value.text, value.closed or closed
         head = ""
         if "/>" in format.closers:
             head, whole = yield from self._up_to((">",))
