@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import orjson
 
 from adapters.protocol import CallKind, Event, Note, Noted, ToolCallDelta, ToolCallStart
+
+_EMPTY = re.compile(r"(?:\s*\{\s*\}\s*(?=\{))+")
+_BARE = re.compile(r"\s*\{?\s*\}?\s*")
+_MOST_HELD = 64
 
 
 @dataclass(slots=True)
@@ -26,13 +31,21 @@ class _Open:
     index: int = -1
     """Ours; -1 while it waits behind an unfinished one."""
     said: list[str] = field(default_factory=list)
+    lead: str = ""
+    """An empty object at the beginning: it waits, because the real one may stand behind it."""
+    begun: bool = False
+    """Something else than that was said: pieces leave as they are."""
     live: bool = False
     """Its pieces leave as they come (else they wait for the end)."""
     free: bool = False
     """A custom call in the upstream's own words: its input is text, not JSON."""
 
+    @property
+    def text(self) -> str:
+        return "".join(self.said) + self.lead
+
     def complete(self) -> bool:
-        return self.free or _is_object(self.said)
+        return self.free or _is_object(self.text)
 
 
 @dataclass(slots=True)
@@ -80,7 +93,7 @@ class Calls:
 
     def is_whole(self, key: Hashable) -> bool:
         """Nothing more can belong to this call: its arguments are one JSON object."""
-        return _is_object(self._calls[key].said)
+        return _is_object(self._calls[key].text)
 
     def delta(self, key: Hashable, piece: str) -> Iterable[Event]:
         """A piece of a call's arguments."""
@@ -89,10 +102,24 @@ class Calls:
         if type(piece) is not str:
             raise TypeError(f"a piece of a call's arguments is {piece!r}")
         call = self._calls[key]
-        if call.live and not self._waiting:
+        if not call.live or self._waiting:
+            return self._out_of_turn(call, piece)
+        return self._pass_on(call, piece)
+
+    def _pass_on(self, call: _Open, piece: str) -> Iterable[Event]:
+        """What may leave of a call whose turn it is."""
+        if call.begun or call.free:
             call.said.append(piece)
             return (ToolCallDelta(call.index, piece),)
-        return self._out_of_turn(call, piece)
+        piece, call.lead = call.lead + piece, ""
+        meant = _behind_empty(piece)
+        notes = () if meant == piece else (_emptied(call),)
+        if len(meant) < _MOST_HELD and _BARE.fullmatch(meant):
+            call.lead = meant
+            return notes
+        call.begun = True
+        call.said.append(meant)
+        return (*notes, ToolCallDelta(call.index, meant))
 
     def _out_of_turn(self, call: _Open, piece: str) -> Iterator[Event]:
         """A piece of a call that is held back or over, or that others wait for."""
@@ -101,9 +128,10 @@ class Calls:
                 text = f"a piece of call {call.index} came after the call was complete"
                 yield Noted((Note("arguments_late", "tool_calls", text),))
             return
-        call.said.append(piece)
         if call.live:
-            yield ToolCallDelta(call.index, piece)
+            yield from self._pass_on(call, piece)
+        else:
+            call.said.append(piece)
         if self._waiting and call is self._current and piece.rstrip()[-1:] == "}":
             yield from self._advance_if_complete()
 
@@ -113,6 +141,14 @@ class Calls:
         """A call that comes in one piece."""
         yield from self.start(key, identity, name)
         yield from self.delta(key, arguments)
+        yield from self._release(self._calls[key])
+
+    def _release(self, call: _Open) -> Iterator[Event]:
+        """Nothing follows the empty object: it is all there is."""
+        if call.lead.strip():
+            call.said.append(call.lead)
+            yield ToolCallDelta(call.index, call.lead)
+        call.lead = ""
 
     def close(self) -> Iterator[Event]:
         """No more calls so far: bring out what waits and complete what is open."""
@@ -133,7 +169,8 @@ class Calls:
         call = self._waiting.pop(0)
         yield from self._begin(call)
         if call.live and call.said:
-            yield ToolCallDelta(call.index, "".join(call.said))
+            text, call.said = call.text, []
+            yield from self._pass_on(call, text)
 
     def _begin(self, call: _Open) -> Iterator[Event]:
         call.index = self._started
@@ -149,9 +186,10 @@ class Calls:
         call, self._current = self._current, None
         if call is None:
             return
-        joined = "".join(call.said)
+        joined = call.text
+        yield from self._release(call)
         if call.name in self.custom:
-            yield from _custom_input(call.index, joined)
+            yield from _custom_input(call.index, _behind_empty(joined))
         elif not joined.strip() and not call.free:
             yield ToolCallDelta(call.index, "{}")
         elif not call.complete():
@@ -172,9 +210,20 @@ def made_id(request_id: str, position: int) -> str:
     return "call_" + base64.b32encode(digest)[:24].decode().lower()
 
 
-def _is_object(said: list[str]) -> bool:
+def _behind_empty(text: str) -> str:
+    """Of `{}{…}`, which some servers send, the object behind the empty one is meant."""
+    empty = _EMPTY.match(text)
+    return text[empty.end() :] if empty else text
+
+
+def _emptied(call: _Open) -> Noted:
+    text = f"the arguments of call {call.index} ({call.name}) began with an empty object"
+    return Noted((Note("empty_arguments_dropped", "tool_calls", text),))
+
+
+def _is_object(text: str) -> bool:
     try:
-        return isinstance(orjson.loads("".join(said)), dict)
+        return isinstance(orjson.loads(text), dict)
     except orjson.JSONDecodeError:
         return False
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from middleware import __version__
+from middleware import __version__, pulling
 
 if TYPE_CHECKING:
     from middleware.config import Config
@@ -136,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     came.add_argument("file", help="the config of LiteLLM's proxy, in YAML")
     came.add_argument("-o", "--output", metavar="FILE", help="where to write; default: stdout")
     came.add_argument("--force", action="store_true", help="write over a file that is there")
+    pulling.add(commands)
     return parser
 
 
@@ -166,8 +167,8 @@ def _bare(
 def _serve(options: argparse.Namespace) -> int:
     from middleware.config import load
 
-    asked = {"host": options.host, "port": options.port, "log_level": options.log_level}
-    asked = {name: value for name, value in asked.items() if value is not None}
+    names = ("host", "port", "log_level")
+    asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     config = load(options.config, server=asked)
     from middleware.serving import AddressTaken, serve
 
@@ -330,9 +331,8 @@ def _given(options: argparse.Namespace) -> bytes:
         from middleware.config import load
         from middleware.last import looking
 
-        body: str = looking.fetched(looking.endpoints(load(options.config), "", ""), options.id)[
-            "body"
-        ]
+        gateway = looking.endpoints(load(options.config), "", "")
+        body: str = looking.fetched(gateway, options.id)["body"]
         return body.encode()
     if options.request in (None, "-"):
         return sys.stdin.buffer.read()

@@ -72,7 +72,7 @@ def _first(there: Sequence[str], found: Mapping[str, Sequence[str]]) -> str:
 
 
 def _embedded(config: Config, names: Sequence[str]) -> list[str]:
-    """Models that run in this process."""
+    """Models that run on this machine, in a process of their own."""
     upstreams = [(name, config.upstreams.get(config.models[name].upstream)) for name in names]
     return [name for name, upstream in upstreams if upstream and upstream.kind == "local"]
 

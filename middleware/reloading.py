@@ -12,11 +12,12 @@ from pathlib import Path
 
 from middleware import describe
 from middleware.app import Gateway
-from middleware.config import Config, ConfigError
+from middleware.config import Config, ConfigError, stamp
+from middleware.config.shape import Stamp
 from middleware.served import Served
 
 _POLL_SECONDS = 0.5
-Stamp = tuple[int, int, int] | None
+_BEFORE = "what was served before still is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Reloader:
     async def watch(self) -> None:
         """Run until cancelled."""
         asked = self.asked
-        served = stamp(self.path)
+        # As it was when it was read: it may have changed while the gateway started.
+        served = self.gateway.chat.served.config.stamp or stamp(self.path)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.every):
@@ -57,7 +59,7 @@ class Reloader:
                 now = await self._settled(now)
             if now is not None and (now != served or asked.is_set()):
                 served = now
-                await self.reload()
+                await self._reload_whatever_happens()
             asked.clear()
 
     async def _settled(self, seen: Stamp) -> Stamp:
@@ -68,12 +70,24 @@ class Reloader:
                 return now
             seen = now
 
+    async def _reload_whatever_happens(self) -> None:
+        """A watcher that ended would leave a key that was removed valid for ever."""
+        reloading = asyncio.create_task(self.reload())
+        try:
+            await asyncio.wait([reloading])
+        finally:
+            reloading.cancel()
+        if error := reloading.exception():
+            with suppress(OSError, ValueError):  # the terminal is gone
+                name = type(error).__name__
+                self.say(f"{self.path}: not loaded ({name}: {error}); {_BEFORE}")
+
     async def reload(self) -> None:
         try:
             # Beside the requests: a config may import heavy packages.
             served = await asyncio.to_thread(self._prepare)
         except ConfigError as error:
-            self.say(f"{error}\n{self.path}: not loaded; what was served before still is.")
+            self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
             return
         self.gateway.use(served)
         entries = served.routes.listing()
@@ -85,12 +99,3 @@ class Reloader:
 
     def _prepare(self) -> Served:
         return self.gateway.prepare(self.load())
-
-
-def stamp(path: Path) -> Stamp:
-    """What differs if the file was written or put in the place of another."""
-    try:
-        found = path.stat()
-    except OSError:  # between two files, for an editor
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

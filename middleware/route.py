@@ -161,7 +161,8 @@ async def _noting(events: Events, notes: Receipt) -> Events:
 def nesting(adapter: Adapter) -> tuple[str, ...]:
     """The names of an adapter and all it holds."""
     inner = getattr(adapter, "inner", None)
-    return (type(adapter).__name__, *(nesting(inner) if inner is not None else ()))
+    name = getattr(adapter, "described", type(adapter).__name__)
+    return (name, *(nesting(inner) if inner is not None else ()))
 
 
 def innermost(adapter: Adapter) -> Adapter:

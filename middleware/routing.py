@@ -19,7 +19,6 @@ from middleware.config import (
     ConfigError,
     Mistake,
     ModelConfig,
-    RecallConfig,
     UpstreamConfig,
     is_named,
     path_of,
@@ -27,7 +26,7 @@ from middleware.config import (
 )
 from middleware.emulation import Wanted, tooled
 from middleware.pipeline import Pipeline, ReasonThenAnswer, Show
-from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store
+from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
 from middleware.resilience import Budget, Retry
 from middleware.route import Absent, Route, Strict, changes, innermost, nesting
 from middleware.search import Tavily
@@ -36,6 +35,8 @@ from middleware.search import Tavily
 _SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
 _NAMES_SHOWN = 50
 _NAME_SHOWN = 100
+# What is learned of models is kept by their names, which behind a * are the client's words.
+_LONGEST_NAME = 256
 # Shorter ones are stand-ins, and blotting them out would blot out words.
 _SHORTEST_SECRET = 6
 
@@ -85,6 +86,8 @@ class Routes:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
         if (exact := self._routes.get(name)) is not None and "*" not in name:
             return exact
+        if len(name) > _LONGEST_NAME:
+            raise self._unknown(name)
         for wildcard in self._wildcards:
             if carried := wildcard.carried(name):
                 return _bound(self._routes[wildcard.id], name, carried)
@@ -123,7 +126,7 @@ def build(config: Config, transport: Transport, store: Store | None = None) -> R
         name: _Wired(upstream, _link(upstream, transport), Budget())
         for name, upstream in config.upstreams.items()
     }
-    store = store or _store(config.recall)
+    store = store or _store(config)
     parts: dict[str, Route | Absent] = {}
     mistakes = []
     for model in config.models.values():
@@ -151,14 +154,21 @@ def _shown(route: Route | Absent, model: ModelConfig, config: Config) -> Route |
     return replace(route, inner=Strict(inner) if config.server.strict else inner)
 
 
-def _store(config: RecallConfig) -> Store | None:
-    limits = Limits(config.max_bytes, config.max_age)
-    match config.store:
+def _store(config: Config) -> Store | None:
+    recall = config.recall
+    limits = Limits(recall.max_bytes, recall.max_age)
+    match recall.store:
         case "off":
             return None
         case "memory":
             return MemoryStore(limits)
-    return SqliteStore(Path(config.path).expanduser() if config.path else _state_file(), limits)
+    if recall.path is None:
+        return SqliteStore(_state_file(), limits, own_folder=True)
+    path = Path(recall.path)
+    if why := foreign(path):
+        text = f"is '{path}', but that {why}: name another file, or move this one away."
+        raise ConfigError(config.source, (Mistake("recall.path", text),))
+    return SqliteStore(path, limits)
 
 
 def _state_file() -> Path:

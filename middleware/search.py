@@ -9,6 +9,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -58,15 +59,18 @@ class Tavily:
     """None: there is no key."""
     bounds: Bounds = Bounds()
     clock: Callable[[], float] = time.monotonic
-    _known: OrderedDict[str, tuple[float, tuple[Finding, ...]]] = field(default_factory=OrderedDict)
+    _known: OrderedDict[bytes, tuple[float, tuple[Finding, ...]]] = field(
+        default_factory=OrderedDict
+    )
 
     async def search(self, query: str) -> tuple[Finding, ...]:
         """Return the findings, best first; raise `SearchFailure`."""
         if self.link is None:
             raise SearchFailure("there is no key for the search")
-        key = nearly(query)
-        if not key:
+        words = nearly(query)
+        if not words:
             return ()
+        key = blake2b(words.encode(errors="replace"), digest_size=16).digest()
         if (known := self._known.get(key)) and self.clock() - known[0] < self.bounds.fresh:
             return known[1]
         findings = read(await self._asked(self.link, shortened(query)), self.bounds)

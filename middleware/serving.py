@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import socket
 import sys
 from collections.abc import Mapping
@@ -78,12 +79,21 @@ def _say(text: str) -> None:
 def serve(config: Config, asked: Mapping[str, Any]) -> None:
     """Listen until a signal ends it; `asked` is what the command line says of [server]."""
     with listen(config) as listening:
+        tell_of_work(config.server.log_level)
         app = create(config)
         server = config.server
         # Checked for the address that is listened on, whatever a changed file says of it.
         fixed = {**asked, "host": server.host, "port": server.port}
         again = Reloader(app, Path(config.source), lambda: load(config.source, server=fixed), _say)
         _Server(settings(app, server.log_level), app, again).run(sockets=[listening])
+
+
+def tell_of_work(level: str) -> None:
+    """What the adapters say of what is under way, such as the loading of a model."""
+    told = logging.getLogger("usetool")
+    told.setLevel(level.upper())
+    if not told.handlers:
+        told.addHandler(logging.StreamHandler())
 
 
 def settings(app: Gateway, level: str) -> uvicorn.Config:

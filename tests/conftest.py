@@ -14,8 +14,9 @@ settings.load_profile("usetool")
 
 @pytest.fixture(autouse=True, scope="session")
 def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test finds or leaves memories of conversations in the user's own folder."""
+    """No test finds or leaves memories of conversations, or models, in the user's own folders."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 def pytest_collection_finish() -> None:

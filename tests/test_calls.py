@@ -219,3 +219,48 @@ def test_a_client_never_sees_the_name_an_upstream_knows(
     assert [call.name for call in told(play(calls, steps))] == [
         f"工具{number}" for number in range(len(texts))
     ]
+
+
+@pytest.mark.parametrize("text", ['{}{"a":1}', '{} {"a":1}', '{}{}\n{"a":1}', ' { }{"a":1}'])
+@pytest.mark.parametrize("custom", [(), ("f",)])
+def test_behind_an_empty_object_the_real_arguments_are_meant(
+    text: str, custom: Sequence[str]
+) -> None:
+    for size in (1, 2, 3, len(text)):
+        calls = Calls("req", custom=frozenset(custom))
+        text = text.replace('"a":1', '"input":"1"') if custom else text
+        events = [*calls.start(0, "x", "f")]
+        for at in range(0, len(text), size):
+            events += calls.delta(0, text[at : at + size])
+        events += calls.close()
+        assert told(events)[0].arguments == ("1" if custom else '{"a":1}')
+        assert set(codes(events)) == (set() if custom else {"empty_arguments_dropped"})
+
+
+ODD = ["{}", "{}{}", "{ }", "{", "{}}", "{}[]", "", '{}{"a":', '{}{"a":1}{"a":1}']
+
+
+@given(st.sampled_from(ODD), st.lists(st.integers(0, 16), max_size=4))
+def test_arguments_are_the_same_whatever_their_cuts(text: str, places: list[int]) -> None:
+    whole, cut = Calls("r"), Calls("r")
+    edges = sorted({0, len(text), *(min(place, len(text)) for place in places)})
+    steps = [(0, None), *((0, text[start:end]) for start, end in pairwise(edges))]
+    events, others = play(cut, steps), play(whole, [(0, None), (0, text)])
+    assert told(events) == told(others)
+    assert set(codes(events)) == set(codes(others))
+
+
+def test_an_object_behind_another_that_left_is_told_and_not_hidden() -> None:
+    events = [*(calls := Calls("r")).whole(0, "x", "f", '{"a":1}{"b":2}'), *calls.close()]
+    assert told(events)[0].arguments == '{"a":1}{"b":2}'
+    assert codes(events) == ["arguments_invalid"]
+
+
+def test_empty_arguments_of_calls_told_between_each_other() -> None:
+    calls = Calls("r")
+    events = [*calls.start("a", "1", "f"), *calls.start("b", "2", "g")]
+    for key, piece in (("b", "{}"), ("b", '{"b":2}'), ("a", '{"a":1}')):
+        events += calls.delta(key, piece)
+    events += calls.close()
+    assert [call.arguments for call in told(events)] == ['{"a":1}', '{"b":2}']
+    assert codes(events) == ["empty_arguments_dropped"]

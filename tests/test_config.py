@@ -446,3 +446,54 @@ def test_importing_the_config_loads_no_web_package() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (loaded.returncode, loaded.stdout) == (0, "\n"), loaded.stderr
+
+
+LOCAL = '[upstreams.l]\nkind = "local"\n[models.local]\nupstream = "l"\n'
+UNREADABLE: dict[str, tuple[str, str]] = {
+    "a user nobody knows": (f'{LOCAL}path = "~nobody-of-that-name/x"', "models.local.path"),
+    "no text": (f"{LOCAL}path = 5", "models.local.path"),
+    "no text, among options": (f"{LOCAL}options = {{ path = 5 }}", "models.local.options.path"),
+    "no text, upstream": (
+        LOCAL.replace('"local"\n', '"local"\noptions = { path = 5 }\n', 1),
+        "upstreams.l.options.path",
+    ),
+    "a letter no name has": (f'{LOCAL}path = "a\\u0000b"', "models.local.path"),
+    "memories of a user nobody knows": (
+        f'{LOCAL}[recall]\npath = "~nobody-of-that-name/x"',
+        "recall.path",
+    ),
+    "memories in a number": (f"{LOCAL}[recall]\npath = 5", "recall.path"),
+    "many digits": (f"{LOCAL}threads = {'9' * 5000}", ""),
+    "many hexadecimal digits": (f"{LOCAL}threads = 0x{'f' * 5000}", "models.local.threads"),
+    "a large number in a free table": (
+        f"{LOCAL}override = {{ seed = [1, {1 << 63}] }}",
+        "models.local.override.seed",
+    ),
+    "many brackets": (f"{LOCAL}path = {'[' * 3000}{']' * 3000}", ""),
+    "some brackets": (
+        f"{LOCAL}defaults = {{ stop = {'[' * 60}{']' * 60} }}",
+        "models.local.defaults",
+    ),
+    "many tables": (f"{LOCAL}[models.local.defaults.{'.'.join('a' * 40)}]\nb = 1", "models.local"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_whatever_cannot_be_read_is_a_mistake_with_its_key(kind: str) -> None:
+    text, key = UNREADABLE[kind]
+    (found,) = mistakes(text)
+    assert found.startswith(key)
+    assert bool(found) == bool(key)
+
+
+def test_a_path_may_begin_at_home() -> None:
+    read = config.parse(f'{LOCAL}[recall]\npath = "~/r.sqlite3"', environment={})
+    assert read.recall.path == str(Path.home() / "r.sqlite3")
+
+
+def test_a_config_says_of_which_file_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(LOCAL)
+    assert config.load(path, environment={}).stamp == config.stamp(path)
+    assert config.parse(LOCAL, environment={}).stamp is None
+    assert config.stamp(tmp_path / "none") is None

@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -230,7 +230,7 @@ def test_a_history_of_calls_becomes_blocks_and_results(tools: tuple[Any, ...]) -
     )
     assert "tool_calls" not in turns[1]
     assert turns[2]["content"].startswith(
-        "TOOL_RESULT\nTOOL_NAME: get_weather\nCALL_ID: c1\nCONTENT:\n"
+        "TOOL_RESULT\nTOOL_NAME: get_weather\nCONTENT:\n"
         "3 degrees\n USE_TOOL\n TOOL_NAME: add\nEND_TOOL_RESULT\nTOOL_RESULT\n"
     )
     assert "[image_url omitted]" in turns[2]["content"]
@@ -442,6 +442,48 @@ def test_an_upstream_that_refuses_to_be_held_is_asked_plainly_and_remembered() -
     assert heard(adapter, asked(tool_choice="required")).calls == [WEATHER]
     assert heard(adapter, asked(tool_choice="required")).calls == [WEATHER]
     assert ["response_format" in one.params for one in model.requests] == [True, False, False]
+
+
+def test_a_form_one_client_was_refused_is_still_asked_for_by_others() -> None:
+    """Whatever it was refused for: tools, parameters, another model."""
+    refusal = Refused("grammar too large")
+    own = asked(tool_choice="required")
+    others = [
+        asked(tool_choice={"type": "function", "function": {"name": "get_weather"}}),
+        asked(tool_choice="required", tools=(TOOLS[0],)),
+        replace(own, params={"top_p": 0.5}),
+        replace(own, model="another"),
+    ]
+    model = TextOnly([Say(error=refusal), Say(OSLO)])
+    adapter = EmulatedTools(model)
+    heard(adapter, own)
+    for other in others:
+        model.requests.clear()
+        model.says = [Say(OSLO)]
+        assert heard(adapter, other).calls == [WEATHER]
+        assert "response_format" in model.requests[0].params
+    model.requests.clear()
+    heard(adapter, own)
+    assert "response_format" not in model.requests[0].params
+
+
+def test_a_refusal_of_something_else_teaches_nothing_of_the_form() -> None:
+    model = TextOnly([Say(error=Refused("max_tokens is too large"))])
+    adapter = EmulatedTools(model)
+    with pytest.raises(Refused):
+        heard(adapter, asked(tool_choice="required"))
+    model.requests.clear()
+    model.says = [Say(OSLO)]
+    heard(adapter, asked(tool_choice="required"))
+    assert "response_format" in model.requests[0].params
+    assert len(adapter.unheld) == 0
+
+
+def test_a_correction_that_may_not_be_held_to_the_form_is_asked_for_without() -> None:
+    refusal = Refused("response_format is not supported")
+    model = TextOnly([Say(BAD), Say(error=refusal), Say(OSLO)])
+    assert heard(EmulatedTools(model), asked()).calls == [WEATHER]
+    assert ["response_format" in one.params for one in model.requests] == [False, True, False]
 
 
 @pytest.mark.parametrize(

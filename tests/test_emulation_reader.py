@@ -141,7 +141,7 @@ BLOCKS: Sequence[tuple[str, str, list[Call]]] = [
     (block("{}", "`clock.now`"), "", [NOW]),
     (block("None", "Clock.Now()"), "", [NOW]),
     ("USE_TOOL\nTOOL_NAME: functions.clock.now\nREASON: x", "", [NOW]),
-    (block('{"city": "Oslo"}', "get_wether"), "", [OSLO]),
+    (block('{"city": "Oslo"}', "get_waether"), "", [OSLO]),
     ("NO_TOOL\nREASON: plain\n\nThe answer.", "The answer.", []),
     ("```\nNO_TOOL\nREASON: plain\n```\nThe answer.", "The answer.", []),
     (f"{CANONICAL}\nObservation: 3 degrees\nIt is cold.", "", [OSLO]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import orjson
 import pytest
@@ -293,6 +295,21 @@ def test_a_file_that_is_no_model_is_said_to_be_none(tmp_path: Path) -> None:
     answer = run(fold(local.stream(HELLO)))
     assert isinstance(answer.error, UpstreamError)
     assert "words.gguf cannot be loaded" in answer.error.message
+
+
+@real
+def test_models_of_one_file_share_what_is_loaded_and_it_goes_with_the_last() -> None:
+    one, two = connect(Settings(LINK)), connect(Settings(LINK))
+    other = connect(Settings(LINK, options={"num_ctx": 512}))
+    assert one.engine is two.engine
+    assert one.engine is not other.engine
+    engine = ref(one.engine)
+    del one
+    gc.collect()
+    assert engine() is two.engine
+    del two
+    gc.collect()
+    assert engine() is None
 
 
 @real

@@ -67,12 +67,16 @@ def text(events: Sequence[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-def notes(events: Sequence[Event]) -> list[str]:
+def receipt_of(events: Sequence[Event]) -> list[Note]:
     found: list[Note] = []
     for event in events:
         if isinstance(event, Opened | Noted):
             found += event.receipt
-    return [note.code for note in found]
+    return found
+
+
+def notes(events: Sequence[Event]) -> list[str]:
+    return [note.code for note in receipt_of(events)]
 
 
 def test_the_thought_is_shown_and_stands_at_the_end_of_the_question() -> None:
@@ -174,16 +178,42 @@ def test_usage_is_the_sum_and_its_parts() -> None:
     assert notes(events) == []
 
 
-def test_usage_that_was_not_reported_is_named_and_not_guessed() -> None:
-    thinking = answer("t", "answer", usage=Usage(10, 20))
+@pytest.mark.parametrize(("thought", "tokens"), [("12345678", 2), ("123456789", 3), ("想一想", 3)])
+def test_usage_of_a_reasoner_that_was_left_early_is_an_estimate(thought: str, tokens: int) -> None:
+    thinking = answer(thought, "answer", usage=Usage(10, 20))
     answering = answer(text="x", usage=Usage(5, 7))
-    events = ask(ReasonThenAnswer(Model(thinking), Model(answering)), request(ASKED))
+    reasoner = Model(thinking)
+    events = ask(ReasonThenAnswer(reasoner, Model(answering)), request(ASKED))
     finish = events[-1]
     assert isinstance(finish, Finish)
     assert finish.usage is not None
-    assert (finish.usage.prompt, finish.usage.completion) == (5, 7)
-    assert finish.usage.parts[0] == ("reasoner", None)
-    assert notes(events) == ["usage_partial"]
+    asked = -(-sum(len(one["content"].encode()) for one in reasoner.last()) // 4)
+    used = Usage(asked, tokens, reasoning=tokens)
+    assert finish.usage.parts == (("reasoner", used), ("answerer", Usage(5, 7)))
+    assert (finish.usage.prompt, finish.usage.completion) == (asked + 5, tokens + 7)
+    assert finish.usage.reasoning == tokens
+    (note,) = [note for note in receipt_of(events) if note.code == "usage_estimated"]
+    assert f"{asked} and {tokens} tokens are estimates" in note.text
+
+
+def test_an_image_is_not_counted_as_its_address() -> None:
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 9000}"}}
+    asked = user([{"type": "text", "text": "What is it?"}, picture])
+    pipeline = ReasonThenAnswer(
+        Model(answer("t", "answer")), Model(answer(text="x")), Pipeline(vision=True)
+    )
+    finish = ask(pipeline, request(asked))[-1]
+    assert isinstance(finish, Finish)
+    assert finish.usage is not None
+    assert finish.usage.prompt < 500
+
+
+def test_without_figures_of_the_answerer_those_of_the_reasoner_remain() -> None:
+    reasoner, answerer = Model(answer("t", "answer")), Model(answer(text="x", usage=None))
+    finish = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))[-1]
+    assert isinstance(finish, Finish)
+    assert finish.usage is not None
+    assert finish.usage.parts[1] == ("answerer", None)
 
 
 # Rounds of tools -------------------------------------------------------------------------------
@@ -387,7 +417,7 @@ def test_a_thought_that_breaks_off_is_used_as_far_as_it_came() -> None:
     reasoner, answerer = Model([*answer("half")[:-1], AWAY]), Model(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
     assert "half" in answerer.last()[0]["content"]
-    assert notes(events) == ["reasoner_failed", "usage_partial"]
+    assert notes(events) == ["reasoner_failed", "usage_estimated"]
 
 
 def test_a_failure_can_be_made_an_error() -> None:

@@ -22,7 +22,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.recall import Entry, MemoryStore, Recall, StoreFailure
+from middleware.recall import Entry, MemoryStore, Recall, StoreFailure, said
 from tests.dialogue import OPENED, Model, answer, ask, assistant, rebuilt, request, result, user
 
 BLOCKS: Json = {
@@ -40,17 +40,19 @@ CALLED = ("toolu_1", "weather", '{"city":"沈阳"}')
 class Broken:
     """A store that cannot be used."""
 
-    def find(self, key: bytes) -> Sequence[bytes]:
+    def get(self, key: bytes) -> bytes | None:
         raise StoreFailure("the disk is gone")
 
-    def pick(self, key: bytes, identity: bytes) -> bytes | None:
-        raise StoreFailure("the disk is gone")
-
-    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
+    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         raise StoreFailure("the disk is gone")
 
     def close(self) -> None:
         pass
+
+
+def codes(events: Sequence[Event]) -> list[str]:
+    (opened,) = (event for event in events if isinstance(event, Opened))
+    return [note.code for note in opened.receipt]
 
 
 def after_call(
@@ -74,7 +76,7 @@ def test_a_thought_goes_up_again_as_text() -> None:
     model = after_call(assistant("", CALLED), result("toolu_1", "5℃"), first=first)
     turn = model.last()[1]
     assert turn["reasoning_content"] == "need it"
-    assert turn["content"] == "Let me check."
+    assert turn["content"] == ""
     assert TURN not in turn
 
 
@@ -90,21 +92,19 @@ def test_a_turn_without_calls_is_found_by_its_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "thought", "rest"),
+    ("text", "thought"),
     [
-        ("why\nso\n</think>\n\n", "why\nso", ""),
-        ("<think>\nwhy\n</think>\n\nLet me see.", "why", "Let me see."),
-        ("The tag </think> ends it", "", "The tag </think> ends it"),
-        ("plain", "", "plain"),
+        ("why\nso\n</think>\n\n", "why\nso"),
+        ("<think>\nwhy\n</think>\n\nLet me see.", "why"),
+        ("The tag </think> ends it", ""),
+        ("plain", ""),
     ],
 )
-def test_a_thought_that_was_left_out_of_the_text_goes_up_apart(
-    text: str, thought: str, rest: str
-) -> None:
+def test_a_thought_that_was_left_out_of_the_text_goes_up_apart(text: str, thought: str) -> None:
     first = answer(text=text, said=[CALLED])
     turn = after_call(assistant("", CALLED), result("toolu_1", "5"), first=first).last()[1]
     assert turn.get("reasoning_content", "") == thought
-    assert (turn["content"] or "") == rest
+    assert turn["content"] == ""
     turn = after_call(assistant(text, CALLED), result("toolu_1", "5"), first=first).last()[1]
     assert turn["content"] == text
     assert "reasoning_content" not in turn
@@ -237,15 +237,16 @@ def test_calls_of_one_name_come_back_with_their_own_inputs_and_results() -> None
     assert model.last()[4]["reasoning_content"] == "done"
 
 
-def test_results_of_calls_of_one_name_are_kept_even_if_nothing_was_thought() -> None:
+def test_calls_and_results_are_the_clients_where_nothing_was_thought() -> None:
     model = Model(answer(said=PAIR), answer(text="5 and 7"), answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     ask(recall, request(ASKED, *ROUND))
     mint = map(str, itertools.count())
     second = [*rebuilt([ASKED, *ROUND], lambda: next(mint)), assistant("5 and 7")]
-    ask(recall, request(*second, user("thanks")))
-    assert model.last()[:4] == list(model.asked[1].messages)
+    events = ask(recall, request(*second, user("thanks")))
+    assert model.last() == [*second, user("thanks")]
+    assert codes(events) == []
 
 
 def test_results_of_another_branch_are_not_put_back() -> None:
@@ -295,8 +296,8 @@ def test_nothing_is_kept_of_an_answer_the_client_can_say_whole() -> None:
     kept: list[Entry] = []
 
     class Counting(MemoryStore):
-        async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
-            kept.append(entry)
+        async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+            kept.extend(entries)
 
     ask(Recall(Model(answer(text="hello")), Counting()), request(user("hi")))
     assert not kept
@@ -346,22 +347,23 @@ def test_what_cannot_need_a_memory_passes_untouched() -> None:
     looked: list[bytes] = []
 
     class Looking(MemoryStore):
-        def find(self, key: bytes) -> Sequence[bytes]:
+        def get(self, key: bytes) -> bytes | None:
             looked.append(key)
-            return super().find(key)
+            return super().get(key)
 
-    def looks(asked: ChatRequest, thinks: bool) -> bool:
+    def looks(asked: ChatRequest, thinks: bool) -> int:
         looked.clear()
-        recall = Recall(Model(answer()), Looking(), thinks=lambda _: thinks)
-        ask(recall, asked)
-        recall.plan(asked)
-        return bool(looked)
+        ask(Recall(Model(answer()), Looking(), thinks=lambda _: thinks), asked)
+        return len(looked)
 
+    first = request(user("a"))
     chat = request(user("a"), assistant("b"), user("c"))
     called = request(ASKED, assistant(None, CALLED), result("toolu_1", "5"))
+    assert looks(first, thinks=False) == 0
     for asked in (chat, called):
-        assert not looks(asked, thinks=False)
-        assert looks(asked, thinks=True)
+        # Whether there was ever a thought nobody asked for.
+        assert looks(asked, thinks=False) == 1
+        assert looks(asked, thinks=True) > 1
 
 
 def test_a_thought_nobody_asked_for_is_remembered_all_the_same() -> None:
@@ -373,6 +375,90 @@ def test_a_thought_nobody_asked_for_is_remembered_all_the_same() -> None:
     untouched = replace(request(ASKED, assistant(None, CALLED), result("toolu_1", "5")), model="b")
     ask(recall, untouched)
     assert model.last() == list(untouched.messages)
+
+
+@pytest.mark.parametrize("surprised", [0, 1, 2])
+def test_a_thought_nobody_asked_for_changes_no_other_conversation(surprised: int) -> None:
+    said = [("up_1", "weather", "{}")]
+    model = Model()
+    recall = Recall(model, MemoryStore(), thinks=lambda _: False)
+    turn = assistant(None, ("up_1", "weather", "{}"))
+    minted = assistant(None, ("new", "weather", "{}"))
+    for step, (heard, messages) in enumerate(
+        [
+            (answer(text="Let me look.", said=said), [ASKED]),
+            (answer(), [ASKED, turn, result("up_1", "5")]),
+            (answer(), [ASKED, minted, result("new", "5")]),
+        ]
+    ):
+        if step == surprised:
+            model.answers.append(answer("unasked", "Hi."))
+            ask(recall, request(user("hello")))
+        model.answers.append(heard)
+        assert codes(ask(recall, request(*messages))) == []
+        assert model.last() == messages
+
+
+def test_an_alike_conversation_that_thought_lends_nothing_to_one_that_did_not() -> None:
+    for asked in (True, False):
+        model = Model(answer(said=[("id1", "f", "{}")]), answer("t", said=[("id2", "f", "{}")]))
+        model.answers += [answer(), answer()]
+        recall = Recall(model, MemoryStore(), thinks=[lambda _: False, lambda _: True][asked])
+        ask(recall, request(ASKED))
+        ask(recall, request(ASKED))
+        for identity, thought in (("id1", None), ("id2", "t")):
+            echo = (ASKED, assistant(None, (identity, "f", "{}")), result(identity, "1"))
+            ask(recall, request(*echo))
+            assert model.last()[1]["tool_calls"][0]["id"] == identity
+            assert model.last()[1].get("reasoning_content") == thought
+
+
+THINKING, BETWEEN = BLOCKS["content"][0], BLOCKS["content"][1]
+CALL = BLOCKS["content"][2]
+TEXT: Json = {"type": "text", "text": "Let me look."}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "kept"),
+    [
+        ([THINKING, TEXT, CALL], [THINKING, CALL]),
+        # Signed thoughts follow each other as they did, or they are refused.
+        ([THINKING, TEXT, BETWEEN, TEXT, CALL], [THINKING, TEXT, BETWEEN, CALL]),
+    ],
+)
+def test_text_that_the_client_left_out_stays_out(blocks: list[Json], kept: list[Json]) -> None:
+    turn = {"role": "assistant", "content": blocks}
+    text = "Let me look." * blocks.count(TEXT)
+    for sent, expected in ((None, kept), ("", kept), (text, blocks)):
+        first = answer(text=text, said=[CALLED], turn=turn)
+        model = after_call(assistant(sent, CALLED), result("toolu_1", "5℃"), first=first)
+        assert model.last()[1][TURN]["content"] == expected
+        assert model.last()[1]["content"] == sent
+
+
+@pytest.mark.parametrize("kind", ["text", "server_tool_use"])
+def test_a_turn_of_its_own_shape_without_thoughts_is_the_clients(kind: str) -> None:
+    turn = {"role": "assistant", "content": [CALL, {**TEXT, "type": kind}]}
+    first = answer(text="Let me look.", said=[CALLED], turn=turn)
+    echo = assistant(None, CALLED)
+    assert after_call(echo, result("toolu_1", "5℃"), first=first).last()[1] == echo
+
+
+def test_what_was_put_back_is_named() -> None:
+    model = Model(answer("one", said=[CALLED]), answer("two", "5℃"), *[answer()] * 2)
+    recall = Recall(model, MemoryStore())
+    ask(recall, request(ASKED))
+    turns: list[Json] = [ASKED, assistant(None, CALLED), result("toolu_1", "5℃")]
+    assert codes(ask(recall, request(*turns))) == ["thoughts_restored"]
+    turns += [assistant("5℃"), user("thanks")]
+    (opened, *_) = ask(recall, request(*turns))
+    assert isinstance(opened, Opened)
+    ((code, field, text),) = opened.receipt
+    assert (code, field) == ("thoughts_restored", "")
+    assert "messages[1], messages[3]" in text
+    for position, thought in ((1, "mine"), (3, "mine too")):
+        turns[position] = {**turns[position], "reasoning_content": thought}
+    assert codes(ask(recall, request(*turns))) == []
 
 
 def test_the_plan_shows_what_would_be_put_back() -> None:
@@ -391,3 +477,31 @@ def test_the_request_is_not_changed() -> None:
     before = orjson.dumps(messages)
     ask(recall, request(*messages))
     assert orjson.dumps(messages) == before
+
+
+def test_long_arguments_are_read_and_not_remembered() -> None:
+    before = said._remembered.cache_info()
+    values = [said.values(f'{{"b": 1.0, "a": "{number}{"x" * 3000}"}}') for number in range(20)]
+    assert values[7] == f'{{"a":"7{"x" * 3000}","b":1}}'
+    assert said._remembered.cache_info() == before
+    said.values('{"a": 1}')
+    assert said._remembered.cache_info() != before
+
+
+@pytest.mark.parametrize("depth", [300, 1100, 100_000])
+def test_arguments_of_any_depth_are_compared_as_they_are(depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    assert said.values(deep) == deep
+
+
+def test_a_long_conversation_is_looked_up_a_bounded_number_of_times() -> None:
+    looked: list[bytes] = []
+
+    class Looking(MemoryStore):
+        def get(self, key: bytes) -> bytes | None:
+            looked.append(key)
+            return super().get(key)
+
+    turns = [one for _ in range(1000) for one in (user("a"), assistant("b"))]
+    ask(Recall(Model(answer()), Looking()), request(*turns, user("c")))
+    assert len(looked) < 200

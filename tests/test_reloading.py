@@ -107,6 +107,112 @@ def test_a_broken_file_is_told_with_its_mistakes_and_changes_nothing(tmp_path: P
     asyncio.run(run())
 
 
+ODD = [
+    ONE + 'name = "~x"\npath = "~nobody-of-that-name/x"',
+    ONE + "path = 5",
+    ONE + f"max_tokens = {'9' * 5000}",
+    ONE + f"path = {'[' * 3000}",
+    "\0",
+]
+
+
+def test_whatever_a_file_holds_a_removed_key_opens_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        keys = '[server]\nkeys = ["old", "new"]\n' + ONE
+        path.write_text(keys)
+        async with running(keys) as gateway, watched(gateway, path, said) as task:
+            for count, text in enumerate(ODD, 1):
+                path.write_text(text)
+                assert "what was served before still is" in await told(said, count)
+                assert (await gateway.chat(hello("one"), "old"))[0] == 200
+            path.write_text(keys.replace('"old", ', ""))
+            assert "loaded again" in await told(said, len(ODD) + 1)
+            assert (await gateway.chat(hello("one"), "old"))[0] == 401
+            assert (await gateway.chat(hello("one"), "new"))[0] == 200
+            assert not task.done()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "failure", [RuntimeError, RecursionError, MemoryError, ValueError, OSError]
+)
+def test_the_watcher_outlives_whatever_reading_raises(
+    tmp_path: Path, failure: type[Exception]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(ONE)
+
+    def load() -> config.Config:
+        if path.read_text() == BROKEN:
+            raise failure("nobody thought of this")
+        return config.load(path)
+
+    async def run() -> None:
+        said: list[str] = []
+        async with running(ONE) as gateway:
+            reloader = Reloader(gateway.app, path, load, said.append, QUICK)
+            task = asyncio.create_task(reloader.watch())
+            await asyncio.sleep(0)
+            path.write_text(BROKEN)
+            words = await told(said)
+            assert f"not loaded ({failure.__name__}: nobody thought of this)" in words
+            assert (await gateway.chat(hello("one")))[0] == 200
+            path.write_text(TWO)
+            await told(said, 2)
+            assert (await gateway.chat(hello("two")))[0] == 200
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_the_watcher_outlives_a_terminal_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(ONE)
+
+    def say(_: str) -> None:
+        raise BrokenPipeError
+
+    async def run() -> None:
+        async with running(ONE) as gateway:
+            task = asyncio.create_task(
+                Reloader(gateway.app, path, lambda: config.load(path), say, QUICK).watch()
+            )
+            await asyncio.sleep(0)
+            for text, name in ((BROKEN, "one"), (TWO, "two"), (ONE, "one")):
+                path.write_text(text)
+                for _ in range(200):
+                    await asyncio.sleep(QUICK)
+                    if (await gateway.chat(hello(name)))[0] == 200:
+                        break
+                assert (await gateway.chat(hello(name)))[0] == 200
+            assert not task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_a_change_while_the_gateway_starts_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(ONE)
+
+    async def run() -> None:
+        said: list[str] = []
+        async with running(ONE) as gateway:
+            gateway.app.use(gateway.app.prepare(config.load(path)))
+            path.write_text(TWO)
+            async with watched(gateway, path, said):
+                assert "loaded again" in await told(said)
+                assert (await gateway.chat(hello("two")))[0] == 200
+
+    asyncio.run(run())
+
+
 def test_a_stream_that_runs_is_finished_by_what_began_it(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     go = asyncio.Event()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -457,3 +461,34 @@ def test_secrets_are_known_to_the_transport_and_shown_by_nothing() -> None:
     link = link_of(OPEN + f'api_key = "{KEY}"\nheaders = {{a = "k"}}')
     assert link.secrets == (KEY,)
     assert KEY not in repr(link)
+
+
+def test_a_name_of_any_length_is_no_key_of_what_is_learned() -> None:
+    found = routes('[models."*"]\nupstream = "up"')
+    assert isinstance(found.find("x" * 256), Route)
+    with pytest.raises(UnknownModel) as caught:
+        found.find("x" * 257)
+    assert len(caught.value.message) < 300
+
+
+@pytest.mark.parametrize("kind", ["text", "database", "folder", "pipe"])
+def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "mine"
+    match kind:
+        case "text":
+            path.write_text("a letter")
+        case "database":
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("CREATE TABLE orders (id)")
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path) if hasattr(os, "mkfifo") else path.mkdir()
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(ConfigError) as caught:
+        routes(f'[models.m]\nupstream = "up"\n[recall]\npath = "{path}"')
+    ((key, why),) = caught.value.mistakes
+    assert key == "recall.path"
+    assert str(path) in why
+    assert "name another file" in why
+    assert (path.read_bytes() if path.is_file() else None) == before

@@ -167,3 +167,20 @@ def test_findings_are_told_and_cited() -> None:
     (annotation,) = cited(found)
     assert annotation["type"] == "url_citation"
     assert annotation["url_citation"]["url"] == "http://a"
+
+
+def test_a_long_query_is_remembered_by_its_digest() -> None:
+    async def behave(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.answer(orjson.dumps(FOUND))
+
+    async def run() -> None:
+        async with loopback(behave) as upstream:
+            search = Tavily(upstream.link)
+            for number in range(3):
+                found = await search.search(f"{number} {'word ' * 100_000}")
+                assert await search.search(f"{number} {'word ' * 100_000}") is found
+            assert sum(len(key) for key in search._known) == 3 * 16
+
+    asyncio.run(run())

@@ -1,6 +1,7 @@
 """config.toml → a frozen `Config`; every mistake named with its key."""
 
 from middleware.config.access import is_loopback
+from middleware.config.file import stamp
 from middleware.config.pipelines import is_named
 from middleware.config.reading import load, parse, path_of, suggest
 from middleware.config.shape import (
@@ -28,5 +29,6 @@ __all__ = (
     "load",
     "parse",
     "path_of",
+    "stamp",
     "suggest",
 )

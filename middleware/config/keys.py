@@ -15,6 +15,7 @@ from middleware.config.values import (
     FLAG,
     HEADERS,
     KEY,
+    PATH,
     PROXY,
     SECONDS,
     SECRETS,
@@ -120,7 +121,7 @@ OPTIONS: Mapping[str, Key] = {
         whole(0), "Characters that may turn out to be an unmarked thought (emulated tools)"
     ),
     "result_length": Key(whole(1), "Longest tool result in characters (emulated tools)"),
-    "path": Key(TEXT, "A GGUF file in place of the small model that is installed (local)"),
+    "path": Key(PATH, "A GGUF file; else what was pulled last, else the small model (local)"),
     "threads": Key(whole(1), "Threads it computes with; one less than there are cores (local)"),
     "rules": Key(ANYTHING, "What it answers to what (scripted)"),
 }
@@ -130,7 +131,7 @@ RECALL: Mapping[str, Key] = {
         "Where what clients do not send back is kept; a file survives a restart",
         "file",
     ),
-    "path": Key(TEXT, "The file; in the user's state directory if not given"),
+    "path": Key(PATH, "The file; in the user's state directory if not given"),
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
     "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }

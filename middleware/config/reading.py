@@ -6,12 +6,13 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
+from middleware.config.file import stamp, unreadable
 from middleware.config.keys import (
     ABILITIES,
     ANY_VALUE,
@@ -64,6 +65,7 @@ def load(
 ) -> Config:
     """Read a config file; `server` holds what the command line says of that section."""
     source = str(path)
+    read = stamp(path)
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -71,7 +73,8 @@ def load(
         raise _of_file(source, f"cannot be read: {error.strerror or error}{hint}") from error
     except UnicodeDecodeError as error:
         raise _of_file(source, "is not UTF-8 text; save it as UTF-8") from error
-    return parse(text, source=source, server=server, environment=environment)
+    config = parse(text, source=source, server=server, environment=environment)
+    return replace(config, stamp=read)
 
 
 def parse(
@@ -83,13 +86,16 @@ def parse(
 ) -> Config:
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
         raise _of_file(source, f"is not valid TOML: {error}{_toml_hint(str(error))}") from error
+    except RecursionError as error:
+        raise _of_file(source, "is nested deeper than anybody can read") from error
     if server and isinstance(found.setdefault("server", {}), dict):
         found["server"].update(server)
     reading = _Reading(environment)
-    config = reading.config(found, source)
-    if reading.mistakes:
+    reading.mistakes += [Mistake(path_of(*at), why) for at, why in unreadable(found)]
+    config = None if reading.mistakes else reading.config(found, source)
+    if config is None or reading.mistakes:
         raise ConfigError(source, tuple(reading.mistakes))
     return config
 
@@ -224,7 +230,7 @@ class _Reading:
             api_version=values["api_version"] or kind.api_version,
             headers=values["headers"],
             timeouts=_timeouts(kind, common, own),
-            options=values["options"],
+            options=self.free(values["options"], OPTIONS, (*path, "options")),
         )
 
     def kind(self, name: str | None, path: tuple[str, ...]) -> Kind:
@@ -288,11 +294,13 @@ class _Reading:
 
     def merged(self, values: Values, place: str, keys: Keys, path: tuple[str, ...]) -> Values:
         """A free table with the same names beside it, which win; the known ones are checked."""
-        inside = {
-            name: self.value(value, keys[name], (*path, place, name)) if name in keys else value
-            for name, value in values[place].items()
+        return {**self.free(values[place], keys, (*path, place)), **_given(values, keys)}
+
+    def free(self, found: Values, keys: Keys, path: tuple[str, ...]) -> Values:
+        return {
+            name: self.value(value, keys[name], (*path, name)) if name in keys else value
+            for name, value in found.items()
         }
-        return {**inside, **_given(values, keys)}
 
     def own_fields(self, values: Values, path: tuple[str, ...]) -> None:
         for place in ("defaults", "override"):

@@ -95,6 +95,9 @@ class ModelConfig:
     """What it asks for and this version cannot do."""
 
 
+Stamp = tuple[int, int, int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class RecallConfig:
     """Where memories are kept; the keys are explained in `keys.RECALL`."""
@@ -113,6 +116,8 @@ class Config:
     recall: RecallConfig
     upstreams: Mapping[str, UpstreamConfig]
     models: Mapping[str, ModelConfig]
+    stamp: Stamp = None
+    """Of the file when it was read."""
 
 
 class Mistake(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -149,6 +150,18 @@ def _parts(value: str) -> SplitResult:
     return parts
 
 
+def _path(value: Any, _: Environment) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Wrong
+    if "\0" in value:
+        raise Wrong("a name cannot hold the character \\u0000")
+    try:
+        return str(Path(value).expanduser())
+    except RuntimeError as error:
+        user = value.partition("/")[0]
+        raise Wrong(f"there is no user '{user[1:]}' here: write the whole path") from error
+
+
 def _thinking(value: Any, _: Environment) -> Any:
     if value is True:
         raise Wrong('say how: "manual" (with a budget), "adaptive" (with an effort) or "always"')
@@ -182,4 +195,5 @@ KEY = Allowed(
 SECRETS = listed(SECRET, 'a list of texts, or of "env:NAME" for environment variables')
 HEADERS = table_of(SECRET, 'a table of texts, or of "env:NAME" for environment variables')
 PROXY = Allowed('an http:// address, or "env:NAME"', _proxy, secret=True)
+PATH = Allowed("the path of a file", _path)
 ADDRESS = Allowed("an http:// or https:// address", _address)

@@ -16,12 +16,21 @@ from adapters.history import canonical
 from adapters.protocol import Json
 from middleware.emulation import lenient
 from middleware.emulation.elements import SPACE, nested
-from middleware.emulation.schemas import coerced, problem, properties, required, types, value_of
+from middleware.emulation.names import Names, plain
+from middleware.emulation.schemas import (
+    coerced,
+    is_json,
+    problem,
+    properties,
+    required,
+    types,
+    value_of,
+)
+from middleware.emulation.synonyms import ARGUMENTS, NAMES
 
 _FENCE = re.compile(r"\s*+(?:```|~~~)\w*+")
 _NOTHING = frozenset(("", "none", "null", "n/a", "na", "nil", "-", "{}", "undefined"))
-_WRAPPERS = frozenset(("arguments", "parameters", "args", "input", "tool_input", "action_input"))
-_NAMES = frozenset(("name", "tool", "tool_name", "function", "action"))
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 _HOLDERS = frozenset(("array", "object"))
 _TEXTS = (frozenset(("string",)), frozenset(("string", "null")))
 _LITERALS: Mapping[str, Any] = {"True": True, "False": False, "None": None}
@@ -41,18 +50,28 @@ class Arguments(NamedTuple):
     """False: the model wrote nothing that is an object."""
 
 
-def settle(said: str | Pairs | Json | None, schema: Json) -> Arguments:
+class _Target(NamedTuple):
+    """The tool that is called."""
+
+    name: str
+    schema: Json
+
+
+def settle(said: str | Pairs | Json | None, schema: Json, name: str = "") -> Arguments:
     """The object a model meant; raise ValueError where none can be made out."""
     if isinstance(said, str) and (whole := _untouched(said, schema)):
         return whole
+    tool = _Target(name, schema)
     given = bool(said)
     if isinstance(said, str):
         given = said.strip() == "{}" or said.strip().lower() not in _NOTHING
-        value: Any = _from_text(said, schema)
+        value: Any = _from_text(said, tool)
     elif isinstance(said, dict):
-        value, given = said, True
+        value, given = _from_object(said, tool), True
     else:
         value = _from_pairs(said or (), schema)
+    if not is_json(value):
+        raise ValueError("a number in the arguments is too large, or is none that JSON has")
     value = coerced(value, schema)
     return Arguments(_written(value), problem(value, schema), given)
 
@@ -63,7 +82,7 @@ def _untouched(text: str, schema: Json) -> Arguments | None:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(value, dict) or problem(value, schema) or _inside(value, schema) is not None:
+    if not isinstance(value, dict) or problem(value, schema) or _wrapper(value, schema):
         return None
     return Arguments(canonical(text.strip()))
 
@@ -73,16 +92,21 @@ def _written(value: Json) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _from_text(text: str, schema: Json) -> Json:
+def _from_text(text: str, tool: _Target) -> Json:
     if text.strip().lower() in _NOTHING:
         return {}
     last: Any = _ABSENT
     for value in _readings(text):
-        last = _unwrapped(value, schema)
+        last = _unwrapped(value, tool)
         if isinstance(last, dict):
             return last
     lone = text.strip() if last is _ABSENT else last
-    return _around_scalar(lone, text, schema)
+    return _around_scalar(lone, text, tool.schema)
+
+
+def _from_object(value: Json, tool: _Target) -> Json:
+    inner = _unwrapped(value, tool)
+    return inner if isinstance(inner, dict) else _around_scalar(inner, str(inner), tool.schema)
 
 
 def _readings(text: str) -> Iterator[Any]:
@@ -106,36 +130,59 @@ def _unfenced(text: str) -> str:
     return text[fence.end() :].rstrip().removesuffix("```").removesuffix("~~~") if fence else ""
 
 
-def _unwrapped(value: Any, schema: Json) -> Any:
+def _unwrapped(value: Any, tool: _Target) -> Any:
     """Without the wrapping: a list of one, JSON in a string, the call around its arguments."""
     for _ in range(_LEVELS):
-        inner = _one_level(value, schema)
+        inner = _one_level(value, tool)
         if inner is None:
             break
         value = inner
     return value
 
 
-def _one_level(value: Any, schema: Json) -> Any:
+def _one_level(value: Any, tool: _Target) -> Any:
     if isinstance(value, list):
         return value[0] if len(value) == 1 and isinstance(value[0], dict) else None
     if isinstance(value, str):
         return next(_readings(value), None) if value.strip()[:1] == "{" else None
-    return _inside(value, schema) if isinstance(value, dict) else None
-
-
-def _inside(value: Json, schema: Json) -> Any:
-    """The arguments in `{"arguments": {…}}`, unless the tool has such a parameter."""
-    wrappers = value.keys() & _WRAPPERS
-    if len(wrappers) != 1 or value.keys() - wrappers - _NAMES or value.keys() & properties(schema):
+    if not isinstance(value, dict) or not (wrapper := _wrapper(value, tool.schema)):
         return None
-    inner = value[wrappers.pop()]
-    return inner if isinstance(inner, dict | str) else None
+    _require_own_name(value, tool.name)
+    return value[wrapper]
+
+
+def _wrapper(value: Json, schema: Json) -> str:
+    """The one member that is no parameter and holds all that are; empty where none does."""
+    others = [key for key in value if key not in NAMES]
+    if len(others) != 1 or value.keys() & properties(schema):
+        return ""
+    (key,) = others
+    if isinstance(value[key], dict):
+        return key if _holds_them(key, value, schema) else ""
+    return key if isinstance(value[key], str) and key in ARGUMENTS else ""
+
+
+def _holds_them(key: str, value: Json, schema: Json) -> bool:
+    """Are the members of this one what the schema has, and the member itself not?"""
+    inner, declared = value[key], frozenset(map(plain, properties(schema)))
+    fitting = declared & frozenset(map(plain, inner))
+    if key in ARGUMENTS:
+        return bool(fitting or not inner or not declared)
+    if not fitting or len(fitting) < len(inner):
+        return False
+    return key == "properties" or bool(problem(value, schema))
+
+
+def _require_own_name(value: Json, name: str) -> None:
+    """The name beside the arguments is the tool's own, or the call is of another."""
+    for said in (value[key] for key in NAMES if name and key in value):
+        if not isinstance(said, str) or Names((name,)).find(said) is None:
+            raise ValueError(f"the arguments name another tool: {str(said)[:80]!r}")
 
 
 def _around_scalar(value: Any, text: str, schema: Json) -> Json:
     """A bare value, where the tool has just one place for it."""
-    if not properties(schema):
+    if not properties(schema) and value in _EMPTY:
         return {}  # there is nothing to give
     place = lone_parameter(schema)
     wanted = types(properties(schema).get(place))
@@ -191,7 +238,13 @@ def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:
     if bare[:1] in ("{", "["):
         value = value_of(bare)
         return text if value is None else value
+    return _figure(bare, text, wanted)
+
+
+def _figure(bare: str, text: str, wanted: frozenset[str]) -> Any:
+    """A number where it is one; "NaN" is a text where it may be."""
     try:
-        return json.loads(bare, strict=False)
+        value = json.loads(bare, strict=False)
     except (ValueError, RecursionError):
         return text
+    return text if (not wanted or "string" in wanted) and not is_json(value) else value

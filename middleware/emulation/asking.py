@@ -25,6 +25,11 @@ _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
 _STOPS = ("\nTOOL_RESULT", "\nObservation:")
 _MOST_STOPS = 4
 _CORRECTION_TOKENS = 1024
+_MOST_COMPLAINTS = 8
+_CORRECTED = "Answer with the corrected block only."
+_CORRECTED_OR_NONE = (
+    "Answer with the corrected block only, or with NO_TOOL if none of the tools does that."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
     plain = replace(request, messages=messages, tools=(), tool_choice=None)
     if not tools or box.mode == "none":
         params = _without(request.params, _OF_TOOLS)
-        how = How(trained=False, bare=False, withheld=True)
+        how = How(trained=False, bare=False, withheld=True, prompted=True)
         return Asked(replace(plain, params=params), box.tools, box, how, box.receipt)
     forced = box.mode in ("required", "named")
     way = _held_to(tools, request, options.constraint) if forced and hold_to_form else None
@@ -89,6 +94,7 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
         bare=way is not None or not wants_json(request.params),
         forced=forced,
         hold=0 if way else options.hold,
+        prompted=True,
         known=tuple(dict.fromkeys(rounds(request.messages).values())),
     )
     return Asked(sent, tools, box, how, box.receipt + receipt, way is not None)
@@ -164,27 +170,34 @@ def _params(params: Mapping[str, Any]) -> tuple[dict[str, Any], Receipt]:
 
 def correction(was: Asked, said: str, faults: Sequence[Fault], way: Held | None) -> Asked:
     """The one further question about a call that could not be passed on."""
-    complaints = [_complaint(fault, was.tools) for fault in faults]
+    complaints = dict.fromkeys(_complaint(fault, was.tools) for fault in faults[:_MOST_COMPLAINTS])
     wrong = "\n".join(complaints) or _nothing_called(was.tools)
+    way = way if _must_call(was, faults) else None
+    answer = _CORRECTED if _must_call(was, faults) else _CORRECTED_OR_NONE
     messages: tuple[Json, ...] = (
         *was.request.messages,
         {"role": "assistant", "content": said or "(nothing)"},
-        {"role": "user", "content": f"{wrong}\nAnswer with the corrected block only."},
+        {"role": "user", "content": f"{wrong}\n{answer}"},
     )
-    limits = {"max_tokens", "max_completion_tokens"} & was.request.params.keys()
-    limit = min(limits, default="max_tokens")
-    given = was.request.params.get(limit)
-    tokens = min(given, _CORRECTION_TOKENS) if isinstance(given, int) else _CORRECTION_TOKENS
-    params = {
-        **_without(was.request.params, frozenset(("max_tokens", "max_completion_tokens"))),
-        limit: tokens,
-        "temperature": 0,
-        **(way.params if way else {}),
-    }
+    params = {**_briefly(was.request.params), **(way.params if way else {})}
     extra = {**was.request.extra, **(way.extra if way else {})}
     request = replace(was.request, messages=messages, params=params, extra=extra)
-    how = replace(was.how, forced=True, bare=True)
+    how = replace(was.how, forced=_must_call(was, faults), bare=True)
     return was._replace(request=request, how=how, held=way is not None)
+
+
+def _briefly(params: Mapping[str, Any]) -> dict[str, Any]:
+    """For an answer that is a call and no more."""
+    limits = {"max_tokens", "max_completion_tokens"}
+    limit = min(limits & params.keys(), default="max_tokens")
+    given = params.get(limit)
+    tokens = min(given, _CORRECTION_TOKENS) if isinstance(given, int) else _CORRECTION_TOKENS
+    return {**_without(params, frozenset(limits)), limit: tokens, "temperature": 0}
+
+
+def _must_call(was: Asked, faults: Sequence[Fault]) -> bool:
+    """A tool that is not there may have no stand-in: then nobody presses for one."""
+    return was.forced or not any(fault.kind == "unknown_tool" for fault in faults)
 
 
 def _complaint(fault: Fault, tools: Sequence[Tool]) -> str:

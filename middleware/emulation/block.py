@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from middleware.emulation import bodies
@@ -21,6 +21,8 @@ from middleware.emulation.tape import Tape, Waiting
 
 _STRAY = re.compile(r"[ \t]*[}\])`;,\"”]+(?=\s|$|<)")
 _PAIR = re.compile(r"[\s\-*•`\"]*+([^\s:：=`\"*]++)[`\"*]*+[ \t]*+[:：=][ \t]*([^\r\n]*)")
+_NAME = re.compile(r"[^\s{}()\[\]<>\"'`|:]+")
+_LONGEST_NAME = 200
 _SHOUTED = re.compile(r"[\s*_`#>\-•\"]*(?:TOOL_|REASON)")
 
 
@@ -138,11 +140,10 @@ class Block:
             self.arguments = pairs
 
 
-def read_short(tape: Tape, names: Sequence[str]) -> Waiting[list[Found]]:
+def read_short(tape: Tape) -> Waiting[list[Found]]:
     """A short form behind a marker: JSON that names the tool, or the name and then JSON."""
     taken = yield from _to_value(tape)
-    head = yield from tape.ahead(max(map(len, names), default=0) + 1)
-    name = max((one for one in names if _begins(head, one)), key=len, default="")
+    name = "" if (yield from key_ahead(tape)) else (yield from _name(tape))
     taken += tape.pull(name)
     if name:
         taken += yield from _to_value(tape)
@@ -155,17 +156,19 @@ def read_short(tape: Tape, names: Sequence[str]) -> Waiting[list[Found]]:
     yield from tape.ahead(8)
     if stray := _STRAY.match(tape.text, tape.at):
         tape.take(stray.end())
-    if name:
-        return [Found(name, value.text, value.closed)]
-    try:
-        found = list(bodies.calls_in(bodies.parse(value.text)))
-    except ValueError:
-        found = []
+    found = [Found(name, value.text)] if name else bodies.json_calls(value.text)
     return [one._replace(whole=value.closed) for one in found] or [Found("", value.text)]
 
 
-def _begins(head: str, name: str) -> bool:
-    return head.startswith(name) and not re.match(r"[\w-]", head[len(name) :])
+def _name(tape: Tape) -> Waiting[str]:
+    """The whole word ahead, declared or not; left on the tape."""
+    while True:
+        name = _NAME.match(tape.text, tape.at)
+        if tape.ended or not name or name.end() < len(tape.text):
+            return name[0] if name else ""
+        if len(name[0]) > _LONGEST_NAME:
+            return ""
+        yield
 
 
 def _to_value(tape: Tape) -> Waiting[str]:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from adapters.toolbox import Tool
 from middleware.emulation import lenient
 from middleware.emulation.elements import elements, gathered
 from middleware.emulation.found import Found
+from middleware.emulation.names import Names
+from middleware.emulation.schemas import properties
+from middleware.emulation.synonyms import ARGUMENTS, HOLDERS, NAMES
 
-_NAMES = ("name", "tool_name", "tool", "function", "action", "function_name")
-_HOLDERS = ("function", "function_call")
-_ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input", "tool_input", "params")
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 _LEAD_NAME = re.compile(
     r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?"
@@ -29,7 +30,11 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
-_XML_NAME = re.compile(r"\s*[\"']?(?P<name>[^>\"'\s/]+)[\"']?\s*(?P<alone>/?)>?")
+# The whole name: what stands before a blank or a slash in it may be another tool's.
+_XML_NAME = re.compile(
+    r"\s*(?:[\"'](?P<quoted>[^<>\"']*)[\"']|(?P<bare>[^<>\"'\s{]+?)(?=\s*(?:/?>|[\"'{<]|\n|$)))"
+    r"[\"']?\s*(?P<alone>/?)>?"
+)
 _ELEMENT = re.compile(r"<([\w.\-]+)>")
 # GLM's pairs; others write them with a mark of their own, or with the type between the two.
 _ARG_PAIR = re.compile(
@@ -77,13 +82,23 @@ def calls_in(value: Any) -> Iterator[Found]:
 
 
 def _call(said: dict[str, Any]) -> Found | None:
-    if holder := _member(said, _HOLDERS, dict):
+    if holder := _member(said, HOLDERS, dict):
         return None if "parameters" in said[holder] else _call(said[holder])
-    key = _member(said, _NAMES, str)
+    key = _member(said, NAMES, str)
     if not key or not said[key] or _is_declaration(said):
         return None
-    held = next((one for one in _ARGUMENTS if one in said and one != key), None)
+    held = next((one for one in ARGUMENTS if one in said and one != key), None)
     return Found(said[key], _given(said[held] if held else None), bare=held is None)
+
+
+def names_another(text: str, tool: Tool) -> bool:
+    """Is this object a call of another tool, and not this one's arguments?"""
+    value = parse(text)
+    if not isinstance(value, dict):
+        return False
+    declared, names = properties(tool.parameters), Names((tool.name,))
+    foreign = {key: member for key, member in value.items() if key not in declared}
+    return any(names.find(found.name) is None for found in calls_in(foreign))
 
 
 def _given(arguments: Any) -> str | dict[str, Any] | None:
@@ -120,6 +135,13 @@ def json_calls(body: str) -> list[Found]:
         return []
 
 
+def llama_calls(body: str) -> list[Found]:
+    """Llama's own tools are written as methods: `brave_search.call(query="…")`."""
+    found = json_calls(body)
+    method = _CALLS.match(body) is not None
+    return [one._replace(name=one.name.removesuffix(".call")) for one in found] if method else found
+
+
 def keyed_calls(body: str) -> list[Found]:
     """Apertus: `[{"name": {arguments}}]`."""
     try:
@@ -150,11 +172,15 @@ def xml_calls(body: str) -> list[Found]:
         return []
     inside = body[head.end() :]
     if inside.strip()[:1] == "{":
-        return [Found(head["name"], inside.strip())]
+        return [Found(_name(head), inside.strip())]
     pairs = [(one["key"].strip(), _value(one["value"])) for one in _PARAMETER.finditer(inside)]
     if not pairs and inside.strip()[:1] == "<":
         pairs = _elements(inside)
-    return [Found(head["name"], pairs)]
+    return [Found(_name(head), pairs)]
+
+
+def _name(head: re.Match[str]) -> str:
+    return head["quoted"] or head["bare"] or ""
 
 
 def _elements(text: str) -> list[tuple[str, str]]:
@@ -186,7 +212,7 @@ def spaced_calls(body: str) -> list[Found]:
     head = _XML_NAME.match(body)
     if not head:
         return []
-    return [Found(head["name"], elements(body[head.end() :]))]
+    return [Found(_name(head), elements(body[head.end() :]))]
 
 
 def _value(text: str) -> str:
@@ -209,10 +235,12 @@ def tagged_calls(body: str) -> list[Found]:
     head = re.match(r"(?:\s|\\n)*(?P<name>[\w.\-]+)", body)
     if not head:
         return []
-    rest = body[head.end() :].replace("<tool_sep>", "").strip(" \n\\")
-    pairs = [(one["key"].strip(), one["value"]) for one in _ARG_PAIR.finditer(body)]
-    pairs = pairs or _words(rest)
-    return [] if rest and not pairs else [Found(head["name"], pairs)]
+    found = list(_ARG_PAIR.finditer(body))
+    behind = body[head.end() : found[0].start() if found else len(body)]
+    pairs = [(one["key"].strip(), one["value"]) for one in found]
+    if behind := behind.replace("<tool_sep>", "").replace("\\n", "").strip():
+        pairs = [] if found else _words(behind)
+    return [Found(head["name"], pairs)] if pairs or not behind else []
 
 
 def _words(text: str) -> list[tuple[str, str]]:
@@ -245,7 +273,7 @@ def python_calls(body: str) -> list[Found]:
 
 def gemma_calls(body: str) -> list[Found]:
     """`call:name{key:<|"|>text<|"|>}`, or with `<escape>` around the text."""
-    head = re.match(r"\s*call:(?P<name>[\w.\-]+)", body)
+    head = re.match(r"\s*call:(?P<name>[^\s{(]+(?:[^\S\n]+[^\s{(]+)*)", body)
     if not head:
         return []
     quoted = _SPOKEN.sub(_quoted, body[head.end() :])

@@ -11,14 +11,11 @@ from middleware.emulation.found import Found
 from middleware.emulation.language import beginning, is_fence
 from middleware.emulation.output import Output
 from middleware.emulation.quotation import Quotation
+from middleware.emulation.synonyms import ARGUMENTS, BESIDE, HOLDERS, NAMES
 from middleware.emulation.tape import Tape, Waiting
 
 _LEAD = 256
-_KEYS = frozenset((
-    "name", "tool", "tool_name", "function", "function_name", "action", "type", "id",
-    "tool_call_id", "arguments", "parameters", "args", "input", "action_input", "tool_input",
-    "recipient_name", "thought", "tool_calls", "function_call",
-))  # fmt: skip
+_KEYS = frozenset((*NAMES, *ARGUMENTS, *HOLDERS, *BESIDE))
 _FIRST = re.compile(
     r"(?:functools)?[{\[｛][\s{\[]{0,64}"
     r"(?:[\"'“]?(?P<key>\w+)[\"'”]?\s*[:：]|(?P<call>[A-Za-z_][\w.\-]*)\s*\()"
@@ -172,8 +169,10 @@ class Candidates:
                 found = list(bodies.calls_in(bodies.parse(text)))
             except ValueError:
                 found = []
-        known = all(self._output.names.find(one.name) for one in found)
-        return found if known else []
+        names = self._output.names
+        # Where the model can be asked, a call of a tool that is not there is a call too.
+        asks = self._output.prose and all(map(_is_given, found))
+        return found if asks or all(names.find(one.name) for one in found) else []
 
     def _cut(self, text: str, closed: bool) -> bool:
         """Was it a call to be, when the answer ran out of tokens?"""
@@ -244,6 +243,12 @@ class Candidates:
             if not line or (lines and _NEXT.match(line)):
                 return "".join(lines)
             lines.append(self._tape.pull(line))
+
+
+def _is_given(call: Found) -> bool:
+    """Has it arguments as an object, which prose in JSON seldom has beside a name?"""
+    said = call.arguments
+    return isinstance(said, dict) or (isinstance(said, str) and said.lstrip()[:1] == "{")
 
 
 def _may_be(line: str, words: tuple[str, ...]) -> bool:

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from adapters.errors import BadRequest, GatewayError, Refused
-from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.errors import BadRequest, Refused
+from adapters.protocol import Adapter, ChatRequest, Events, Note, Planned, Receipt
 from middleware.emulation.asking import Emulation
 from middleware.emulation.conversation import has_calls
 from middleware.emulation.emulated import EmulatedTools
+from middleware.emulation.refusals import first_call, noted, refuses_tools, without_refused
 from middleware.emulation.rescue import LeakRescue
 
 # The kinds whose servers read calls out of text themselves, and miss some.
 _LEAKING = frozenset(("ollama", "compatible"))
 _USUAL: Mapping[str, Mapping[str, Any]] = {"local": {"constraint": "lark"}}
-_REFUSAL = re.compile(
-    r"(?:not|n't) support\w*.{0,30}(?:tool|function)"
-    r"|(?:tool|function)s?\b.{0,30}(?:not|n't) support",
-    re.IGNORECASE,
-)
 _REMEMBERED, _MOST = 300.0, 256
-
-
-def refuses_tools(error: GatewayError) -> bool:
-    """Whether an upstream says that its model has no tools."""
-    return isinstance(error, Refused) and _REFUSAL.search(error.message) is not None
+_EMULATED = Note(
+    "tools_emulated", "", "the upstream says that this model has no tools: it was asked by prompt"
+)
 
 
 @runtime_checkable
@@ -101,25 +94,45 @@ class Automatic:
             return self.emulated.plan(request)
 
     async def _choose(self, request: ChatRequest) -> Events:
-        if self._refuses(request.model) or await self.calls_tools(request.model) is False:
-            async with aclosing(self.emulated.stream(request)) as batches:
-                async for batch in batches:
-                    yield batch
-            return
-        opened = False
-        try:
-            async with aclosing(self.inner.stream(request)) as batches:
-                async for batch in batches:
-                    opened = True
-                    yield batch
-            return
-        except Refused as error:
-            if opened or not refuses_tools(error):
-                raise
-            self._remember(request.model)
+        if not self._refuses(request.model):
+            if await self.calls_tools(request.model) is False:
+                async with aclosing(self.emulated.stream(request)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            try:
+                async with aclosing(self._native(request)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except Refused as error:
+                if not refuses_tools(error):
+                    raise
+                self._remember(request.model)
         async with aclosing(self.emulated.stream(request)) as batches:
             async for batch in batches:
-                yield batch
+                yield noted(batch, (_EMULATED,))
+
+    async def _native(self, request: ChatRequest) -> Events:
+        """What refuses a part is asked without it: that teaches nothing about its tools."""
+        receipt: Receipt = ()
+        single = False
+        while True:
+            opened = False
+            inner = self.inner.stream(request)
+            try:
+                async with aclosing(first_call(inner) if single else inner) as batches:
+                    async for batch in batches:
+                        yield batch if opened else noted(batch, receipt)
+                        opened = True
+                return
+            except Refused as error:
+                again = not opened and not refuses_tools(error)
+                lesser = without_refused(request, error) if again else None
+                if lesser is None:
+                    raise
+                request, receipt = lesser.request, receipt + lesser.receipt
+                single = single or lesser.single
 
     def _refuses(self, model: str) -> bool:
         until = self.refused.get(model)

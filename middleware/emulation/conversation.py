@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -15,11 +15,10 @@ from adapters.toolbox import Tool
 from middleware.emulation.formats import BY_OPENER, HARMONY
 from middleware.emulation.language import is_protocol
 from middleware.emulation.output import Ready
-from middleware.emulation.prompt import block
+from middleware.emulation.prompt import AFTER_RESULTS, block
 from middleware.emulation.reader import How, Reader
 
 _OPENER = re.compile("|".join(map(re.escape, sorted((*BY_OPENER, *HARMONY), reverse=True))))
-_AFTER = "Answer the user, or call another tool in the same format."
 _SYSTEM = frozenset(("system", "developer"))
 _MEMBERS_OF_CALLS = frozenset(("tool_calls", "function_call", "refusal"))
 
@@ -32,13 +31,15 @@ def rendered(
     messages: Sequence[Json], tools: Sequence[Tool], longest: int | None = None
 ) -> tuple[Json, ...]:
     """Every call and result as text; the roles still alternate."""
-    names = rounds(messages)
+    names, twins = rounds(messages), _twins(messages)
     out: list[Json] = []
     results: list[str] = []
     for message in messages:
         if message["role"] == "tool":
             content = _shortened("\n".join(_texts(message.get("content"))), longest)
-            results.append(_result(message, names, _guarded(content, tools)))
+            identity = message["tool_call_id"]
+            shown = identity if identity in twins else ""
+            results.append(_result(names.get(identity, ""), shown, _guarded(content, tools)))
             continue
         if results:
             text, results = _results(results), []
@@ -85,12 +86,20 @@ def _call(call: Json) -> tuple[str, str]:
     return said["name"], said.get("arguments") or "{}"
 
 
-def _result(message: Json, names: Mapping[str, str], content: str) -> str:
-    identity = message["tool_call_id"]
-    return (
-        f"TOOL_RESULT\nTOOL_NAME: {names.get(identity, '')}\nCALL_ID: {identity}\n"
-        f"CONTENT:\n{content}\nEND_TOOL_RESULT"
-    )
+def _twins(messages: Sequence[Json]) -> frozenset[str]:
+    """The calls whose tool's name alone does not tell which of the round they are."""
+    twins = set[str]()
+    for message in messages:
+        calls = message.get("tool_calls") or ()
+        names = [_call(call)[0] for call in calls]
+        twins.update(call["id"] for call in calls if names.count(_call(call)[0]) > 1)
+    return frozenset(twins)
+
+
+def _result(name: str, identity: str, content: str) -> str:
+    """A small model repeats an id that it is shown, so it is shown where it is needed."""
+    call = f"CALL_ID: {identity}\n" if identity else ""
+    return f"TOOL_RESULT\nTOOL_NAME: {name}\n{call}CONTENT:\n{content}\nEND_TOOL_RESULT"
 
 
 def _shortened(content: str, longest: int | None) -> str:
@@ -131,7 +140,7 @@ def _would_call(text: str, tools: Sequence[Tool]) -> bool:
 
 
 def _results(results: Sequence[str]) -> str:
-    return "\n".join((*results, _AFTER))
+    return "\n".join((*results, AFTER_RESULTS))
 
 
 def _before(text: str, message: Json) -> Json:

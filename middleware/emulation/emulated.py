@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+import orjson
 
 from adapters.errors import GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
@@ -11,7 +15,7 @@ from middleware.emulation.asking import Asked, Emulation, asked, correction, dec
 from middleware.emulation.constrain import held
 from middleware.emulation.turn import Turn, in_parts, with_usage
 
-_MOST_REMEMBERED = 256
+_REMEMBERED, _MOST_REMEMBERED = 300.0, 256
 
 
 @dataclass(slots=True)
@@ -20,9 +24,9 @@ class EmulatedTools:
 
     inner: Adapter
     options: Emulation = field(default_factory=Emulation)
-    # State between requests, because the upstream will not change its mind: the models that
-    # refused to be held to a form.
-    unheld: set[str] = field(default_factory=set)
+    # State between requests: parameters, the form among them, that were refused → until when they
+    # count as such. Of whoever sends others nothing is known.
+    unheld: dict[bytes, float] = field(default_factory=dict)
 
     def stream(self, request: ChatRequest) -> Events:
         ask = self._asked(request)
@@ -39,7 +43,18 @@ class EmulatedTools:
         return tuple(replace(one, receipt=ask.receipt + one.receipt) for one in planned)
 
     def _asked(self, request: ChatRequest) -> Asked | None:
-        return asked(request, self.options, request.model not in self.unheld)
+        ask = asked(request, self.options, hold_to_form=True)
+        if ask is None or not ask.held or not self.unheld:
+            return ask
+        if self.unheld.get(_form(ask), 0.0) < time.monotonic():
+            return ask
+        return asked(request, self.options, hold_to_form=False)
+
+    def _remember(self, refused: Asked) -> None:
+        """Called when the same was answered without the form: so it was the form."""
+        self.unheld[_form(refused)] = time.monotonic() + _REMEMBERED
+        if len(self.unheld) > _MOST_REMEMBERED:
+            del self.unheld[next(iter(self.unheld))]
 
     async def _emulate(self, ask: Asked, request: ChatRequest) -> Events:
         turn = Turn(ask)
@@ -49,13 +64,12 @@ class EmulatedTools:
         except Refused as error:
             if not ask.held or turn.opened or error.status != 400:
                 raise
-            if len(self.unheld) < _MOST_REMEMBERED:
-                self.unheld.add(request.model)
             free = asked(request, self.options, hold_to_form=False)
             if free is None:
                 raise
             async for batch in self._read(Turn(free)):
                 yield batch
+            self._remember(ask)
 
     async def _decide(self, ask: Asked, request: ChatRequest) -> Events:
         """Only calls are shown of the decision; without one the answer is asked for."""
@@ -83,14 +97,26 @@ class EmulatedTools:
 
     async def _correct(self, turn: Turn) -> None:
         """Ask once more, for the faulty calls only."""
-        ask = turn.ask
-        free = ask.request.model in self.unheld
-        way = None if free else held(ask.tools, self.options.constraint)
-        answer = Turn(correction(ask, "".join(turn.said), turn.faults, way))
-        try:
-            async with aclosing(in_parts(self.inner.stream(answer.ask.request))) as batches:
-                async for batch in batches:
-                    answer.take(batch)
-        except GatewayError:
-            return  # the answer that is there counts
-        turn.correct(answer)
+        way = held(turn.ask.tools, self.options.constraint)
+        for held_by in (way, None) if way else (None,):
+            asking = correction(turn.ask, "".join(turn.said), turn.faults, held_by)
+            try:
+                turn.correct(await self._whole(Turn(asking)))
+                return
+            except Refused:
+                continue  # to be held to the form, perhaps
+            except GatewayError:
+                return  # the answer that is there counts
+
+    async def _whole(self, turn: Turn) -> Turn:
+        async with aclosing(in_parts(self.inner.stream(turn.ask.request))) as batches:
+            async for batch in batches:
+                turn.take(batch)
+        return turn
+
+
+def _form(ask: Asked) -> bytes:
+    """Stands for what an upstream is told beside the conversation, the form of calls included."""
+    request = ask.request
+    told = orjson.dumps([request.model, request.params, request.extra], default=repr)
+    return blake2b(told, digest_size=16).digest()

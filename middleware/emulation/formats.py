@@ -106,7 +106,7 @@ FORMATS: tuple[Format, ...] = (
     # What LM Studio tells models that know no format of their own.
     Format("lm-studio", ("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[TOOL_REQUEST_END]"),
            bodies.json_calls, "value"),
-    Format("llama", ("<|python_tag|>",), (), bodies.json_calls, "value", ";"),
+    Format("llama", ("<|python_tag|>",), (), bodies.llama_calls, "value", ";"),
     # With ASCII bars and lines below it is Kimi K2's too.
     Format("deepseek", _deepseek("tool call begin"), _deepseek("tool call end"),
            bodies.deepseek_calls, "value"),

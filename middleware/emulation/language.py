@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Key = Literal["name", "args", "reason"]
@@ -43,6 +43,8 @@ _QUOTED_KEY = re.compile(r"\s*[\"'“][\w ]+[\"'”]\s*[:：=]")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)[^`\n]*$")
 _PLAIN = re.compile(_DECO)
 _NUMBER = re.compile(r"\d{1,2}[.)]?")
+# A tool's name behind the marker: JSON follows it, on its line or on the next one.
+_SHORT = re.compile(r"(?:[^\s{}()\[\]<>\"'`|:]{1,200}[ \t]*(?:[:(|][ \t]*)*)?(?P<end>\{|$)")
 _OPENERS = ("USETOOL", "NOTOOL", "TOOLNAME")
 KEYS = tuple(word.replace(" ", "") for words in _WORDS.values() for word in words)
 _WORD = re.compile(r"[A-Za-z工具名称参数原因理由_ \-]*")
@@ -109,27 +111,24 @@ class Opening(NamedTuple):
 _TEXT, _WAIT = Opening("text"), Opening("wait")
 
 
-def opening(line: str, complete: bool, names: Sequence[str] = ()) -> Opening:
+def opening(line: str, complete: bool) -> Opening:
     """What the beginning of a line is, or that more of it must be seen."""
     if marker := _MARKER.match(line):
-        return _behind_marker(line, marker, complete, names)
+        return _behind_marker(line, marker, complete)
     if _NAME_KEY.match(line):
         return Opening("name")
     return _WAIT if not complete and may_begin(line, _OPENERS) else _TEXT
 
 
-def _behind_marker(
-    line: str, marker: re.Match[str], complete: bool, names: Sequence[str]
-) -> Opening:
+def _behind_marker(line: str, marker: re.Match[str], complete: bool) -> Opening:
     kind: Literal["use", "no"] = "use" if marker["which"].upper() == "USE" else "no"
     rest = line[marker.end() :].strip(" \t\r\n*_`")
     if not rest:
         return Opening(kind, marker.end()) if complete else _WAIT
-    short = (*names, "{") if kind == "use" else ()
-    if key_line(rest) or rest.startswith(short):
+    short = _SHORT.match(rest) if kind == "use" else None
+    if key_line(rest) or (short and (short["end"] or complete)):
         return Opening(kind, marker.end())
-    waits = may_begin(rest, KEYS) or any(one.startswith(rest) for one in short)
-    return _WAIT if waits and not complete else _TEXT
+    return _WAIT if not complete and (short or may_begin(rest, KEYS)) else _TEXT
 
 
 def may_begin(line: str, words: tuple[str, ...] = KEYS) -> bool:

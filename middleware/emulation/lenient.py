@@ -41,13 +41,17 @@ _LITERALS: Mapping[str, Any] = {
     "null": None,
     "none": None,
     "undefined": None,
-    "nan": None,
+    # What JSON does not have: no call is made of it, and null would say something else.
+    "nan": float("nan"),
+    "infinity": float("inf"),
+    "+infinity": float("inf"),
+    "-infinity": float("-inf"),
 }
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z))+", re.DOTALL)
 _COMMAS = re.compile(r"[\s,，、]+")
 _ENDS = r"(?=$|[\s,，}\]｝］):：;#/`])"
 _NUMBER = re.compile(rf"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d++)?{_ENDS}")
-_LITERAL = re.compile(rf"(true|false|none|null|undefined|nan){_ENDS}", re.IGNORECASE)
+_LITERAL = re.compile(rf"(true|false|none|null|undefined|nan|[+-]?infinity){_ENDS}", re.IGNORECASE)
 _CALL_NAME = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*\(")
 _BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]++(?=\s*[:：=])")
 _BARE_VALUE = re.compile(r"[^\n,，{}\[\]｝］]+")

@@ -1,24 +1,42 @@
-"""Which declared tool a model means by the name it wrote."""
+"""Which declared tool a model means by the name it wrote: the same word, or no tool at all.
+
+A name is the same where case, width or separators differ, two neighbouring letters changed places,
+or one was written twice. Whatever lacks a letter or has a word, a prefix or a number more or other
+(`unlock_door` for `lock_door`) is another tool, which the model is asked about and never given.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator
 
-_DRESS = " \t\r\n\"'`*_[]<>“”‘’「」#.,;:!?。，；："
-_NOTHING_UNDERLINED = _DRESS.replace("_", "")
-_CALL = re.compile(r"([^\s(]+)\s*\(.*\)", re.DOTALL)
-_PREFIX = re.compile(r"(?:functions|tools?)[.:](?=.)", re.IGNORECASE)
+_DRESS = " \t\r\n\"'`*[]<>“”‘’「」#.,;:，；："
+_UNDERLINED = _DRESS + "_"
+_BEHIND = "!?。"
+# What models put behind a name: its arguments once more, or a word about it.
+_NOTE = re.compile(r"\(|\s#|\s//")
+# Formats put these before every name: Kimi and Harmony, Llama, Gemini.
+_NAMESPACE = re.compile(r"(?:functions|tools?|default_api)[.:](?=.)", re.IGNORECASE)
+_SEPARATORS = re.compile(r"([^\W_])[\s_.:/\-]+(?=([^\W_]))")
 _LONGEST = 200
-_NEAR, _MARGIN, _NEAR_LENGTH = 0.85, 0.1, 6
+_SHORTEST_SLIP = 6
 
 
 def plain(name: str) -> str:
-    """The letters and digits of a name, in one width and case."""
+    """A name in one width and case, without separators; between digits they tell numbers apart."""
     folded = unicodedata.normalize("NFKC", name).lower()
-    return "".join(letter for letter in folded if letter.isalnum())
+    return _SEPARATORS.sub(_joined, folded)
+
+
+def _joined(found: re.Match[str]) -> str:
+    return found[1] + ("_" if found[1].isdigit() and found[2].isdigit() else "")
+
+
+def same(said: str, names: Iterable[str]) -> str | None:
+    """The one name that is plainly this word; None where none is, or several are."""
+    found = [name for name in names if plain(name) == plain(said)]
+    return found[0] if len(found) == 1 else None
 
 
 class Names:
@@ -27,53 +45,54 @@ class Names:
     def __init__(self, declared: Iterable[str], known: Iterable[str] = ()) -> None:
         self.declared = tuple(dict.fromkeys(declared))
         self._exact = frozenset(self.declared)
-        self._withdrawn = frozenset(known) - self._exact
-        self._plain: dict[str, str | None] = {}
+        self._plain: dict[str, list[str]] = {}
         for name in self.declared:
-            self._plain[plain(name)] = None if plain(name) in self._plain else name
+            self._plain.setdefault(plain(name), []).append(name)
+        for word in set(map(plain, frozenset(known) - self._exact)):
+            self._plain.setdefault(word, []).append("")  # a withdrawn tool is none
 
     def exact(self, said: str) -> bool:
         return said in self._exact
 
     def find(self, said: str) -> str | None:
-        """The declared name that is meant; None: unknown."""
+        """The declared name that is meant; None: another tool, or more than one fits."""
         if said in self._exact:
             return said
-        said = said[:_LONGEST]
-        for bare in (said.strip(_NOTHING_UNDERLINED), said.strip(_DRESS)):
-            if name := self._undressed(bare):
-                return name
-        return self._as_word(said) or self._near(plain(said))
-
-    def _undressed(self, bare: str) -> str | None:
-        for form in (bare, _PREFIX.sub("", bare, count=1)):
+        for form in _forms(said):
             if form in self._exact:
                 return form
-            call = _CALL.fullmatch(form)
-            if call and call[1] in self._exact:
-                return call[1]
-            if form not in self._withdrawn and (name := self._plain.get(plain(form))):
-                return name
+            word = plain(form)
+            if fitting := self._plain.get(word) or self._slips(word):
+                return fitting[0] or None if len(fitting) == 1 else None
         return None
 
-    def _as_word(self, said: str) -> str | None:
-        """The one tool whose name occurs as a word."""
-        found = [
-            name
-            for name in self.declared
-            if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", said, re.IGNORECASE)
-        ]
-        return found[0] if len(found) == 1 else None
+    def _slips(self, word: str) -> list[str]:
+        """The tools from whose names the word differs by a slip of the pen."""
+        if len(word) < _SHORTEST_SLIP:
+            return []
+        meant = sorted({one for one in _unslipped(word) if one in self._plain})
+        return [name for one in meant for name in self._plain[one]]
 
-    def _near(self, said: str) -> str | None:
-        """The one tool that differs by a slip of the pen."""
-        if len(said) < _NEAR_LENGTH or said in {plain(name) for name in self._withdrawn}:
-            return None
-        ranked = sorted(
-            ((SequenceMatcher(None, said, plain(name)).ratio(), name) for name in self.declared),
-            reverse=True,
-        )
-        second = ranked[1][0] if len(ranked) > 1 else 0.0
-        best, name = ranked[0] if ranked else (0.0, "")
-        clear = best >= _NEAR and best - second >= _MARGIN and len(plain(name)) >= _NEAR_LENGTH
-        return name if clear else None
+
+def _forms(said: str) -> Iterable[str]:
+    """A name without what stands around it."""
+    head = _NOTE.split(said[: _LONGEST + 1], maxsplit=1)[0]
+    if len(head) > _LONGEST:
+        return ()
+    bare = head.strip(_DRESS).rstrip(_BEHIND).strip(_DRESS)
+    forms = (bare, head.strip(_UNDERLINED), _NAMESPACE.sub("", bare, count=1))
+    return dict.fromkeys(forms)
+
+
+def _unslipped(word: str) -> Iterator[str]:
+    """The words it may have been: two neighbouring letters swapped, or one of a pair gone."""
+    for at in range(1, len(word)):
+        first, second = word[at - 1], word[at]
+        if _is_letter(first) and _is_letter(second):
+            rest = word[at + 1 :]
+            yield word[:at] + rest if first == second else word[: at - 1] + second + first + rest
+
+
+def _is_letter(character: str) -> bool:
+    """Of an alphabet: a digit, or a word that is one sign, is never a slip."""
+    return character.lower() != character.upper()

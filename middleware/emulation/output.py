@@ -14,14 +14,16 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from adapters.calls import Calls
-from adapters.protocol import Event, FinishReason, ReasoningDelta, TextDelta
+from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.context import Candidate, Context
 from middleware.emulation.found import Found
 from middleware.emulation.names import Names
+from middleware.emulation.prompt import PLACEHOLDERS
 from middleware.emulation.schemas import properties
 
+_MOST_NOTES = 16
 FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
 
 
@@ -83,6 +85,8 @@ class Output:
     said_meanwhile: bool = False
     """Text was said in an attempt."""
     _later: list[Callable[[], None]] | None = None
+    notes: dict[str, Note] = field(default_factory=dict)
+    """What was read otherwise than it was written, once for each code and text."""
     _events: list[Event] = field(default_factory=list)
     _words: list[str] = field(default_factory=list)
     _held: list[str] = field(default_factory=list)
@@ -194,6 +198,11 @@ class Output:
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
         self.open.append(Fault("unreadable_arguments", "", detail, None, text))
 
+    def note(self, code: str, text: str) -> None:
+        if len(self.notes) >= _MOST_NOTES:
+            text = "further ones, of the same kind"
+        self.notes[code + text] = Note(code, "tool_calls", text)
+
     def _set_apart(self) -> None:
         """Of the white space around a call, as much stays as keeps the texts apart."""
         self.behind_call = True
@@ -243,6 +252,8 @@ class Output:
             self._settle(one)
         elif not isinstance(one, Candidate):
             self._events.append(one)
+        elif accepts and (unknown := self._unknown(one.found)):
+            self.open.append(self._no_tool(unknown, one.raw))
         elif accepts:
             for found in one.found:
                 self._settle(found)
@@ -260,7 +271,8 @@ class Output:
             return False
         try:
             return not any(
-                settle(found.arguments, self._schema(found.name)).wrong for found in candidate.found
+                settle(found.arguments, self._schema(found.name), found.name).wrong
+                for found in candidate.found
             )
         except ValueError:
             return False
@@ -300,18 +312,27 @@ class Output:
         text = f"{found.name} {as_text(found.arguments)}".strip()
         name = self.names.find(found.name)
         if name is None:
-            detail = f"there is no tool {found.name!r}"
-            return Fault("unknown_tool", found.name, detail, None, text)
+            return self._no_tool(found.name, text)
+        if name not in found.name:
+            self.note("tool_name_read", f"{found.name[:80]!r} was read as the tool {name!r}")
         schema = self._schema(name)
         try:
             _require_end(found, schema)
-            arguments = settle(found.arguments, schema)
+            arguments = settle(found.arguments, schema, name)
         except ValueError as error:
             return Fault("unreadable_arguments", name, str(error), None, text)
         ready = Ready(name, arguments.text)
         if not arguments.wrong:
             return ready
         return Fault("schema", name, arguments.wrong, ready if arguments.given else None, text)
+
+    def _no_tool(self, said: str, text: str) -> Fault:
+        text = "" if said in PLACEHOLDERS else text  # our own words, repeated
+        return Fault("unknown_tool", said, f"there is no tool {said[:80]!r}", None, text)
+
+    def _unknown(self, found: Sequence[Found]) -> str:
+        """The first of the names that no tool has; one is enough to ask about them all."""
+        return next((one.name for one in found if self.names.find(one.name) is None), "")
 
 
 def _is_fenced(one: Event | Candidate | Found) -> bool:

@@ -66,6 +66,20 @@ _CHINESE = _Words(
     example="示例，工具 {signature}，问题“{question}”：",
 )
 
+AFTER_RESULTS = "Answer the user, or call another tool in the same format."
+PLACEHOLDERS = frozenset(("<one tool name from the list>", "<列表中的一个工具名>"))
+
+
+def _own_lines() -> frozenset[str]:
+    """The sentences above that nobody else would write as a line of its own."""
+    words = (_ENGLISH, _CHINESE)
+    said = [(one.form, one.several, one.one, one.otherwise, one.must, one.json) for one in words]
+    lines = "\n".join((AFTER_RESULTS, *(text for texts in said for text in texts))).split("\n")
+    return frozenset(line for line in lines if not line.startswith(("USE_TOOL", "TOOL_")))
+
+
+OWN_LINES = _own_lines()
+
 
 class _Example(NamedTuple):
     name: str

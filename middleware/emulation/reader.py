@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from adapters.calls import Calls
-from adapters.protocol import Event, FinishReason, TextDelta
+from adapters.protocol import Event, FinishReason, Receipt, TextDelta
 from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.candidates import Candidates
+from middleware.emulation.echoes import Echoes, continues
 from middleware.emulation.formats import (
     BY_OPENER,
     CLOSERS,
@@ -42,6 +43,7 @@ _BEGINNERS = frozenset("*_`#>-•\"'“0123456789UuNnTt工{[｛~AaFf")
 _NEWLINE = re.compile(r"\n")
 _PIECE = 4096
 _LOOK = 96
+_INVENTIONS = ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT", "CALLID", "CONTENT")
 _FENCES = ("```", "~~~")
 
 
@@ -63,6 +65,8 @@ class How:
     """Characters at the start of an answer that may turn out to be an unmarked thought."""
     thoughts: bool = True
     """Are thoughts in the text told apart? Not where the upstream does it."""
+    prompted: bool = False
+    """Was the model told of the form, and shown results in it? It may repeat what it was told."""
     known: tuple[str, ...] = ()
     """Names of withdrawn tools, seen in the conversation."""
 
@@ -82,6 +86,7 @@ class Reader:
         self._quotation = Quotation(self._tape, self._output, self._following)
         self._candidates = Candidates(self._tape, self._output, self._quotation)
         self._verbatim = False
+        self._echoes = Echoes(self._tape, self._output)
         self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
         self._free = False
@@ -107,6 +112,11 @@ class Reader:
     def dropped(self) -> int:
         """How many blocks were taken out without being passed on."""
         return self._output.dropped
+
+    @property
+    def notes(self) -> Receipt:
+        """What was read otherwise than it was written."""
+        return tuple(self._output.notes.values())
 
     def feed(self, text: str) -> Iterator[Event]:
         """Read on."""
@@ -214,12 +224,13 @@ class Reader:
             return
         line, newline, _ = tape.peek(_LOOK).partition("\n")
         complete = bool(newline) or tape.ended or len(line) >= _LOOK
-        if not (self._cut_key(line) or (yield from self._cut_invention(line, complete))):
+        if self._cut_key(line) or (yield from self._cut_invention(line, complete)):
+            return
+        if not (self._how.prompted and (yield from self._echoes.take(line, complete))):
             yield from self._decide(line, complete)
 
     def _decide(self, line: str, complete: bool) -> Waiting[None]:
-        names = self._output.names.declared
-        what = opening(line, complete, names) if line[0] in _BEGINNERS else None
+        what = opening(line, complete) if line[0] in _BEGINNERS else None
         if what is None or what.kind == "text" or line.startswith(_FENCES):
             yield from self._other_line(line, complete)
         elif what.kind == "wait":
@@ -242,8 +253,8 @@ class Reader:
         """A model that writes its own result behind its call: drop the rest."""
         if self._output.trying or not self._output.behind_call:
             return False
-        if not is_invented(line):
-            if not complete and may_begin(line, ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT")):
+        if not is_invented(line) and not (self._how.prompted and continues(line)):
+            if not complete and may_begin(line, _INVENTIONS):
                 yield
                 return True
             return False
@@ -310,7 +321,7 @@ class Reader:
             yield from read_no_tool(tape)
             return
         block = Block(tape, self._parameters)
-        if marker and (short := (yield from read_short(tape, self._output.names.declared))):
+        if marker and (short := (yield from read_short(tape))):
             for one in short:
                 self._output.accept(one)
             self._line_start = True

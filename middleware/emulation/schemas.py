@@ -10,13 +10,24 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from adapters.protocol import Json
 from adapters.schema import mismatch
 from adapters.schema.walk import branches, properties, required
 from middleware.emulation import lenient
-from middleware.emulation.names import plain
+from middleware.emulation.names import plain, same
 
-__all__ = ("choices_of", "coerced", "problem", "properties", "required", "types", "value_of")
+__all__ = (
+    "choices_of",
+    "coerced",
+    "is_json",
+    "problem",
+    "properties",
+    "required",
+    "types",
+    "value_of",
+)
 
 _DEPTH = 12
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?")
@@ -78,12 +89,15 @@ def coerced(value: Any, schema: Any, depth: int = 0) -> Any:
 def _members(value: Json, schema: Json, depth: int) -> Json:
     """Names in the schema's spelling; what `additionalProperties: false` forbids goes."""
     declared = properties(schema)
-    spelled = {plain(name): name for name in declared}
+    spelled: dict[str, list[str]] = {}
+    for name in declared:
+        spelled.setdefault(plain(name), []).append(name)
     closed = schema.get("additionalProperties") is False
     members: Json = {}
     for said, member in value.items():
-        meant = spelled.get(plain(said), said)
-        name = said if said in declared or meant in value else meant
+        meant = spelled.get(plain(said.rstrip("?")), [])  # a signature marks what is optional so
+        taken = said in declared or len(meant) != 1 or meant[0] in (value.keys() | members.keys())
+        name = said if taken else meant[0]
         if name in declared or not closed:
             members[name] = coerced(member, declared.get(name), depth + 1)
     return members
@@ -91,14 +105,23 @@ def _members(value: Json, schema: Json, depth: int) -> Json:
 
 def _from_text(text: str, schema: Json) -> Any:
     """What a text says, where no text is wanted."""
-    for option in branches(schema, "enum"):
-        if isinstance(option, str) and plain(text) and plain(option) == plain(text):
-            return option
     wanted, bare = types(schema), text.strip()
+    words = [option for option in branches(schema, "enum") if isinstance(option, str)]
+    if word := same(bare.strip("\"'`“”"), words):
+        return word
     for kind, says in _SAYS.items():
         if kind in wanted and (found := says(bare)) is not None:
             return found
     return None if "null" in wanted and bare.lower() in ("null", "none") else text
+
+
+def is_json(value: Any) -> bool:
+    """Can JSON say it, with numbers that are finite wherever they are read?"""
+    try:
+        orjson.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _integer(text: str) -> int | None:
@@ -110,10 +133,10 @@ def _number(text: str) -> int | float | None:
     if not _NUMBER.fullmatch(text):
         return None
     try:
-        return int(text)
+        number: int | float = int(text)
     except ValueError:
         number = float(text)
-        return number if abs(number) < float("inf") else None
+    return number if is_json(number) else None
 
 
 def _boolean(text: str) -> bool | None:
@@ -121,7 +144,8 @@ def _boolean(text: str) -> bool | None:
 
 
 def _structure(text: str) -> Any:
-    return value_of(text) if text[:1] in ("{", "[") else None
+    value = value_of(text) if text[:1] in ("{", "[") else None
+    return value if is_json(value) else None
 
 
 _SAYS: Mapping[str, Callable[[str], Any]] = {

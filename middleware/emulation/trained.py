@@ -36,7 +36,7 @@ _END_OF_MESSAGE = any_of(_ENDS_OF_MESSAGE)
 _ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
 _ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
 _SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
-_NAME = re.compile(r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?\s*+")
+_NAME = re.compile(r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?[^\S\n]*+")
 _OVER = CLOSERS.union(BY_OPENER)
 _LEAD = 512
 _LONGEST_WORD = len("[CALL_ID]")
@@ -261,12 +261,13 @@ class Trained:
             return ""
         behind = text[found.end() :]
         token = TOKEN.match(behind)
-        if token and token[0] not in _OVER:
-            behind = behind[token.end() :].lstrip()
-            given = behind[:1] in ("{", "[", "`")
-        else:
-            given = not token and behind[:1] in tuple("{[(<:`")
-        return found[0] if not given and (behind or self._tape.ended) else ""
+        if token and token[0] in _OVER:
+            return found[0]
+        if token or behind[:1] in ("", "\n"):
+            behind = behind[token.end() if token else 0 :].lstrip()
+            over = self._tape.ended if not behind else behind[0] not in "{[(<:`"
+            return found[0] if over else ""
+        return ""
 
     def _past_strays(self, format: Format) -> Waiting[bool]:
         """Closers too many go with the value, before its end mark or where the line ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -24,10 +25,13 @@ from adapters.protocol import (
 )
 from middleware.emulation.arguments import settle
 from middleware.emulation.asking import Asked
+from middleware.emulation.bodies import names_another
 from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import Reader
 
 _MOMENT = 1 << 14
+
+_BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
 
 class Turn:
@@ -71,6 +75,11 @@ class Turn:
         """Every good call that was read."""
         return [*self._reader.made, *(one for one in self._reader.open if isinstance(one, Ready))]
 
+    @property
+    def notes(self) -> Receipt:
+        """What was read otherwise than it was written, and what became of faulty calls."""
+        return (*self._reader.notes, *self._notes)
+
     def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
         """What may leave of one batch."""
         out: list[Event] = []
@@ -95,12 +104,14 @@ class Turn:
 
     def _bare_arguments(self) -> Ready | None:
         """Where one tool alone may be called, its arguments are enough of a call."""
-        text = "".join(self.said).strip()
-        if len(self.ask.tools) != 1 or not text.startswith(("{", "```")):
+        text = _BARE_OBJECT.match("".join(self.said))
+        if len(self.ask.tools) != 1 or not text:
             return None
         (tool,) = self.ask.tools
         try:
-            arguments = settle(text, tool.parameters)
+            if names_another(text[1], tool):
+                return None
+            arguments = settle(text[1], tool.parameters, tool.name)
         except ValueError:
             return None
         return None if arguments.wrong else Ready(tool.name, arguments.text)
@@ -128,6 +139,7 @@ class Turn:
     def correct(self, answer: Turn) -> None:
         """Take the calls of the answer to the correction."""
         self._corrections = answer.calls
+        self._notes += answer.notes
         self._usage = _sum(self._usage, answer.finish.usage if answer.finish else None)
 
     def end(self) -> tuple[Event, ...]:
@@ -141,8 +153,8 @@ class Turn:
             out += self._calls.close()
         if self._reader.dropped:
             self._note("tool_call_withheld", "a call was not allowed, or cut by the token limit")
-        if self._notes:
-            out.append(Noted(self._notes))
+        if self.notes:
+            out.append(Noted(self.notes))
         out.append(replace(self.finish, reason=reason, usage=self._usage))
         return (self._first, *out) if self._first else tuple(out)
 
@@ -160,12 +172,14 @@ class Turn:
         made = self.calls
         corrections = [one for one in self._corrections if one not in made]
         ready: list[Ready] = []
+        spoken = self._reader.spoken
         for one in self._reader.open:
             call = one if isinstance(one, Ready) else self._settled(one, corrections)
             if call is not None:
                 ready.append(call)
             elif isinstance(one, Fault) and one.text:
-                yield TextDelta(f"\n{one.text}" if self._reader.spoken else one.text)
+                yield TextDelta(f"\n{one.text}" if spoken else one.text)
+                spoken = True
         if self._missing:
             ready = corrections
         for position, call in enumerate(ready, start=len(self._reader.made)):
@@ -173,10 +187,11 @@ class Turn:
 
     def _settled(self, fault: Fault, corrections: list[Ready]) -> Ready | None:
         """The correction of a faulty call, else the call as far as it was read."""
+        others = {one.name for one in self.faults if _is_of_a_tool(one)}
         for one in corrections:
-            if one.name == fault.name or fault.kind == "unknown_tool" or not fault.name:
+            if one.name == fault.name if _is_of_a_tool(fault) else one.name not in others:
                 corrections.remove(one)
-                self._note("tool_call_corrected", f"asked again: {fault.detail}")
+                self._note("tool_call_corrected", f"asked again: {fault.detail}: {one.name!r}")
                 return one
         self._note("tool_repair_failed", fault.detail)
         return fault.best
@@ -204,6 +219,10 @@ def _cut(event: Event) -> Iterator[Event]:
         return
     for at in range(0, len(event.text), _MOMENT):
         yield TextDelta(event.text[at : at + _MOMENT])
+
+
+def _is_of_a_tool(fault: Fault) -> bool:
+    return fault.kind != "unknown_tool" and bool(fault.name)
 
 
 def _is_call(event: Event) -> bool:

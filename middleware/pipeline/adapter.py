@@ -59,6 +59,7 @@ class ReasonThenAnswer:
             yield gathered.showing(found + "\n\n")
         request, receipt = asked.to_reasoner(found, _half(asked.request.call.deadline))
         gathered.receipt += receipt
+        gathered.told = request.messages
         for again in (True, False):
             try:
                 async with aclosing(self._heard(request, gathered)) as thinking:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from adapters.errors import GatewayError
+from adapters.history import text_of
 from adapters.protocol import (
     Aside,
     Event,
     Finish,
+    Json,
     Note,
     Noted,
     Opened,
@@ -22,7 +24,8 @@ from adapters.protocol import (
 from middleware.pipeline.reader import Thought
 from middleware.search import Finding, cited
 
-_PARTIAL = Note("usage_partial", "", "the reasoner's usage was not reported, so it is not counted")
+_BYTES_A_TOKEN = 4
+"""Of text in most languages and tokenizers, about."""
 
 
 @dataclass(slots=True)
@@ -32,7 +35,8 @@ class Gathered:
     thought: Thought = field(default_factory=Thought)
     findings: tuple[Finding, ...] = ()
     opened: bool = False
-    asked_reasoner: bool = False
+    told: Sequence[Json] = ()
+    """What the reasoner was asked."""
     upstream: Upstream | None = None
     """Who thought."""
     receipt: Receipt = ()
@@ -102,15 +106,29 @@ class Gathered:
         events: list[Event] = []
         if self.findings:
             events.append(Aside("annotations", cited(self.findings)))
-        used = self.thought.finish.usage if self.thought.finish else None
-        if self.upstream is not None and used is None:
-            self.receipt += (_PARTIAL,)
+        used = self._used_by_reasoner()
         if self.receipt:
             events.append(Noted(self.receipt))
         # A pipeline's own turn is the thought: recall, around it, brings it back.
         turn = {"thought": self.thought.text()}
-        usage = _sum(used, answerer.usage) if self.upstream is not None else answerer.usage
+        usage = answerer.usage if used is None else _sum(used, answerer.usage)
         return (*events, replace(answerer, usage=usage, turn=turn))
+
+    def _used_by_reasoner(self) -> Usage | None:
+        """What it reported, else an estimate: who left it early heard no figures; None: unasked."""
+        if self.upstream is None:
+            return None
+        if self.thought.finish is not None and self.thought.finish.usage is not None:
+            return self.thought.finish.usage
+        asked = _tokens(text_of(message.get("content")) for message in self.told)
+        said = _tokens(self.thought.pieces)
+        text = f"the reasoner was left before it counted: {asked} and {said} tokens are estimates"
+        self.receipt += (Note("usage_estimated", "usage", text),)
+        return Usage(asked, said, reasoning=said)
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    return -(-sum(len(text.encode(errors="replace")) for text in texts) // _BYTES_A_TOKEN)
 
 
 def _of_reasoner(receipt: Receipt) -> Receipt:
@@ -121,11 +139,9 @@ def _inside(field_name: str) -> str:
     return f"reasoner.{field_name}" if field_name else ""
 
 
-def _sum(reasoner: Usage | None, answerer: Usage | None) -> Usage | None:
-    """What was reported, and nothing else; the parts stay legible."""
+def _sum(reasoner: Usage, answerer: Usage | None) -> Usage:
+    """Both together; the parts stay legible."""
     reported = [usage for usage in (reasoner, answerer) if usage is not None]
-    if not reported:
-        return None
     return Usage(
         prompt=sum(usage.prompt for usage in reported),
         completion=sum(usage.completion for usage in reported),

@@ -1,10 +1,10 @@
-"""`Recall`: puts the upstream's own turns back into a request, and remembers the new one."""
+"""`Recall`: puts the upstream's thoughts back into a request, and remembers the new ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from adapters.protocol import (
     Adapter,
@@ -18,11 +18,10 @@ from adapters.protocol import (
     Planned,
     ReasoningDelta,
 )
+from middleware.recall import said
 from middleware.recall.memory import remembered
 from middleware.recall.store import Entry, Store, StoreFailure
 from middleware.recall.walk import Walk
-
-_MOST_SURPRISES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +35,31 @@ class Recall:
     thinks: Callable[[ChatRequest], bool] | None = None
     """Says which requests may have to do with thoughts; None: all."""
 
-    surprises: dict[tuple[str, str], None] = field(default_factory=dict)
-    """Clients and models whose answers held thoughts although none were asked for."""
-
     def stream(self, request: ChatRequest) -> Events:
-        return self._recalling(request) if self._matters(request) else self._listening(request)
+        walk = self._walk(request)
+        return self._listening(request) if walk is None else self._recalling(walk)
 
-    def _matters(self, request: ChatRequest) -> bool:
+    def _walk(self, request: ChatRequest) -> Walk | None:
         """Without thoughts there is nothing a client could not say: it goes up untouched."""
         if self.thinks is None or self.thinks(request):
-            return True
-        return bool(self.surprises) and (request.call.client, request.model) in self.surprises
+            return Walk(request, self.store, self._start(request, "asked"))
+        return self._unasked(request) if self._surprised(request) else None
+
+    def _unasked(self, request: ChatRequest) -> Walk:
+        """Finds thoughts nobody asked for, and no others: those that were have their own start."""
+        return Walk(request, self.store, self._start(request, "unasked"), by_ids=True)
+
+    def _start(self, request: ChatRequest, kind: str) -> bytes:
+        return said.digest(self.scope, request.call.client, request.model, kind)
+
+    def _surprised(self, request: ChatRequest) -> bool:
+        """Spares the walk where no answer ever held a thought that nobody asked for."""
+        if all(message["role"] != "assistant" for message in request.messages):
+            return False
+        try:
+            return self.store.get(self._start(request, "surprised")) is not None
+        except StoreFailure:
+            return False
 
     async def _listening(self, request: ChatRequest) -> Events:
         """Pass everything through, and remember a thought that nobody asked for."""
@@ -55,18 +68,12 @@ class Recall:
             async for batch in events:
                 heard.append(batch)
                 if type(batch[-1]) is Finish and _thoughtful(heard):
-                    self._note_surprise(request)
-                    yield await self._last(Walk(request, self.store, self.scope), heard)
+                    surprise = Entry(self._start(request, "surprised"), b"1")
+                    yield await self._last(self._unasked(request), heard, surprise)
                 else:
                     yield batch
 
-    def _note_surprise(self, request: ChatRequest) -> None:
-        self.surprises[request.call.client, request.model] = None
-        if len(self.surprises) > _MOST_SURPRISES:
-            del self.surprises[next(iter(self.surprises))]
-
-    async def _recalling(self, request: ChatRequest) -> Events:
-        walk = Walk(request, self.store, self.scope)
+    async def _recalling(self, walk: Walk) -> Events:
         heard: list[tuple[Event, ...]] = []
         async with aclosing(self.inner.stream(walk.request())) as events:
             async for batch in events:
@@ -79,27 +86,30 @@ class Recall:
                     yield batch
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        if not self._matters(request):
+        walk = self._walk(request)
+        if walk is None:
             return self.inner.plan(request)
-        walk = Walk(request, self.store, self.scope)
         return tuple(
             replace(planned, receipt=walk.receipt() + planned.receipt)
             for planned in self.inner.plan(walk.request())
         )
 
-    async def _last(self, walk: Walk, heard: Sequence[tuple[Event, ...]]) -> tuple[Event, ...]:
+    async def _last(
+        self, walk: Walk, heard: Sequence[tuple[Event, ...]], *beside: Entry
+    ) -> tuple[Event, ...]:
         """Remember before the client can come back with the next turn."""
-        batch = _with_notes(heard[-1], walk)
-        failure = await self._remember(walk, heard)
+        batch = heard[-1] if beside else _with_notes(heard[-1], walk)
+        failure = await self._remember(walk, heard, beside)
         return batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])
 
-    async def _remember(self, walk: Walk, heard: Sequence[tuple[Event, ...]]) -> Note | None:
-        memory = remembered(heard, walk.before())
+    async def _remember(
+        self, walk: Walk, heard: Sequence[tuple[Event, ...]], beside: Sequence[Entry]
+    ) -> Note | None:
+        memory = remembered(heard, walk.before(), walk.told_apart)
         if memory is None:
             return None
-        entry = Entry(walk.key(memory.message()), memory.dumped())
         try:
-            await self.store.keep(entry, walk.used())
+            await self.store.keep([*walk.entries(memory), *beside], walk.used())
         except StoreFailure as failure:
             return Note("recall_not_kept", "", f"{failure}; later turns go up without this one")
         return None

@@ -24,6 +24,9 @@ from middleware.recall import said
 Batches = Sequence[tuple[Event, ...]]
 
 
+_SIGNED = frozenset(("thinking", "redacted_thinking"))
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One answer, as its upstream gave it."""
@@ -35,9 +38,14 @@ class Memory:
     images: str = ""
     """Digest of the images in the conversation before it."""
     previous: tuple[int, str] | None = None
-    """The last turn before it that was put back: its number, its memory's identity."""
+    """The last turn before it that is remembered: its number, its memory's key."""
     results: tuple[Any, ...] | None = None
     """What stood between that turn and this one, if that called one tool twice."""
+
+    @property
+    def thoughtful(self) -> bool:
+        """Only such a turn is put back; any other only says which conversation it is."""
+        return bool(self.reasoning or self.turn)
 
     def message(self) -> Json:
         """The turn as a client would send it back."""
@@ -54,20 +62,42 @@ class Memory:
         return [call["id"] for call in self.calls]
 
     def restored(self, message: Json) -> Json:
-        """The upstream's own turn; what the client echoes of it stays."""
-        turn = {name: value for name, value in message.items() if name != TURN} | self.message()
-        reasoning = self.reasoning
-        if self.calls and not (
-            reasoning or self.turn or "</think>" in text_of(message.get("content"))
-        ):
-            # It thought in its text, and the client left that out: it goes up as a thought.
-            reasoning, rest = said.apart(self.text)
-            turn["content"] = rest or None
-        if self.turn is not None and not message.get("thinking_blocks"):
-            turn[TURN] = self.turn
-        if reasoning and not message.get("reasoning_content"):
-            turn["reasoning_content"] = reasoning
+        """The client's turn with its thoughts, and the calls they led to as they were made."""
+        turn = {name: value for name, value in message.items() if name != TURN}
+        if self.calls:
+            turn["tool_calls"] = list(self.calls)
+        shown = "</think>" in text_of(message.get("content"))
+        if shown and "</think>" in self.text:
+            return turn  # it thought in its text, and the client sends that
+        if shown:
+            turn["content"] = self.text or None  # the thought returns to its own place
+        return turn | self._thoughts(turn)
+
+    def _thoughts(self, turn: Json) -> Json:
+        """What of it the client does not send itself."""
+        thoughts: Json = {}
+        if self.turn is not None and not turn.get("thinking_blocks"):
+            thoughts[TURN] = self.turn if text_of(turn.get("content")) else _wordless(self.turn)
+        if self.reasoning and not turn.get("reasoning_content"):
+            thoughts["reasoning_content"] = self.reasoning
+        return thoughts
+
+
+def _wordless(turn: Json) -> Json:
+    """The turn without the text that the client left out.
+
+    What stands between two thoughts stays: signed ones must follow each other as they did.
+    """
+    blocks = turn.get("content")
+    if not isinstance(blocks, list):
         return turn
+    signed = [at for at, block in enumerate(blocks) if block["type"] in _SIGNED]
+    kept = [
+        block
+        for at, block in enumerate(blocks)
+        if block["type"] != "text" or signed[0] < at < signed[-1]
+    ]
+    return {**turn, "content": kept}
 
 
 def loaded(value: bytes) -> Memory:
@@ -84,22 +114,29 @@ def loaded(value: bytes) -> Memory:
     )
 
 
-def remembered(heard: Batches, before: Mapping[str, Any]) -> Memory | None:
-    """What of an answer its upstream may need back; None if the client's own turn says it all."""
+def remembered(heard: Batches, before: Mapping[str, Any], told_apart: bool) -> Memory | None:
+    """What of an answer its upstream may need back; None if nothing could be found for it.
+
+    An answer without thoughts is remembered if it has ids: else one that is alike would be found.
+    """
     events = [event for batch in heard for event in batch]
     reasoning, text = _joined(events, ReasoningDelta), _joined(events, TextDelta)
     calls = tuple(_calls(events))
-    finish = events[-1]
-    turn = finish.turn if isinstance(finish, Finish) and _complete(finish) else None
-    if not (turn or reasoning or calls or before["results"]):
+    turn = _turn(events[-1])
+    if calls and not (turn or reasoning):
+        reasoning, _ = said.apart(text)
+    if not (turn or reasoning or calls or told_apart or before["previous"]):
         return None
-    return Memory(
-        text=text,
-        calls=calls,
-        reasoning="" if turn else reasoning,
-        turn=turn,
-        **before,
-    )
+    return Memory(text, calls, "" if turn else reasoning, turn, **before)
+
+
+def _turn(finish: Event) -> Json | None:
+    """The upstream's own turn, if there are thoughts in it."""
+    if not isinstance(finish, Finish) or finish.turn is None or not _complete(finish):
+        return None
+    blocks = finish.turn.get("content")
+    signed = isinstance(blocks, list) and any(block["type"] in _SIGNED for block in blocks)
+    return finish.turn if signed or "thought" in finish.turn else None
 
 
 def _joined(events: Sequence[Event], kind: type[TextDelta | ReasoningDelta]) -> str:

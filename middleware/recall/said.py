@@ -21,6 +21,8 @@ _UNCLOSED = re.compile(r"\A\s*<think>.*\Z", re.DOTALL)
 _UNOPENED = re.compile(r"\A(?:\s*<think>)?(?:(?!<think>).)*?</think>[ \t]*(?:\n|\Z)", re.DOTALL)
 _EXACT = 1 << 53
 """From here on JavaScript clients round whole numbers."""
+_MOST_REMEMBERED = 2048
+"""Characters of arguments whose meaning is remembered: longer ones are read each time."""
 
 Call = tuple[str, str]
 """Name and argument values."""
@@ -63,14 +65,22 @@ def images(message: Json) -> list[str]:
     return [digest(part["image_url"]).hex() for part in content if part["type"] == "image_url"]
 
 
-@lru_cache(maxsize=512)  # a history says the same in every request
 def values(arguments: str) -> str:
     """What arguments mean, whatever the order of keys, the escapes and the form of numbers."""
+    return _remembered(arguments) if len(arguments) <= _MOST_REMEMBERED else _values(arguments)
+
+
+@lru_cache(maxsize=512)  # a history says the same in every request
+def _remembered(arguments: str) -> str:
+    return _values(arguments)
+
+
+def _values(arguments: str) -> str:
     try:
         said = orjson.loads(arguments or "{}")
-    except orjson.JSONDecodeError:
-        return arguments
-    return orjson.dumps(_numbers_alike(said), option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(_numbers_alike(said), option=orjson.OPT_SORT_KEYS).decode()
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
+        return arguments  # no JSON, or nested deeper than anybody reads
 
 
 def _numbers_alike(value: Any) -> Any:

@@ -8,13 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from middleware.recall import said
-
-CANDIDATES = 16
-"""How many answers to one conversation are looked at to find the one that is meant."""
-
-_SIBLINGS = 256
-"""How many of them memory holds."""
+_MOST_DROPPED = 256
+"""Old entries that go at once: a million of them must not hold everybody up."""
 
 
 class StoreFailure(Exception):
@@ -37,16 +32,12 @@ class Entry(NamedTuple):
 class Store(Protocol):
     """Every method may raise `StoreFailure`, and nothing else."""
 
-    def find(self, key: bytes) -> Sequence[bytes]:
-        """Return what is kept under a key, newest first, not more than `CANDIDATES`."""
+    def get(self, key: bytes) -> bytes | None:
+        """Return what is kept under a key."""
         ...
 
-    def pick(self, key: bytes, identity: bytes) -> bytes | None:
-        """Return the one that has this `said.identity`."""
-        ...
-
-    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
-        """Add an entry; what lies under the keys `used` was needed again and stays young."""
+    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+        """Put entries under their keys; what lies under `used` was needed again and stays young."""
         ...
 
     def close(self) -> None: ...
@@ -60,55 +51,45 @@ class MemoryStore:
     ) -> None:
         self._limits = limits or Limits()
         self._clock = clock
-        self._kept: OrderedDict[bytes, tuple[float, dict[bytes, bytes]]] = OrderedDict()
-        """Key → when it was last needed, identity → value; least recently needed first."""
+        self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+        """Key → when it was last needed, and the value; least recently needed first."""
         self._size = 0
 
-    def find(self, key: bytes) -> Sequence[bytes]:
-        return list(self._young(key).values())[: -CANDIDATES - 1 : -1]
+    def get(self, key: bytes) -> bytes | None:
+        at, value = self._kept.get(key, (0.0, b""))
+        return value if value and self._clock() - at <= self._limits.max_age else None
 
-    def pick(self, key: bytes, identity: bytes) -> bytes | None:
-        return self._young(key).get(identity)
-
-    def _young(self, key: bytes) -> dict[bytes, bytes]:
-        at, values = self._kept.get(key, (0.0, {}))
-        return values if self._clock() - at <= self._limits.max_age else {}
-
-    async def keep(self, entry: Entry, used: Sequence[bytes]) -> None:
+    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         for key in used:
-            self._put(key, {})
-        if len(entry.value) <= self._limits.max_entry:
-            self._put(entry.key, {said.identity(entry.value): entry.value})
+            if (value := self.get(key)) is not None:
+                self._put(key, value)
+        for key, value in entries:
+            if len(value) <= self._limits.max_entry:
+                self._put(key, value)
         self._shrink()
 
-    def _put(self, key: bytes, new: dict[bytes, bytes]) -> None:
-        values = self._young(key)
+    def _put(self, key: bytes, value: bytes) -> None:
         self._drop(key)
-        for identity, value in new.items():
-            values.pop(identity, None)
-            values[identity] = value
-        if len(values) > _SIBLINGS:
-            del values[next(iter(values))]
-        if values:
-            self._kept[key] = (self._clock(), values)
-            self._size += _size(values)
+        self._kept[key] = (self._clock(), value)
+        self._size += _size(value)
 
     def _drop(self, key: bytes) -> None:
         if key in self._kept:
             self._size -= _size(self._kept.pop(key)[1])
 
     def _shrink(self) -> None:
-        oldest = self._clock() - self._limits.max_age
+        oldest, dropped = self._clock() - self._limits.max_age, 0
         while self._kept:
             key, (at, _) = next(iter(self._kept.items()))
-            if self._size <= self._limits.max_bytes and at >= oldest:
+            if self._size <= self._limits.max_bytes and (at >= oldest or dropped >= _MOST_DROPPED):
                 return
             self._drop(key)
+            dropped += 1
 
     def close(self) -> None:
         self._kept.clear()
         self._size = 0
 
 
-def _size(values: dict[bytes, bytes]) -> int:
-    return sum(len(value) + 100 for value in values.values())
+def _size(value: bytes) -> int:
+    return len(value) + 100

@@ -1,9 +1,10 @@
 """One conversation: which of its turns are remembered, and what it is with those put back.
 
-Each turn has a key of what was said: client, model, every message before it, its own calls or text,
-all in the form that no client's rewriting changes. Several memories may lie under one key, since
-conversations begin alike; each memory names the one before it. So the last turn decides: its memory
-leads back along its own conversation, and no turn of another one gets in between.
+Each turn has two keys, and under both stands which memory is meant. One key is of what was said:
+client, model, every message before it, its own calls or text, in the form that no client's
+rewriting changes. The other adds the ids of its calls: it goes first, so that conversations that
+are alike do not meet. Each memory names the one before it: so the last turn decides, and its memory
+leads back along its own conversation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
 from middleware.recall import said
 from middleware.recall.memory import Memory, loaded
-from middleware.recall.store import Store, StoreFailure
+from middleware.recall.store import Entry, Store, StoreFailure
 
 
 @dataclass(slots=True)
@@ -26,9 +27,14 @@ class Turn:
     message: Json
     text: str
     calls: tuple[said.Call, ...]
+    alike: bytes
+    """Key of what was said."""
     key: bytes
+    """Key of what was said, with the ids of its calls, or of those before it."""
     images: str
     """Digest of the images before it."""
+    told_apart: bool = False
+    """There are ids, so that no other conversation has its key."""
     results: list[Json] = field(default_factory=list)
 
     @property
@@ -37,7 +43,7 @@ class Turn:
         return len(dict(self.calls)) < len(self.calls)
 
     def ids(self) -> list[str]:
-        return [call["id"] for call in self.message.get("tool_calls") or ()]
+        return _ids(self.message)
 
     def fits(self, memory: Memory) -> bool:
         """Is this what the memory says, or what a client may have made of it?"""
@@ -54,15 +60,26 @@ class Turn:
 
 Line = dict[int, tuple[Memory, bytes]]
 """Number of a turn → its memory and the memory's identity."""
+_NO_THOUGHT: Mapping[str, str] = {"thought": ""}
+"""The turn of a pipeline that did not think."""
+_LOOKED_AT = 64
+"""How many of the last turns are looked for: one of them is remembered, or none is."""
+_PLACES = 8
+"""How many turns a receipt names."""
 
 
 class Walk:
-    """Reads a request once: `request()` is what goes up, `key` and `before` place what is kept."""
+    """Reads a request once: `request()` is what goes up, `entries` and `before` what is kept."""
 
-    def __init__(self, asked: ChatRequest, store: Store, scope: str) -> None:
+    def __init__(
+        self, asked: ChatRequest, store: Store, chain: bytes, by_ids: bool = False
+    ) -> None:
         self._asked = asked
         self._store = store
-        self._chain = said.digest(scope, asked.call.client, asked.model).hex()
+        self._chain = chain.hex()
+        self._by_ids = by_ids
+        """Finds only what ids tell apart from every other conversation."""
+        self._ids = ""
         self._turns: list[Turn] = []
         self._failure = ""
         self.images = ""
@@ -70,6 +87,11 @@ class Walk:
             self._read(position, message)
         self._end_round()
         self._line = self._chosen()
+        self._restored = {
+            self._turns[number].position: memory.restored(self._turns[number].message)
+            for number, (memory, _) in self._line.items()
+            if memory.thoughtful
+        }
 
     # Forward: what was said --------------------------------------------------------------------
 
@@ -81,9 +103,12 @@ class Walk:
         self._end_round()
         text = said.words(content)
         if role == "assistant":
-            calls = said.calls(message)
-            key = self._key(text, calls)
-            self._turns.append(Turn(position, message, text, calls, key, self.images))
+            calls, ids = said.calls(message), _ids(message)
+            alike, key = self._keys(text, calls, ids)
+            turn = Turn(position, message, text, calls, alike, key, self.images)
+            self._turns.append(turn)
+            turn.told_apart = self.told_apart or bool(ids)
+            self._ids = said.digest(self._ids, ids).hex() if ids else self._ids
             form: tuple[Any, ...] = (said.collapsed(calls) or text,)
         else:
             role = "system" if role == "developer" else role
@@ -98,48 +123,68 @@ class Walk:
             said_last = said.collapsed(_results(turn, turn.results))
             self._chain = said.digest(self._chain, said_last).hex()
 
-    def key(self, message: Json) -> bytes:
-        """Where a turn that follows here is kept."""
-        return self._key(said.words(message.get("content")), said.calls(message))
+    @property
+    def told_apart(self) -> bool:
+        """Tools were called, by ids no other conversation has."""
+        return bool(self._ids)
 
-    def _key(self, text: str, calls: tuple[said.Call, ...]) -> bytes:
-        return said.digest(self._chain, said.collapsed(calls) or text)
+    def entries(self, memory: Memory) -> list[Entry]:
+        """What is kept of the turn that follows here."""
+        calls, value = said.calls(memory.message()), memory.dumped()
+        keys = self._keys(said.words(memory.text), calls, memory.ids())
+        identity = said.identity(value)
+        return [Entry(identity, value), *(Entry(key, identity) for key in keys)]
+
+    def _keys(
+        self, text: str, calls: tuple[said.Call, ...], ids: Sequence[str]
+    ) -> tuple[bytes, bytes]:
+        alike = said.digest(self._chain, said.collapsed(calls) or text)
+        # A turn without calls is told apart by the calls before it.
+        return alike, said.digest(alike.hex(), ids or self._ids)
 
     # Backward: which memories belong to it -----------------------------------------------------
 
     def _chosen(self) -> Line:
-        for number in reversed(range(len(self._turns))):
-            for memory, identity in self._candidates(self._turns[number]):
-                line = self._line_of(number, memory, identity)
-                if line is not None:
+        for number in reversed(range(len(self._turns))[-_LOOKED_AT:]):
+            turn = self._turns[number]
+            keys = [turn.key] if turn.told_apart or not self._by_ids else []
+            keys += [] if self._by_ids else [turn.alike]
+            for key in keys:
+                if line := self._line_of(number, self._get(key)):
                     return line
         return {}
 
-    def _candidates(self, turn: Turn) -> list[tuple[Memory, bytes]]:
-        """Memories that fit a turn: with the client's own ids before all others, newest first."""
-        found = [(loaded(value), said.identity(value)) for value in self._find(turn.key)]
-        fitting = [entry for entry in found if turn.fits(entry[0])]
-        return sorted(fitting, key=lambda entry: entry[0].ids() != turn.ids())
-
-    def _line_of(self, number: int, memory: Memory, identity: bytes) -> Line | None:
+    def _line_of(self, number: int, identity: bytes | None) -> Line | None:
         """The memories from this one back to the first; None if it is of another conversation."""
-        line: Line = {number: (memory, identity)}
-        while memory.previous is not None:
-            earlier, wanted = memory.previous
-            if earlier >= number:
-                return None
-            identity = bytes.fromhex(wanted)
-            found = self._pick(self._turns[earlier].key, identity)
-            if found is None:
-                break  # forgotten: that turn goes up as the client sent it
-            number, memory = earlier, loaded(found)
+        line: Line = {}
+        memory = None if identity is None else self._loaded(identity)
+        while identity is not None and memory is not None:
             if not self._turns[number].fits(memory):
                 return None
-            line[number] = (memory, identity)
+            line[number] = memory, identity
+            if memory.previous is None:
+                break
+            earlier, named = memory.previous
+            if earlier >= number:
+                return None
+            number = earlier
+            memory, identity = self._own(self._turns[number], bytes.fromhex(named))
         return line if self._results_fit(line) else None
 
+    def _own(self, turn: Turn, named: bytes) -> tuple[Memory | None, bytes]:
+        """The memory that a later one names, unless the client's ids say that it is another."""
+        memory = self._loaded(named)
+        if memory is not None and memory.ids() == turn.ids():
+            return memory, named
+        own = self._get(turn.key)
+        return (memory, named) if own in (None, named) else (self._loaded(own), own)
+
+    def _loaded(self, identity: bytes) -> Memory | None:
+        value = self._get(identity)
+        return None if value is None else loaded(value)
+
     def _results_fit(self, line: Line) -> bool:
-        for number in range(max(line)):
+        for number in range(max(line, default=0)):
             turn = self._turns[number]
             if turn.repeats and turn.results and not self._round_fits(turn, number, line):
                 return False
@@ -156,16 +201,9 @@ class Walk:
         allowed = kept if memory is None or memory.ids() == turn.ids() else said.collapsed(kept)
         return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
 
-    def _find(self, key: bytes) -> Sequence[bytes]:
+    def _get(self, key: bytes) -> bytes | None:
         try:
-            return self._store.find(key)
-        except StoreFailure as failure:
-            self._failure = str(failure)
-            return ()
-
-    def _pick(self, key: bytes, identity: bytes) -> bytes | None:
-        try:
-            return self._store.pick(key, identity)
+            return self._store.get(key)
         except StoreFailure as failure:
             self._failure = str(failure)
             return None
@@ -176,21 +214,37 @@ class Walk:
         messages = [_without_turn(message) for message in self._asked.messages]
         for number, (memory, _) in self._line.items():
             turn = self._turns[number]
-            messages[turn.position] = memory.restored(turn.message)
+            if turn.position not in self._restored:
+                continue
+            messages[turn.position] = self._restored[turn.position]
             contents = _results_behind(number, self._line) if turn.repeats else None
             for at, message in enumerate(_pointed(turn.results, memory, contents), 1):
                 messages[turn.position + at] = message
         return replace(self._asked, messages=tuple(messages))
 
     def receipt(self) -> Receipt:
-        if not self._failure:
-            return ()
-        text = f"{self._failure}; the conversation goes up as the client sent it"
-        return (Note("recall_unavailable", "", text),)
+        notes: list[Note] = []
+        if self._failure:
+            text = f"{self._failure}; the conversation goes up as the client sent it"
+            notes.append(Note("recall_unavailable", "", text))
+        if at := sorted(position for position in self._restored if self._gained(position)):
+            places = ", ".join(f"messages[{position}]" for position in at[:_PLACES])
+            more = f" and {len(at) - _PLACES} more" if len(at) > _PLACES else ""
+            text = f"thoughts the client does not send were put back into {places}{more}"
+            notes.append(Note("thoughts_restored", "", text))
+        return tuple(notes)
+
+    def _gained(self, position: int) -> bool:
+        """Does the turn hold more than the client sent?"""
+        turn, sent = self._restored[position], self._asked.messages[position]
+        spoken = "reasoning_content" in turn.keys() - sent.keys()
+        return spoken or turn.get(TURN, _NO_THOUGHT) != _NO_THOUGHT
 
     def used(self) -> list[bytes]:
         """Keys of what was put back."""
-        return [self._turns[number].key for number in self._line]
+        turns = [self._turns[number] for number in self._line]
+        pointers = [key for turn in turns for key in (turn.key, turn.alike)]
+        return [*(identity for _, identity in self._line.values()), *pointers]
 
     def before(self) -> Mapping[str, Any]:
         """What a memory of the answer says of the conversation before it."""
@@ -201,6 +255,10 @@ class Walk:
         if ended is not None and ended.results and ended.repeats:
             results = tuple(message["content"] for message in ended.results)
         return {"images": self.images, "previous": previous, "results": results}
+
+
+def _ids(message: Json) -> list[str]:
+    return [call["id"] for call in message.get("tool_calls") or ()]
 
 
 def _results(turn: Turn, results: Sequence[Json]) -> tuple[said.Call, ...]:

@@ -1,0 +1,147 @@
+"""The embedded model: a GGUF file, answered for by llama.cpp's own server code.
+
+It runs in a process of its own (`worker`), which may die alone: what strangers make it compile can
+end it, and while it loads it answers nobody. It speaks OpenAI's chunks, so they are read as any
+compatible server's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import orjson
+
+from adapters.compatible import Dialect, Written, exchange, write
+from adapters.exchange import Clock, Listener, next_piece
+from adapters.fields import Fields
+from adapters.framing import Ndjson
+from adapters.http import Link
+from adapters.local import limits
+from adapters.local.engine import Answer, Engine, Heard, Server
+from adapters.local.files import INSTEAD, WINDOW, Model, find
+from adapters.local.keeper import Keeper
+from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.settings import Settings
+from adapters.traits import Traits
+
+__all__ = ("Engine", "Heard", "Local", "Model", "Server", "connect")
+
+_RUNTIME = "xllamacpp"
+_LONGEST = 1024
+# llama.cpp ignores what it does not know, so only what it knows is sent.
+_KNOWN = frozenset((
+    "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "n",
+    "parallel_tool_calls", "presence_penalty", "response_format", "seed", "stop", "stream_options",
+    "temperature", "top_logprobs", "top_p",
+))  # fmt: skip
+_EXTRAS = frozenset((
+    "chat_template_kwargs", "grammar", "json_schema", "min_p", "repeat_last_n", "repeat_penalty",
+    "top_k", "typical_p",
+))  # fmt: skip
+# Without these the answer would mean something else.
+_MEANING = ("audio", "modalities", "web_search_options")
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    link: Link
+    model: Model
+    engine: Engine
+    longest: int = _LONGEST
+
+    @property
+    def name(self) -> str:
+        return Path(self.model.path).stem
+
+    @property
+    def described(self) -> str:
+        """For people: which file it is."""
+        return f"Local ({self.name})"
+
+    async def stream(self, request: ChatRequest) -> Events:
+        asking = replace(exchange(self.link, self._written(request), request.call), framing=Ndjson)
+        # Plain requests too: what does not call back cannot be cancelled.
+        asking = replace(asking, streamed=True)
+        asking.state.model = self.name  # it would say its path
+        clock = Clock(self.link.timeouts, request.call.deadline)
+        listener = Listener(self.link.name, asking, {})
+        answer = Answer(self.link.name)
+        asked = self.engine.ask(orjson.dumps(asking.body), answer.hear)
+        asked.add_done_callback(answer.over)
+        try:
+            while not listener.over:
+                data = await next_piece(answer, clock, listener)
+                if events := listener.feed(data):
+                    yield events
+                    clock.heard(events)
+                if listener.failure is not None:
+                    raise listener.failure
+        finally:
+            answer.close(asked)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        written = self._written(request)
+        return (Planned(self.link.name, f"local:{self.name}", written.body, written.receipt),)
+
+    async def calls_tools(self, _model: str) -> bool | None:
+        """Its server reads no calls of this model and does not heed tool_choice."""
+        return False
+
+    async def traits(self, _model: str) -> Traits:
+        return Traits(context_length=self.model.window, tools=False, vision=False, json_schema=True)
+
+    def _written(self, request: ChatRequest) -> Written:
+        fields = Fields({**request.extra, **request.params})
+        for name in _MEANING:
+            fields.refuse(name, f"The embedded model has no '{name}'. Leave it out.")
+        params = _taken(request.params, _KNOWN, fields)
+        extra = _taken(request.extra, _EXTRAS, fields)
+        spoken = Dialect(longest=self.longest)
+        call = replace(request.call, streamed=True)
+        sent = replace(request, model=self.name, params=params, extra=extra, call=call)
+        written = write(sent, spoken)
+        limits.check(written.body)
+        body = {**written.body, "return_progress": True}  # so that it calls back while it reads
+        return Written(body, fields.receipt("llama.cpp") + written.receipt, written.box)
+
+
+def _taken(given: Mapping[str, Any], names: frozenset[str], fields: Fields) -> Json:
+    return {name: given[name] for name in given if name in names and fields.take(name) is not None}
+
+
+def connect(settings: Settings) -> Local:
+    """Find the model; it is loaded when it is first asked."""
+    options = settings.options
+    if find_spec(_RUNTIME) is None:
+        raise ImportError(
+            f"the package '{_RUNTIME}' is missing, of which not every machine has a wheel: "
+            f"{INSTEAD}"
+        )
+    model = Model(
+        find(options.get("path")),
+        options.get("num_ctx") or WINDOW,
+        options.get("threads") or max(1, _cores() - 1),
+    )
+    longest = options.get("max_tokens") or _LONGEST
+    return Local(settings.link, model, _engine(model), longest)
+
+
+def _cores() -> int:
+    """Of this process, where that can be known. Its threads spin: one too many halves the speed."""
+    ours = getattr(os, "sched_getaffinity", None)
+    return len(ours(0)) if ours else os.cpu_count() or 1
+
+
+# What is loaded stays while a config is read anew, serves all models of one file, and goes with the
+# last of them.
+_ENGINES: WeakValueDictionary[Model, Engine] = WeakValueDictionary()
+
+
+def _engine(model: Model) -> Engine:
+    return _ENGINES.setdefault(model, Engine(lambda: Server(Keeper(model).answer)))
