@@ -19,7 +19,7 @@ from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.context import Candidate, Context
 from middleware.emulation.found import Found
-from middleware.emulation.names import Names
+from middleware.emulation.names import Names, plain
 from middleware.emulation.prompt import PLACEHOLDERS
 from middleware.emulation.schemas import properties
 
@@ -240,12 +240,9 @@ class Output:
         if self.forced or not self._visible(queue):
             return proposed
         bare = [one for one in proposed if not one.marked]
-        if len(bare) > 1 or not all(map(self._certain, bare)):
-            proposed = [one for one in proposed if one.marked]
-        fenced = next((place for place, one in enumerate(queue) if _is_fenced(one)), len(queue))
-        if any(isinstance(one, TextDelta) and one.text.strip() for one in queue[fenced:]):
-            proposed = [one for one in proposed if not one.fenced]
-        return proposed
+        certain = len(bare) == 1 and self._certain(bare[0])
+        fenced = not _goes_on(queue)
+        return [one for one in proposed if (one.marked or certain) and (fenced or not one.fenced)]
 
     def _release(self, one: Event | Candidate | Found, accepts: bool) -> None:
         if isinstance(one, Found):
@@ -293,6 +290,12 @@ class Output:
         name = self.names.find(said)
         return None if name is None else self._schema(name)
 
+    def parameters(self, said: str) -> frozenset[str]:
+        """The plain names of a tool's parameters; of every tool's where the name is not known."""
+        name = self.names.find(said)
+        schemas = [tool.parameters for tool in self.tools if name in (None, tool.name)]
+        return frozenset(plain(one) for schema in schemas for one in properties(schema))
+
     def _schema(self, name: str) -> dict[str, object]:
         return next((tool.parameters for tool in self.tools if tool.name == name), {})
 
@@ -335,8 +338,14 @@ class Output:
         return next((one.name for one in found if self.names.find(one.name) is None), "")
 
 
-def _is_fenced(one: Event | Candidate | Found) -> bool:
-    return isinstance(one, Candidate) and one.fenced
+def _goes_on(queue: Sequence[Event | Candidate | Found]) -> bool:
+    """Is anything said behind the first call in a fence?"""
+    behind = False
+    for one in queue:
+        if behind and isinstance(one, TextDelta) and one.text.strip():
+            return True
+        behind = behind or (isinstance(one, Candidate) and one.fenced)
+    return False
 
 
 def _require_end(found: Found, schema: dict[str, object]) -> None:

@@ -82,6 +82,23 @@ class Quotation:
         tape, output = self._tape, self._output
         _, _, before = output.here.said.rstrip().rpartition("\n")
         blocks, dropped = output.blocks, output.dropped
+        raw = yield from self._contents(fence, step)
+        own = output.blocks > blocks
+        if own and not output.said_meanwhile and not self._is_example(before):
+            output.commit()
+            return True
+        output.forget()
+        taken = bool(output.tried) or own or output.dropped > dropped
+        if output.said_meanwhile or not taken or (candidate := self._fenced(raw, before)) is None:
+            tape.back(raw)
+            return False
+        if candidate.found:
+            output.propose(candidate)
+        return True
+
+    def _contents(self, fence: str, step: Callable[[], Waiting[None]]) -> Waiting[str]:
+        """Take a fence up to its end, or to what is no call."""
+        tape, output = self._tape, self._output
         tape.keep()
         output.attempt()
         tape.pull(fence)
@@ -90,21 +107,11 @@ class Quotation:
             if tape.at == len(tape.text) or (yield from self._closed(fence)):
                 break
             yield from step()
-        raw = tape.kept()
-        own = output.blocks > blocks
-        if output.said_meanwhile or not (output.tried or own or output.dropped > dropped):
-            fenced = None
-        elif own and not (self._are_known() and _INTRODUCED.search(before)):
-            output.commit()
-            return True
-        else:
-            fenced = self._fenced(raw, before)
-        output.forget()
-        if fenced is None:
-            tape.back(raw)
-        elif fenced.found:
-            output.propose(fenced)
-        return fenced is not None
+        return tape.kept()
+
+    def _is_example(self, before: str) -> bool:
+        """Does the line above say that the calls, all of tools that there are, are shown?"""
+        return self._are_known() and _INTRODUCED.search(before) is not None
 
     def _are_known(self) -> bool:
         names = self._output.names

@@ -28,10 +28,9 @@ from middleware.emulation.formats import (
     held_from,
 )
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
-from middleware.emulation.names import Names, plain
+from middleware.emulation.names import Names
 from middleware.emulation.output import Fault, Output, Ready
 from middleware.emulation.quotation import Quotation, fence_line, is_closing
-from middleware.emulation.schemas import properties
 from middleware.emulation.tape import Tape, Waiting
 from middleware.emulation.thoughts import read_thought
 from middleware.emulation.trained import Trained
@@ -320,7 +319,7 @@ class Reader:
         if kind == "no":
             yield from read_no_tool(tape)
             return
-        block = Block(tape, self._parameters)
+        block = Block(tape, self._output.parameters)
         if marker and (short := (yield from read_short(tape))):
             for one in short:
                 self._output.accept(one)
@@ -339,13 +338,3 @@ class Reader:
         found = yield from block.read()
         self._output.accept(found)
         self._line_start = True
-
-    def _parameters(self, said: str) -> frozenset[str]:
-        """The plain names of a tool's parameters; of every tool's where the name is not known."""
-        name = self._output.names.find(said)
-        return frozenset(
-            plain(parameter)
-            for tool in self._output.tools
-            if name in (None, tool.name)
-            for parameter in properties(tool.parameters)
-        )

@@ -154,10 +154,13 @@ class Tape:
         taken, closed = yield from self._balanced(tokens=marks is not None)
         if closed and _is_strict(taken):
             return Value(taken, True)
-        bounded = bool(marks) and not closed and KNOWN.match(self.text, self.at) is not None
-        if marks and not (closed and (yield from self.before_mark(marks))):
-            whole, (taken, _) = taken, self._before(marks, Value(taken, closed))
-            bounded = bounded or len(taken) < len(whole)
+        if marks is None:
+            return (yield from self.loose_value(taken, closed))
+        if closed and (yield from self.before_mark(marks)):
+            return (yield from self.loose_value(taken, closed))
+        whole, at_token = taken, KNOWN.match(self.text, self.at) is not None
+        taken, _ = self._before(marks, Value(taken, closed))
+        bounded = len(taken) < len(whole) or (at_token and not closed)
         return (yield from self.loose_value(taken, closed and not bounded, bounded))
 
     def _before(self, marks: re.Pattern[str] | None, value: Value) -> Value:
@@ -229,21 +232,11 @@ class Tape:
         pieces: list[str] = []
         depth, inside = 0, False
         while True:
-            wary = tokens and (not inside or self._runaways > _PATIENCE)
-            found = _SIGNS[inside, wary].search(self.text, self.at)
-            if not found or (wary and self._is_begun(found)):
-                end = held_from(self.text, self.at) if wary and not self.ended else len(self.text)
-                pieces.append(self.take(end))
-                if self.ended:
-                    self._runaways += 1
-                    return "".join(pieces), False
-                yield
-                continue
-            sign = found[0]
-            if len(sign) > 1:
-                pieces.append(self.take(found.start()))
+            text, sign = yield from self._next_sign(inside, tokens)
+            pieces.append(text)
+            if len(sign) != 1:
                 return "".join(pieces), False
-            pieces.append(self.take(found.end()))
+            pieces.append(self.take(self.at + 1))
             if sign == "\\":
                 pieces.append((yield from self._escaped()))
             elif sign == "\n":
@@ -254,6 +247,22 @@ class Tape:
                 depth += _STEPS[sign]
                 if depth <= 0 and not inside:
                     return "".join(pieces), True
+
+    def _next_sign(self, inside: bool, tokens: bool) -> Waiting[tuple[str, str]]:
+        """Take what stands before the next sign or token; there is none: the text has ended."""
+        pieces: list[str] = []
+        while True:
+            wary = tokens and (not inside or self._runaways > _PATIENCE)
+            found = _SIGNS[inside, wary].search(self.text, self.at)
+            if found and not (wary and self._is_begun(found)):
+                pieces.append(self.take(found.start()))
+                return "".join(pieces), found[0]
+            end = held_from(self.text, self.at) if wary and not self.ended else len(self.text)
+            pieces.append(self.take(end))
+            if self.ended:
+                self._runaways += 1
+                return "".join(pieces), ""
+            yield
 
     def _is_begun(self, sign: re.Match[str]) -> bool:
         """May a token begin there that is not whole yet?"""

@@ -49,20 +49,26 @@ def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
         text, first = tape.text, tape.at
         start = max(first, first + seen - _LONGEST)
         closer = _CLOSER.search(text, start, first + hold + _LONGEST)
-        marks = [_MARKER.search(text, text.rfind("\n", first, start) + 1 or first)]
-        token = TOKEN.search(text, start)
-        if token and (tape.ended or text[token.start() : token.start() + _LONGEST] not in _BEGUN):
-            marks.append(token)
-        before = min((first + hold, *(mark.start() + 1 for mark in marks if mark)))
-        if closer and closer.start() < before:
+        mark = _mark(tape, start)
+        if closer and closer.start() < first + hold and not 0 <= mark < closer.start():
             output.think(tape.take(closer.start()))
             tape.take(closer.end())
             return True
-        if closer or any(marks) or tape.ended or _is_past(text[first:], hold):
+        if closer or mark >= 0 or tape.ended or _is_past(text[first:], hold):
             break
         seen = len(text) - first
         yield
     return False
+
+
+def _mark(tape: Tape, start: int) -> int:
+    """Where the first marker of a call or another token begins; -1: there is none."""
+    text = tape.text
+    marks = [_MARKER.search(text, text.rfind("\n", tape.at, start) + 1 or tape.at)]
+    token = TOKEN.search(text, start)
+    if token and (tape.ended or text[token.start() : token.start() + _LONGEST] not in _BEGUN):
+        marks.append(token)
+    return min((mark.start() for mark in marks if mark), default=-1)
 
 
 def _is_past(text: str, hold: int) -> bool:

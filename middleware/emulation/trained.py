@@ -230,29 +230,34 @@ class Trained:
     def _up_to_value(self, format: Format) -> Waiting[tuple[str, bool]]:
         """Up to the end of the JSON value, or to the closer where none begins before it."""
         marks = any_of(format.marks)
-        while True:
-            text = self._tape.peek(_LEAD)
-            start = JSON_START.search(text)
-            end = marks.search(text, 0, start.end() + LONGEST if start else _LEAD)
-            if name := self._bare_name(text):
-                return self._tape.pull(name), True
-            if end and not (start and start.start() < end.start()):
-                closed = end[0] in format.closers
-                taken = end.end() if closed else end.start()
-                return self._tape.take(self._tape.at + taken), closed
-            if start and _is_decided(text[start.start() :]):
-                break
-            if self._tape.ended or len(text) >= _LEAD:
-                if not start:
-                    return self._tape.take(self._tape.at + len(text)), False
-                break
-            yield
-        lead = self._tape.take(self._tape.at + start.start())
+        if (body := (yield from self._without_value(format, marks))) is not None:
+            return body
+        start = JSON_START.search(self._tape.text, self._tape.at)
+        lead = self._tape.take(start.start() if start else self._tape.at)
         value = yield from self._tape.value(marks)
         closed = yield from self._past_strays(format)
         if not closed and "```" in lead:
             yield from self._past_fence(format)
         return lead + value.text, value.closed or closed
+
+    def _without_value(
+        self, format: Format, marks: re.Pattern[str]
+    ) -> Waiting[tuple[str, bool] | None]:
+        """The body if no JSON value begins in it."""
+        while True:
+            text = self._tape.peek(_LEAD)
+            start = JSON_START.search(text)
+            if name := self._bare_name(text):
+                return self._tape.pull(name), True
+            end = marks.search(text, 0, start.end() + LONGEST if start else _LEAD)
+            if end and not (start and start.start() < end.start()):
+                closed = end[0] in format.closers
+                return self._tape.pull(text[: end.end() if closed else end.start()]), closed
+            if self._tape.ended or len(text) >= _LEAD:
+                return None if start else (self._tape.pull(text), False)
+            if start and _is_decided(text[start.start() :]):
+                return None
+            yield
 
     def _bare_name(self, text: str) -> str:
         """The name of a tool that nothing is given to, with what stands before it."""
