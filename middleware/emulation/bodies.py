@@ -238,9 +238,11 @@ def tagged_calls(body: str) -> list[Found]:
     found = list(_ARG_PAIR.finditer(body))
     behind = body[head.end() : found[0].start() if found else len(body)]
     pairs = [(one["key"].strip(), one["value"]) for one in found]
-    if behind := behind.replace("<tool_sep>", "").replace("\\n", "").strip():
-        pairs = [] if found else _words(behind)
-    return [Found(head["name"], pairs)] if pairs or not behind else []
+    behind = behind.replace("<tool_sep>", "").replace("\\n", "").strip()
+    if not behind:
+        return [Found(head["name"], pairs)]
+    words = [] if found else _words(behind)
+    return [Found(head["name"], words)] if words else []
 
 
 def _words(text: str) -> list[tuple[str, str]]:

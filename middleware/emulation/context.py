@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from adapters.protocol import TextDelta
 from middleware.emulation.found import Found
 
 
@@ -20,6 +21,20 @@ class Candidate(NamedTuple):
     """A fence of its own was around it: prose behind it speaks of it."""
     marked: bool = False
     """It was not bare JSON or Python, but written in a format for calls."""
+
+    def may_be(self, fenced: bool, certain: bool) -> bool:
+        """Is it a call where those in fences, and those that are bare, are or are not?"""
+        return (fenced or not self.fenced) and (certain or self.marked)
+
+
+def goes_on(queue: Sequence[object]) -> bool:
+    """Is anything said behind the first call in a fence?"""
+    behind = False
+    for one in queue:
+        if behind and isinstance(one, TextDelta) and one.text.strip():
+            return True
+        behind = behind or (isinstance(one, Candidate) and one.fenced)
+    return False
 
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")

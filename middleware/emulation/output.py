@@ -17,7 +17,7 @@ from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
-from middleware.emulation.context import Candidate, Context
+from middleware.emulation.context import Candidate, Context, goes_on
 from middleware.emulation.found import Found
 from middleware.emulation.names import Names, plain
 from middleware.emulation.prompt import PLACEHOLDERS
@@ -239,10 +239,9 @@ class Output:
         proposed = [one for one in queue if isinstance(one, Candidate)]
         if self.forced or not self._visible(queue):
             return proposed
-        bare = [one for one in proposed if not one.marked]
-        certain = len(bare) == 1 and self._certain(bare[0])
-        fenced = not _goes_on(queue)
-        return [one for one in proposed if (one.marked or certain) and (fenced or not one.fenced)]
+        fenced = not goes_on(queue)
+        certain = self._certain([one for one in proposed if not one.marked])
+        return [one for one in proposed if one.may_be(fenced, certain)]
 
     def _release(self, one: Event | Candidate | Found, accepts: bool) -> None:
         if isinstance(one, Found):
@@ -262,14 +261,14 @@ class Output:
             isinstance(one, TextDelta) and one.text.strip() for one in (*self._events, *queue)
         ) or (self.spoken and not any(isinstance(one, TextDelta) for one in queue))
 
-    def _certain(self, candidate: Candidate) -> bool:
-        """Amid prose: exact names, and arguments the schemas take."""
-        if not self.prose or not candidate.exact:
+    def _certain(self, bare: Sequence[Candidate]) -> bool:
+        """Is it just one, with exact names and arguments that the schemas take?"""
+        if not self.prose or len(bare) != 1 or not bare[0].exact:
             return False
         try:
             return not any(
                 settle(found.arguments, self._schema(found.name), found.name).wrong
-                for found in candidate.found
+                for found in bare[0].found
             )
         except ValueError:
             return False
@@ -336,16 +335,6 @@ class Output:
     def _unknown(self, found: Sequence[Found]) -> str:
         """The first of the names that no tool has; one is enough to ask about them all."""
         return next((one.name for one in found if self.names.find(one.name) is None), "")
-
-
-def _goes_on(queue: Sequence[Event | Candidate | Found]) -> bool:
-    """Is anything said behind the first call in a fence?"""
-    behind = False
-    for one in queue:
-        if behind and isinstance(one, TextDelta) and one.text.strip():
-            return True
-        behind = behind or (isinstance(one, Candidate) and one.fenced)
-    return False
 
 
 def _require_end(found: Found, schema: dict[str, object]) -> None:

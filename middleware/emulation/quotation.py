@@ -140,12 +140,11 @@ class Quotation:
         if code and (yield from self._ticks()) % 2:
             return True
         after = yield from self._after()
-        if after == "`" or after.islower() or after.isdigit():
+        if after.islower() or after.isdigit() or after == "`":
             return True
-        spoken = after.isalpha() or after in _GOES_ON
-        return bool(before and after and spoken) and not (
-            after.isalpha() and _SENTENCE.search(before)
-        )
+        if not before or not after:
+            return False
+        return after in _GOES_ON or (after.isalpha() and not _SENTENCE.search(before))
 
     def _ticks(self) -> Waiting[int]:
         """How many back-ticks stand in the calls and behind them in the paragraph."""

@@ -15,6 +15,7 @@ from adapters.protocol import Event, FinishReason, Receipt, TextDelta
 from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
+from middleware.emulation.body import token_ahead
 from middleware.emulation.candidates import Candidates
 from middleware.emulation.echoes import Echoes, continues
 from middleware.emulation.formats import (
@@ -191,7 +192,7 @@ class Reader:
     def _following(self) -> Waiting[Waiting[None] | None]:
         """The reading of a call that follows, or of the end of what holds calls."""
         blank = yield from self._tape.past_blank()
-        token = yield from self._trained.ahead()
+        token = yield from token_ahead(self._tape)
         if token in BY_OPENER or token in CLOSERS:
             return self._trained.token(token)
         self._tape.back(blank)
@@ -222,7 +223,9 @@ class Reader:
             yield from self._quoted_line()
             return
         line, newline, _ = tape.peek(_LOOK).partition("\n")
-        complete = bool(newline) or tape.ended or len(line) >= _LOOK
+        yield from self._line(line, bool(newline) or tape.ended or len(line) >= _LOOK)
+
+    def _line(self, line: str, complete: bool) -> Waiting[None]:
         if self._cut_key(line) or (yield from self._cut_invention(line, complete)):
             return
         if not (self._how.prompted and (yield from self._echoes.take(line, complete))):

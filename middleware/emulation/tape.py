@@ -156,7 +156,7 @@ class Tape:
             return Value(taken, True)
         if marks is None:
             return (yield from self.loose_value(taken, closed))
-        if closed and (yield from self.before_mark(marks)):
+        if closed and (yield from self.before_mark(marks)) >= 0:
             return (yield from self.loose_value(taken, closed))
         whole, at_token = taken, KNOWN.match(self.text, self.at) is not None
         taken, _ = self._before(marks, Value(taken, closed))
@@ -172,22 +172,17 @@ class Tape:
         self.back(value.text[found.start() :])
         return Value(value.text[: found.start()], False)
 
-    def before_mark(self, marks: re.Pattern[str]) -> Waiting[bool]:
-        """Does one of the marks follow, behind no more than closers and a few words?"""
+    def before_mark(self, marks: re.Pattern[str]) -> Waiting[int]:
+        """How far one of the marks is, behind no more than closers and a few words; -1: farther."""
         while True:
             stray = _STRAY.match(self.text, self.at, self.at + _MOST_STRAY)
             end = stray.end() if stray else self.at
             if marks.match(self.text, end):
-                return True
+                return end - self.at
             rest = self.text[end : end + LONGEST]
             if self.ended or end - self.at == _MOST_STRAY or (rest and rest not in PARTIAL):
-                return False
+                return -1
             yield
-
-    def stray(self) -> None:
-        """Take what stands before a mark."""
-        if stray := _STRAY.match(self.text, self.at, self.at + _MOST_STRAY):
-            self.take(stray.end())
 
     def direct_stray(self) -> Waiting[str]:
         """Take brackets too many behind a value, where a blank or the end follows."""
