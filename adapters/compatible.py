@@ -11,7 +11,7 @@ import orjson
 
 from adapters.asking import Listed, models_at
 from adapters.completions import State, close, decode, decode_answer
-from adapters.embeddings import SECONDS, EmbeddingRequest
+from adapters.embeddings import EmbeddingRequest
 from adapters.exchange import Exchange, converse
 from adapters.fields import Fields, unsupported
 from adapters.framing import Sse
@@ -313,7 +313,7 @@ class Compatible:
     async def embed(self, request: EmbeddingRequest) -> Json:
         body = {"model": request.model, "input": request.input, **request.params}
         link = self.link.of_client(request.call.key)
-        answer: Json = await link.fetch("POST", "/embeddings", orjson.dumps(body), SECONDS)
+        answer: Json = await link.ask("/embeddings", orjson.dumps(body), request.call.kept)
         return answer
 
 

@@ -11,9 +11,6 @@ from typing import Any, Protocol
 from adapters.errors import BadRequest, UpstreamError
 from adapters.protocol import Call, Json
 
-SECONDS = 300.0
-"""An embedding model may have to be loaded, and inputs may be long."""
-
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:

@@ -137,9 +137,18 @@ _HISTORY = re.compile(
     r"|reasoning_content.{0,60}passed back|Expected .?thinking",
     re.IGNORECASE,
 )
-# What looks like a key, whoever it belongs to.
+# What looks like a key, whoever it belongs to: by how its maker lets it begin, and by its place in
+# an address. Each begins at a fixed word, and no part of one can run into the next.
 SECRET = re.compile(
-    r"\b(?:[sp]k[-_]|Bearer )[A-Za-z0-9_\-.]{8,}|\beyJ[A-Za-z0-9_\-.]{20,}", re.IGNORECASE
+    r"\b(?:(?i:[sp]k[-_]|rk_|Bearer )[\w\-.]{8,}"  # OpenAI, Anthropic, DeepSeek, Stripe
+    r"|(?i:Basic )(?=[a-zA-Z+/]{0,60}(?:[0-9=]|[a-z][A-Z]))[\w+/=]{8,}"  # not "basic functionality"
+    r"|eyJ[\w\-.]{20,}"  # a JSON web token
+    r"|(?:AIza|ya29\.|GOCSPX-)[\w\-]{16,}"  # Google
+    r"|(?:gh[pousr]_|github_pat_|glpat-)[\w\-]{16,}"  # GitHub, GitLab
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}"  # Amazon
+    r"|(?:hf_|gsk_|xai-|nvapi-|tvly-|r8_|fw_|pplx-|csk-|xox[a-z]-|npm_|pypi-)[\w\-]{12,})"
+    r"|(?<=://)[^\s/@\"'<>]++(?=@)"  # http://user:password@host
+    r"|[?&](?i:[\w\-]{0,20}(?:key|token|secret|password|signature|sig))=[^\s&\"'<>]{4,}"  # …?key=…
 )
 # What an edge or a debug server shows instead of a sentence.
 _TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)

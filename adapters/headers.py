@@ -39,10 +39,13 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
 def _duration(value: str, headers: Mapping[str, str]) -> str:
     """Anthropic says when (RFC 3339), OpenAI says how long; the answer's own Date is the clock."""
     try:
-        until = datetime.fromisoformat(value)
-        now = parsedate_to_datetime(headers.get("date", ""))
-    except (ValueError, TypeError):
+        until = _aware(datetime.fromisoformat(value))
+        now = _aware(parsedate_to_datetime(headers.get("date", "")))
+    except (ValueError, TypeError, OverflowError):
         return value
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
     return f"{max(0, round((until - now).total_seconds()))}s"
+
+
+def _aware(time: datetime) -> datetime:
+    """With a zone; an RFC 3339 time without one, and a Date that ends in -0000, are UTC."""
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

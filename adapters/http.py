@@ -6,6 +6,7 @@ Knows HTTP and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import time
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
 from adapters.errors import GatewayError, Unauthorized, from_status
@@ -26,6 +29,8 @@ from adapters.reading import load
 
 MAX_ANSWER = 32 << 20
 MAX_ERROR_BODY = 64 << 10
+MOST_IDLE, _IDLE_SECONDS = 100, 30
+"""Connections kept for the next request, all upstreams together, and how long."""
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 _BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
 _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
@@ -48,6 +53,11 @@ class Timeouts:
     """A plain answer, whole."""
     total: float = 600
 
+    @property
+    def whole(self) -> float:
+        """Until the end of a plain answer."""
+        return min(self.plain, self.total)
+
 
 class _Attempt:
     """Whether a request opened a connection of its own or got one the pool had kept."""
@@ -65,6 +75,19 @@ def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Keeps only so many connections for later: a burst would leave thousands open, here and there.
+
+    aiohttp has a limit for those at work alone, and that would make requests wait.
+    """
+
+    def _release(
+        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        full = sum(map(len, self._conns.values())) >= MOST_IDLE
+        super()._release(key, protocol, should_close=should_close or full)
+
+
 class Transport:
     """One pool of connections for the whole process."""
 
@@ -74,8 +97,8 @@ class Transport:
     def session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=30, socket_factory=_new_socket
+                connector=_Connector(
+                    limit=0, keepalive_timeout=_IDLE_SECONDS, socket_factory=_new_socket
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=_NO_TIMEOUT,
@@ -129,6 +152,12 @@ class Link:
             contact = Contact(self.name, url, self.headers, self.secrets, self.proxy, body)
             kept.append(contact)
         return await self._send("POST", path, body, due, contact)
+
+    async def ask(self, path: str, body: bytes, kept: Kept | None = None) -> Any:
+        """Send a body and return the JSON of a plain answer."""
+        due = asyncio.get_running_loop().time() + self.timeouts.whole
+        reply = await self.post(path, body, due, kept)
+        return load(await reply.whole(due))
 
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
         """Ask a small question (a model list, a model's abilities) and return its JSON."""
@@ -187,7 +216,7 @@ class Reply:
     """The body of one good answer, read piece by piece."""
 
     __slots__ = (
-        *("_alarm", "_contact", "_loop", "_response", "_upstream", "_waiting_until"),
+        *("_alarm", "_contact", "_loop", "_response", "_rings_at", "_upstream", "_waiting_until"),
         *("headers", "status"),
     )
 
@@ -200,7 +229,9 @@ class Reply:
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), response.status
         self._loop = asyncio.get_running_loop()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
+        self._rings_at = math.inf
         self._waiting_until: float | None = None
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -210,7 +241,7 @@ class Reply:
         content = self._response.content
         self._waiting_until = due
         # An answer that is here to its end is read without waiting.
-        if (self._alarm is None or due < self._alarm.when()) and not content.is_eof():
+        if due < self._rings_at and not content.is_eof():
             self._set_alarm(due)
         try:
             piece = await content.readany()
@@ -226,12 +257,17 @@ class Reply:
 
     # One timer a stream, set again only when it rings: a timer a read costs more than the read.
     def _set_alarm(self, due: float) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._unset_alarm()
+        self._rings_at = due
         self._alarm = self._loop.call_at(due, self._ring)
 
+    def _unset_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._rings_at = None, math.inf
+
     def _ring(self) -> None:
-        self._alarm = None
+        self._unset_alarm()
         if self._waiting_until is None:
             return
         if self._loop.time() < self._waiting_until:
@@ -273,9 +309,7 @@ class Reply:
 
     def close(self) -> None:
         """Return the connection to the pool if the body is over, else cut it: that cancels."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._unset_alarm()
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._response.close()

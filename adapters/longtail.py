@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from adapters.compatible import Dialect, Written, exchange, write
-from adapters.embeddings import SECONDS, EmbeddingRequest
+from adapters.embeddings import EmbeddingRequest
 from adapters.errors import UpstreamError, from_words
 from adapters.exchange import Clock, Listener, next_piece
 from adapters.failures import timed_out
@@ -117,7 +117,7 @@ class Longtail:
     async def embed(self, request: EmbeddingRequest) -> Json:
         given = {"input": request.texts, **request.params, **self._opened(request.call)}
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(self.link.timeouts.whole):
                 answer = await self.library.embed(model=request.model, **given)
         except self.library.failures as error:
             raise _failure(error, self.link) from error

@@ -10,7 +10,7 @@ import orjson
 from starlette.types import Receive, Send
 
 from adapters.errors import GatewayError, Truncated
-from adapters.protocol import Adapter, Finish, Noted, Opened
+from adapters.protocol import Adapter, ChatRequest, Finish, Noted, Opened, Receipt
 from middleware.doors.openai import (
     Asked,
     Chunks,
@@ -36,12 +36,14 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "_headers", "_heading"),
-        *("_stream", "_watch", "_watcher"),
+        *("_in_headers", "_stream", "_watch", "_watcher"),
     )
 
     def __init__(self, visit: Visit, send: Send, heartbeat: float) -> None:
         self.visit = visit
         self._send = send
+        self._in_headers = 0
+        """How many notes of the receipt the client got there."""
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -94,27 +96,37 @@ class Answer:
             self._stream.stop()
 
     async def give(self, adapter: Adapter, asked: Asked) -> None:
-        if asked.request.call.streamed:
-            await self._give_stream(adapter, asked)
-        else:
-            await self._give_whole(adapter, asked)
+        try:
+            if asked.request.call.streamed:
+                await self._give_stream(adapter, asked)
+            else:
+                await self._give_whole(adapter, asked)
+        finally:
+            if self.visit.first_event is None:  # whatever became of it, this is what was sent
+                self.visit.receipt += _planned(adapter, asked.request)
 
     async def _give_whole(self, adapter: Adapter, asked: Asked) -> None:
         fold = Fold(self._heading)
-        async with aclosing(adapter.stream(asked.request)) as events:
-            async for batch in events:
-                fold.add(batch)
-        body = fold.body()
-        if fold.opened is not None:
-            self._note_opened(fold.opened)
-        self.visit.receipt += fold.late
+        try:
+            async with aclosing(adapter.stream(asked.request)) as events:
+                async for batch in events:
+                    fold.add(batch)
+            body = fold.body()
+        finally:
+            if fold.opened is not None:
+                self._note_opened(fold.opened)
+            self.visit.receipt += fold.late
         self.visit.finish = fold.finish
-        self.visit.status = 200
-        self._unwatch()
         headers = self._response_headers(fold.opened)
         if parts := usage_parts(fold.finish.usage if fold.finish else None):
             headers = [*headers, *raw({"x-usetool-usage": orjson.dumps(parts).decode()})]
-        await send_json(self._send, 200, body, headers)
+        await self.give_body(body, headers)
+
+    async def give_body(self, body: bytes, headers: RawHeaders | None = None) -> None:
+        """A whole answer, which is JSON."""
+        self.visit.status = 200
+        self._unwatch()
+        await send_json(self._send, 200, body, self._headers if headers is None else headers)
 
     async def _give_stream(self, adapter: Adapter, asked: Asked) -> None:
         stream = self._stream = EventStream(self._send, self._headers, self._heartbeat)
@@ -142,6 +154,7 @@ class Answer:
         if stream.started:  # by a heartbeat: too late for headers
             chunks.late(self.visit.receipt)
         else:
+            self._in_headers = len(self.visit.receipt)
             await stream.start(self._response_headers(opened)[1:])
 
     def _note_opened(self, opened: Opened) -> None:
@@ -164,15 +177,23 @@ class Answer:
         stream = self._stream
         if stream is not None and stream.started:
             self.visit.status = 200
-            await stream.last(error_frame(error, self.visit.id))
+            unsaid = self.visit.receipt[self._in_headers :]
+            await stream.last(error_frame(error, self.visit.id, unsaid))
             return
         if stream is not None:
             stream.stop()
         self.visit.status = error.status
         body = error_body(error, self.visit.id)
-        await send_json(
-            self._send, error.status, body, [*self._headers, *raw(error_headers(error))]
-        )
+        headers = self._response_headers(None) + raw(error_headers(error))
+        await send_json(self._send, error.status, body, headers)
+
+
+def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:
+    try:
+        notes = [note for call in adapter.plan(request) for note in call.receipt]
+    except GatewayError:  # it is what failed: nothing was sent
+        return ()
+    return tuple(dict.fromkeys(notes))
 
 
 def error_headers(error: GatewayError) -> dict[str, str]:

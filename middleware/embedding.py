@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from adapters.embeddings import EmbeddingRequest
 from adapters.errors import BadRequest
-from adapters.protocol import Call, Json
+from adapters.protocol import Call, Json, Usage
 from middleware.doors.openai.mistakes import refusal
+from middleware.edge import Admitted, Edge
 from middleware.route import Absent
 from middleware.routing import Routes
 
+EMBEDDINGS = "/v1/embeddings"
 _MOST = 2048
 """Inputs of one request, as at OpenAI."""
 
@@ -32,8 +36,32 @@ _ASKED: TypeAdapter[Any] = TypeAdapter(_Asked)
 _PARAMS = ("encoding_format", "dimensions", "user")
 
 
-async def embed(body: bytes, routes: Routes, call: Call) -> Json:
-    asked = parse_embedding(body, call)
+class Embeddings:
+    """The route: the same guards as a chat's, and another answer."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._edge.handle(scope, receive, send, _give)
+
+
+async def _give(admitted: Admitted) -> None:
+    answer = admitted.answer
+    asked = parse_embedding(admitted.body, admitted.call)
+    answer.visit.model = asked.model
+    answer.watch(admitted.receive)
+    vectors = await _embed(asked, admitted.served.routes)
+    answer.visit.usage = _used(vectors.get("usage"))
+    await answer.give_body(orjson.dumps(vectors))
+
+
+def _used(usage: Any) -> Usage | None:
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return Usage(tokens, 0) if type(tokens) is int else None
+
+
+async def _embed(asked: EmbeddingRequest, routes: Routes) -> Json:
     name, leaf = routes.leaf(asked.model)
     if isinstance(leaf, Absent):
         raise leaf.error()
@@ -45,9 +73,8 @@ async def embed(body: bytes, routes: Routes, call: Call) -> Json:
             param="model",
             code="unsupported_value",
         )
-    request = EmbeddingRequest(name, asked.input, call, asked.params)
-    answer: Json = await make(request)
-    return {**answer, "model": asked.model}
+    vectors: Json = await make(replace(asked, model=name))
+    return {**vectors, "model": asked.model}
 
 
 def parse_embedding(body: bytes, call: Call) -> EmbeddingRequest:

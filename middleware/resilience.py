@@ -92,14 +92,14 @@ class Retry:
         await asyncio.sleep(pause)
 
     def _pause(self, error: GatewayError, repeated: int) -> float:
-        """What the upstream asked for, else exponential with full jitter."""
-        if error.retry_after:
-            try:
-                return float(error.retry_after)
-            except ValueError:  # a date: not worth computing, the client is told
-                return _LONGEST_WAIT + 1
-        longest = min(_LONGEST_PAUSE, self.first_pause * 2**repeated)
-        return random.uniform(0, longest)
+        """Exponential with full jitter, or what the upstream asked for if that is longer."""
+        own = random.uniform(0, min(_LONGEST_PAUSE, self.first_pause * 2**repeated))
+        if not error.retry_after:
+            return own
+        try:
+            return max(float(error.retry_after), own)
+        except ValueError:  # a date: not worth computing, the client is told
+            return _LONGEST_WAIT + 1
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from adapters.http import Transport
 from middleware.config import Config, Server
+from middleware.hosts import Hosts
 from middleware.intake import Keys
 from middleware.last import Scrubber
 from middleware.models import ModelList
@@ -19,6 +20,8 @@ class Served:
     routes: Routes
     models: ModelList
     scrubber: Scrubber
+    hosts: Hosts | None
+    """Under which names it may be asked; None where a key is asked instead."""
     passes_keys: bool
     """An upstream is opened by the client's own key."""
 
@@ -37,5 +40,6 @@ def served(config: Config, transport: Transport, before: Served | None = None) -
         routes=routes,
         models=ModelList(config, routes),
         scrubber=Scrubber(config),
+        hosts=None if config.server.keys else Hosts(config.server),
         passes_keys=any(upstream.of_client for upstream in config.upstreams.values()),
     )

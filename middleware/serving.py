@@ -97,13 +97,18 @@ def tell_of_work(level: str) -> None:
 
 
 def settings(app: Gateway, level: str) -> uvicorn.Config:
+    class Listening(Protocol):
+        @property
+        def idle(self) -> float:
+            return app.chat.served.config.timeouts.get("idle", super().idle)
+
     return uvicorn.Config(
         app,
         log_level=_UVICORN_LEVEL.get(level, level),
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        http=Protocol,
+        http=Listening,
         interface="asgi3",
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,

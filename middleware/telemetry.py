@@ -25,6 +25,8 @@ class Visit:
 
     id: str
     began: float
+    method: str = "POST"
+    path: str = ""
     model: str = ""
     streamed: bool = False
     upstream: str = ""
@@ -34,6 +36,8 @@ class Visit:
     first_event: float | None = None
     receipt: Receipt = ()
     finish: Finish | None = None
+    usage: Usage | None = None
+    """Of an answer that has no finish."""
     error: GatewayError | None = None
     gone: bool = False
     """The client closed its connection before the end."""
@@ -53,6 +57,8 @@ class Visit:
             "seconds": round(now - self.began, 4),
             "stream": self.streamed,
         }
+        if self.path:
+            told["method"], told["path"] = self.method, self.path
         if self.first_event is not None:
             told["first_event"] = round(self.first_event - self.began, 4)
             told["upstream"] = self.upstream
@@ -61,17 +67,20 @@ class Visit:
             told["upstream_request_id"] = self.upstream_request_id
         if self.finish is not None:
             told["finish"] = self.finish.reason
-            if self.finish.usage is not None:
-                told["usage"] = _figures(self.finish.usage)
-                if parts := self.finish.usage.parts:
-                    told["usage_parts"] = {name: used and _figures(used) for name, used in parts}
+        if usage := self.finish.usage if self.finish else self.usage:
+            told["usage"] = _figures(usage)
+            if usage.parts:
+                told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
+        self._tell_trouble(told)
+        return told
+
+    def _tell_trouble(self, told: dict[str, Any]) -> None:
         if self.receipt:
             told["warnings"] = [_warning(note) for note in self.receipt[:_NOTES]]
         if self.error is not None:
             told["error"] = {"code": self.error.code, "message": self.error.message}
         if self.gone:
             told["client_gone"] = True
-        return told
 
 
 def _warning(note: Note) -> str:
@@ -126,7 +135,7 @@ def _timestamp(second: int) -> str:
 
 def readable(line: Json, clock: str) -> str:
     """The same line for people: what matters first, the id last."""
-    said = [line["model"] or "-"]
+    said = [line["model"] or f"{line.get('method', '-')} {line.get('path', '')}".strip()]
     if line.get("upstream_model"):
         said.append(f"→ {line['upstream']} {line['upstream_model']}")
     first = line.get("first_event")

@@ -62,6 +62,7 @@ FULL = Opened(
     ),
 )
 SECRET = "sk-secret-key-of-a-client"
+TINY = "heartbeat = 0.02"
 
 
 def play(script: Callable[[], Awaitable[Any]]) -> Any:
@@ -252,6 +253,84 @@ def test_an_unknown_model_is_a_404_that_suggests_one() -> None:
     assert heard.error() == heard.error() | {"code": "model_not_found", "param": "model"}
 
 
+LOST = Note("temperature_dropped", "temperature", "the model has none")
+DOOR_LOST: Json = {"stream_options": {"include_obfuscation": True}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "error", [RateLimited("slow"), Refused("no"), Truncated("cut"), ZeroDivisionError("ours")]
+)
+def test_a_failure_keeps_the_receipt_of_what_was_sent(error: Exception, stream: bool) -> None:
+    async def script() -> None:
+        there = door(Scripted(error, receipt=(LOST, LOST)))
+        fields = {"stream": True, **DOOR_LOST} if stream else {}
+        heard = await there.chat(**fields)
+        told = ["temperature_dropped:temperature"]
+        if stream:
+            told.insert(0, "parameter_dropped:stream_options.include_obfuscation")
+        assert heard.headers["x-usetool-warnings"] == ", ".join(told)
+        (line,) = there.lines()
+        assert line["warnings"][-1] == "temperature_dropped: temperature: the model has none"
+        (record,) = there.app.chat.records.of(None)
+        assert record.visit.receipt[-1] == LOST
+        assert len(record.visit.receipt) == len(told)
+
+    play(script)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_left_leaves_the_receipt_in_the_log(stream: bool) -> None:
+    async def script() -> None:
+        wait, leaves = Wait(), asyncio.Event()
+        there = door(Scripted(wait, receipt=(LOST,)))
+        _, task = there.begin(chat(stream=stream), leaves)
+        await wait.until_reached()
+        leaves.set()
+        await task
+        (line,) = there.lines()
+        assert len(line["warnings"]) == 1
+
+    play(script)
+
+
+def test_what_cannot_be_planned_has_no_receipt() -> None:
+    there = asked(BadRequest("no"))
+    assert "x-usetool-warnings" not in there.headers
+
+
+def test_a_plain_answer_that_breaks_keeps_what_it_told_before() -> None:
+    noted = Noted((Note("arguments_invalid", "tool_calls", "no object"),))
+    heard = asked((FULL, TEXT, noted), Truncated("cut"))
+    assert heard.status == 502
+    assert heard.headers["x-usetool-warnings"] == (
+        "temperature_dropped:temperature, arguments_invalid:tool_calls"
+    )
+
+
+def test_an_error_frame_tells_what_no_header_could() -> None:
+    noted = Noted((Note("arguments_invalid", "tool_calls", "no object"),))
+
+    async def behind_a_ping() -> Heard:
+        wait = Wait()
+        heard, task = door(Scripted(wait, Truncated("cut"), receipt=(LOST,)), TINY).begin(
+            chat(stream=True)
+        )
+        await heard.until(2)
+        wait.over.set()
+        await task
+        return heard
+
+    for heard, codes in (
+        (play(behind_a_ping), ["temperature_dropped"]),
+        (asked((FULL, TEXT), (noted,), Truncated("cut"), stream=True), ["arguments_invalid"]),
+    ):
+        said = orjson.loads(heard.frames()[-1][6:])
+        assert [note["code"] for note in said["x_usetool"]["warnings"]] == codes
+    heard = asked((FULL, TEXT), Truncated("cut"), stream=True)
+    assert "x_usetool" not in orjson.loads(heard.frames()[-1][6:])
+
+
 # Failures after it -----------------------------------------------------------------------------
 
 BEGINNINGS: tuple[tuple[Step, ...], ...] = (
@@ -323,8 +402,6 @@ def test_what_nobody_foresaw_elsewhere_is_a_500_too() -> None:
 
 
 # Heartbeats ------------------------------------------------------------------------------------
-
-TINY = "heartbeat = 0.02"
 
 
 def test_a_silent_upstream_is_covered_with_pings_before_the_first_event() -> None:
@@ -574,9 +651,6 @@ ROUTES = {
     ("/v1/x_usetool/last/{identity}", "GET"),
     ("/healthz", "GET"),
     ("/readyz", "GET"),
-    ("/v1/responses", "POST"),
-    ("/v1/messages", "POST"),
-    ("/v1/completions", "POST"),
 }
 
 
@@ -611,7 +685,20 @@ ELSEWHERE: tuple[tuple[str, str, int, str, str], ...] = (
     ("GET", "/v1/models/none", 404, "model_not_found", "'none' does not exist"),
     ("GET", "/v1/models/", 404, "model_not_found", "does not exist"),
     ("POST", "/v1/responses", 404, "unsupported_api", "use_responses_api=False"),
-    ("POST", "/v1/messages", 404, "unsupported_api", "'OpenAI compatible' provider"),
+    ("POST", "/v1/responses", 404, "unsupported_api", "Codex speaks only the Responses API and"),
+    ("POST", "/responses", 404, "unsupported_api", "client.chat.completions"),
+    ("GET", "/v1/responses/resp_1", 404, "unsupported_api", "not the Responses API"),
+    ("POST", "/v1/responses/compact", 404, "unsupported_api", "not the Responses API"),
+    ("POST", "/v1/messages", 400, "unsupported_api", "Claude Code cannot use this version"),
+    ("POST", "/v1/messages", 400, "unsupported_api", "'OpenAI compatible' provider"),
+    ("POST", "/v1/v1/messages", 400, "unsupported_api", "opencode, Cline, Continue"),
+    ("POST", "/v1/messages/count_tokens", 400, "unsupported_api", "not the Anthropic Messages"),
+    ("GET", "/api/tags", 404, "unsupported_api", "not Ollama's API. Choose the client's 'OpenAI'"),
+    ("POST", "/api/chat", 404, "unsupported_api", "this server's /v1 as its base URL"),
+    ("POST", "/v1/api/generate", 404, "unsupported_api", "not Ollama's API"),
+    ("GET", "/api/version", 404, "unsupported_api", "cannot use this version of the gateway"),
+    ("GET", "/apis", 404, "unknown_url", "Unknown request URL"),
+    ("GET", "/v1/message", 404, "unknown_url", "Unknown request URL"),
     ("POST", "/v1/completions", 404, "unsupported_api", "POST /v1/chat/completions"),
 )
 
@@ -629,6 +716,58 @@ def test_every_other_address_answers_in_openais_shape_and_says_where_to_go(
     assert heard.headers["x-request-id"] in heard.error()["message"]
     assert "location" not in heard.headers
     assert ("allow" in heard.headers) is (status == 405)
+
+
+@pytest.mark.parametrize(("method", "path", "status", "code", "words"), ELSEWHERE)
+def test_every_other_address_is_logged_and_kept(
+    method: str, path: str, status: int, code: str, words: str
+) -> None:
+    async def script() -> None:
+        there = door()
+        await there.ask(b"private", method=method, path=path)
+        (line,) = there.lines()
+        told = (line["method"], line["path"], line["status"], line["error"]["code"])
+        assert told == (method, path, status, code)
+        (record,) = there.app.chat.records.of(None)
+        assert (record.visit.path, record.visit.status, record.body) == (path, status, b"")
+
+    play(script)
+
+
+def test_a_request_without_the_right_key_is_logged_and_kept_without_its_body() -> None:
+    async def script() -> None:
+        there = door(server='keys = ["K"]')
+        for how in ({}, {"path": "/v1/embeddings"}, {"method": "GET", "path": "/v1/models"}):
+            heard = await there.ask(chat(), **how)
+            assert heard.status == 401
+        assert [line["error"]["code"] for line in there.lines()] == ["invalid_api_key"] * 3
+        records = list(there.app.chat.records.of(None))
+        assert [record.body for record in records] == [b""] * 3
+        assert {record.visit.path for record in records} == {CHAT, "/v1/embeddings", "/v1/models"}
+
+    play(script)
+
+
+def test_what_strangers_ask_drives_nothing_out_and_looking_leaves_no_trace() -> None:
+    async def script() -> None:
+        there = door(Scripted(ANSWER), 'keys = ["K"]\nkeep_last = 2')
+        key = [("authorization", "Bearer K")]
+        for _ in range(2):
+            await there.ask(chat(), headers=key)
+        for number in range(200):
+            await there.ask(b"x" * 10_000)
+            await there.ask(path="/\x1b[2J" + "a" * 10_000 + str(number))
+            await there.ask(method="GET", path="/v1/x_usetool/last")
+        heard = await there.ask(method="GET", path="/v1/x_usetool/last", headers=key)
+        statuses = [one["status"] for one in heard.json()["data"]]
+        assert sorted(statuses[-2:]) == [200, 200]
+        assert set(statuses[:-2]) == {401, 404}
+        assert len(statuses) < 50
+        assert len(heard.body) < 20_000
+        assert b"\x1b" not in there.log.getvalue().encode() + heard.body
+        assert b"u001b" not in heard.body
+
+    play(script)
 
 
 def test_a_long_path_is_not_repeated_whole() -> None:

@@ -60,7 +60,14 @@ class Connection:
 
     def post(self, body: bytes, *headers: str, length: int | None = None) -> None:
         size = len(body) if length is None else length
-        lines = [f"POST {CHAT} HTTP/1.1", "host: a", f"content-length: {size}", *headers, "", ""]
+        lines = [
+            f"POST {CHAT} HTTP/1.1",
+            "host: 127.0.0.1",
+            f"content-length: {size}",
+            *headers,
+            "",
+            "",
+        ]
         self.writer.write("\r\n".join(lines).encode() + body)
 
     async def head(self) -> tuple[int, dict[str, str]]:
@@ -160,13 +167,17 @@ class Endless:
     """Goes on as long as somebody takes it."""
 
     pieces: int = 0
+    left: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def stream(self, _: ChatRequest) -> Events:
-        yield (OPENED, TEXT)
-        while True:
-            self.pieces += 1
-            yield (TextDelta("x" * 65536),)
-            await asyncio.sleep(0)
+        try:
+            yield (OPENED, TEXT)
+            while True:
+                self.pieces += 1
+                yield (TextDelta("x" * 65536),)
+                await asyncio.sleep(0)
+        finally:
+            self.left.set()
 
     def plan(self, _: ChatRequest) -> tuple[Planned, ...]:
         return ()
@@ -186,6 +197,22 @@ def test_a_client_that_does_not_read_holds_the_upstream_back() -> None:
             # What the buffers of two sockets hold, and not the gateway's memory.
             assert 0 < model.pieces < 500
             client.leave()
+
+    play(script)
+
+
+def test_a_client_that_does_not_read_is_left_and_its_place_is_free() -> None:
+    async def script() -> None:
+        text = f"{DEMO}[defaults.timeouts]\nidle = 0.2\n[server]\nmax_concurrent = 1\n"
+        model = Endless()
+        async with serving(text, m=model) as served:
+            client = await served.connect()
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # as sockets have it
+            client.post(orjson.dumps(chat(stream=True)))
+            await asyncio.wait_for(model.left.wait(), 5)
+            another = await served.connect()
+            another.post(orjson.dumps(chat("demo")))
+            assert (await another.answer())[0] == 404  # the only model is `m`
 
     play(script)
 
@@ -235,7 +262,7 @@ def test_a_chunked_body_that_is_too_large_is_answered_at_once() -> None:
     async def script() -> None:
         async with serving(SMALL) as served:
             client = await served.connect()
-            head = f"POST {CHAT} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
             client.writer.write(head.encode() + b"7d0\r\n" + b"x" * 2000 + b"\r\n0\r\n\r\n")
             status, _ = await asyncio.wait_for(client.answer(), SOON)
             assert status == 413

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import inspect
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters import errors
-from adapters.errors import BY_STATUS, GatewayError, from_status, from_words, scrub, words_of
+from adapters.errors import (
+    BY_STATUS,
+    SECRET,
+    GatewayError,
+    from_status,
+    from_words,
+    scrub,
+    words_of,
+)
 
 
 def body(message: str) -> bytes:
@@ -131,11 +140,49 @@ def test_an_error_without_words_says_so() -> None:
         "Bearer abcdefghijklmnop",
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIi",
         "our-very-own-key",
+        "AIzaSyA-1234567890_abcdefghijklmnopqrs",
+        "ya29.a0AfH6SMBabcdefghijkl",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "github_pat_11ABCDEFG0abcdefghij",
+        "glpat-abcdefghij0123456789",
+        "AKIAIOSFODNN7EXAMPLE",
+        "hf_abcdefghijklmnopqrstuvwx",
+        "gsk_abcdefghijklmnopqrstuvwx",
+        "xoxb-123456789012-abcdefgh",
+        "tvly-dev-abcdefghijklmnop",
+        "Basic dXNlcjpwYXNz",
     ],
 )
 def test_secrets_are_never_repeated(secret: str) -> None:
     text = scrub(f"Incorrect API key provided: {secret} here.", ("", "our-very-own-key"))
     assert text == "Incorrect API key provided: [secret] here."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "no proxy http://user:pw@10.0.0.1:3128 here",
+            "no proxy http://[secret]@10.0.0.1:3128 here",
+        ),
+        ("https://token@host/a?b=c", "https://[secret]@host/a?b=c"),
+        ("http://host/v1?a=1&key=abcdef&b=2 failed", "http://host/v1?a=1[secret]&b=2 failed"),
+        ("http://host/?x-api_key=abcdef", "http://host/[secret]"),
+    ],
+)
+def test_secrets_of_an_address_are_never_repeated(text: str, shown: str) -> None:
+    assert scrub(text) == shown
+
+
+@pytest.mark.parametrize("unit", ["://", "://a:", "&key=", "sk-", "AKIA", "eyJ", "Basic ", "a"])
+def test_looking_for_secrets_takes_time_in_proportion_to_the_text(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = unit * (size // len(unit))
+        began = time.process_time()
+        SECRET.sub("", text)
+        return time.process_time() - began
+
+    assert seconds(1 << 19) < 20 * max(seconds(1 << 17), 0.005)
 
 
 @given(st.text(max_size=400), st.integers(0, 1500), st.integers(1, 30))
@@ -147,7 +194,10 @@ def test_a_secret_leaves_no_part_wherever_it_stands(tail: str, before: int, time
 
 
 def test_ordinary_words_stay() -> None:
-    text = "The key temperature is unknown; task-specific sk-learn keyboards are fine."
+    text = (
+        "The key temperature is unknown; task-specific sk-learn keyboards are fine. Write to "
+        "a@b.c, see https://a.b/c?page=2&max_tokens=400 for Basic functionality; it is no token=1."
+    )
     assert scrub(text) == text
 
 

@@ -35,6 +35,20 @@ DATE = "Wed, 18 Nov 2026 10:00:00 GMT"
             {"anthropic-ratelimit-tokens-reset": "2026-11-18T10:01:30Z"},
             {"x-ratelimit-reset-tokens": "2026-11-18T10:01:30Z"},
         ),
+        (  # a Date without a zone, and one beyond all zones
+            {
+                "date": DATE.replace("GMT", "-0000"),
+                "anthropic-ratelimit-tokens-reset": "2026-11-18T10:01:30Z",
+            },
+            {"x-ratelimit-reset-tokens": "90s"},
+        ),
+        (
+            {
+                "date": DATE.replace("GMT", "+99999999999999"),
+                "anthropic-ratelimit-tokens-reset": "2026-11-18T10:01:30Z",
+            },
+            {"x-ratelimit-reset-tokens": "2026-11-18T10:01:30Z"},
+        ),
         (
             {"date": DATE, "x-ratelimit-reset-requests": "1m2s"},
             {"x-ratelimit-reset-requests": "1m2s"},

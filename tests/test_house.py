@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES = 350
 ANCESTORS = 2
 SUPPRESSIONS = 3
-SEAMS = ("middleware/app.py",)
+SEAMS = ("middleware/edge.py",)
 HEAVY = ("anthropic", "litellm", "openai")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

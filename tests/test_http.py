@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from adapters.errors import GatewayError, RateLimited, Truncated, Unavailable, UpstreamError
-from adapters.http import MAX_ANSWER, Link
+from adapters.http import MAX_ANSWER, MOST_IDLE, Link
 from tests.loopback import Behaviour, Peer, loopback
 from tests.tape import run
 
@@ -361,6 +361,29 @@ def test_a_kept_connection_that_died_is_not_noticed(resets: bool) -> None:
     run(check())
 
 
+def test_of_a_burst_only_so_many_connections_are_kept() -> None:
+    async def check() -> None:
+        everybody = asyncio.Event()
+
+        async def behave(peer: Peer) -> None:
+            await peer.request()
+            if up.connections == MOST_IDLE + 20:
+                everybody.set()
+            await everybody.wait()
+            await peer.answer(b"{}")
+            await peer.left()
+            left.append(peer)
+
+        left: list[Peer] = []
+        async with loopback(behave) as up:
+            asked = [ask(up.link, 10) for _ in range(MOST_IDLE + 20)]
+            assert await asyncio.gather(*asked) == [b"{}"] * (MOST_IDLE + 20)
+            await asyncio.sleep(0.1)
+            assert len(left) == 20
+
+    run(check())
+
+
 def test_a_stream_that_ended_is_settled_and_its_connection_kept() -> None:
     async def behave(peer: Peer) -> None:
         while True:
@@ -418,6 +441,23 @@ def test_a_cancelled_request_leaves_the_upstream_at_once(behave: Behaviour) -> N
             await asyncio.wait_for(up.gone.wait(), 0.25)
 
     run(check())
+
+
+def test_reading_goes_on_when_the_time_is_nearly_over() -> None:
+    """uvloop makes a plain handle of a timer that is due within a millisecond."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def check() -> None:
+        async with loopback(stalled) as up:
+            reply = await up.link.post("/", BODY, soon())
+            await asyncio.sleep(0.05)  # so that the first piece is here
+            assert await reply.read(soon(0.0005)) == b"{"
+            with pytest.raises(Unavailable, match="fell silent"):
+                await reply.read(soon(0.0004))
+            reply.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(check(), 5))
 
 
 def test_no_timer_outlives_its_answer() -> None:

@@ -154,6 +154,7 @@ def test_a_request_is_shown_to_its_own_client_only() -> None:
 
 
 DEMO = '[upstreams.demo]\nkind = "scripted"\n[models.demo]\nupstream = "demo"\n'
+ALLOWED = '[server]\nhosts = ["gateway.example"]\ncors_origins = ["https://page.example"]\n'
 HELLO: Json = {"model": "demo", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -162,8 +163,8 @@ HELLO: Json = {"model": "demo", "messages": [{"role": "user", "content": "hi"}]}
     [
         ({}, 1),
         ({"x-forwarded-for": "10.0.0.9"}, 0),
-        ({"origin": "https://evil.example"}, 0),
-        ({"host": "evil.example:8000"}, 0),
+        ({"origin": "https://page.example"}, 0),
+        ({"host": "gateway.example:8000"}, 0),
         ({"host": "localhost:8000"}, 1),
         ({"authorization": "Bearer another"}, 0),
         ({"authorization": "Bearer none"}, 1),
@@ -173,10 +174,54 @@ def test_without_keys_the_owner_of_the_machine_sees_everything_and_nobody_else(
     headers: dict[str, str], seen: int
 ) -> None:
     async def run() -> None:
-        async with running(DEMO) as gateway:
+        async with running(DEMO + ALLOWED) as gateway:
             await gateway.chat(HELLO, "none")
             _, listed = await gateway.get("/v1/x_usetool/last", **headers)
             assert len(listed["data"]) == seen
+
+    asyncio.run(run())
+
+
+CLAUDE = """
+[upstreams.up]
+kind = "claude"
+base_url = "URL"
+api_key = "k"
+[models.m]
+upstream = "up"
+name = "claude-sonnet-4-5"
+retry = 0
+"""
+MESSAGE: Json = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-4-5",
+    "content": [{"type": "text", "text": "hi"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+
+
+def test_a_request_that_failed_upstream_has_the_receipt_of_one_that_did_not() -> None:
+    lossy = {"seed": 1, "frequency_penalty": 0.5, "logit_bias": {"5": 1}, "user": "u"}
+    answers = [("200 OK", orjson.dumps(MESSAGE)), ("500 No", failure("no"))]
+
+    async def run() -> None:
+        replies = iter(answers)
+        async with (
+            loopback(answering(Seen(), lambda *_: next(replies))) as up,
+            running(CLAUDE.replace("URL", up.url)) as gateway,
+        ):
+            statuses = [(await gateway.chat({**HELLO, "model": "m", **lossy}))[0] for _ in answers]
+            assert statuses == [200, 500]
+            _, listed = await gateway.get("/v1/x_usetool/last")
+            receipts = []
+            for one in listed["data"]:
+                _, kept = await gateway.get(f"/v1/x_usetool/last/{one['id']}")
+                receipts.append(kept["receipt"])
+            assert receipts[0] == receipts[1]
+            assert len(receipts[0]) >= 3
 
     asyncio.run(run())
 
@@ -238,7 +283,7 @@ def test_the_oldest_go_first_by_number_and_by_size() -> None:
     for one in kept:
         assert one is not None
         one.body = b"x" * (MOST_BYTES // 2)
-        records.end(one, 1.0)
+        records.end(one.visit, 1.0)
     assert [one.visit.id for one in records.of(None)] == ["req_4", "req_3"]
     assert Records(0).begin(Visit("req_0", 0.0)) is None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -101,6 +103,17 @@ def test_the_upstreams_own_pause_is_kept_if_it_is_short(retry_after: str, calls:
     else:
         assert ask(inner) == [OPENED, END]
     assert len(inner.requests) == calls
+
+
+@pytest.mark.parametrize("retry_after", ["0", "-5", "0.0", "-inf"])
+def test_an_upstream_that_asks_for_no_pause_gets_our_own(retry_after: str) -> None:
+    inner = Failing([RateLimited("slow down", retry_after=retry_after) for _ in range(2)])
+    random.seed(1)
+    began = time.monotonic()
+    retry = Retry(inner, Budget(), times=2, first_pause=0.1)
+    assert asyncio.run(_all(retry)) == [OPENED, END]
+    random.seed(1)
+    assert time.monotonic() - began >= random.uniform(0, 0.1) + random.uniform(0, 0.2)
 
 
 def test_pauses_add_up_to_no_more_than_a_client_would_wait() -> None:

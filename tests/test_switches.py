@@ -30,7 +30,7 @@ PREFLIGHT = {
 )
 def test_pages_of_the_origins_that_are_named_may_call(origins: str, allowed: str | None) -> None:
     async def run() -> None:
-        async with running(f"[server]\ncors_origins = {origins}\n{DEMO}") as gateway:
+        async with running(f'[server]\ncors_origins = {origins}\nkeys = ["k"]\n{DEMO}') as gateway:
             url = f"{gateway.url}/v1/chat/completions"
             async with gateway.session.options(url, headers=PREFLIGHT) as answer:
                 assert answer.headers.get("access-control-allow-origin") == allowed
@@ -38,7 +38,7 @@ def test_pages_of_the_origins_that_are_named_may_call(origins: str, allowed: str
                     assert answer.status == 200
                     assert "authorization" in answer.headers["access-control-allow-headers"]
             for body, status in ((HELLO, 200), ({**HELLO, "model": "none"}, 404)):
-                origin = {"origin": "https://chat.test"}
+                origin = {"origin": "https://chat.test", "authorization": "Bearer k"}
                 async with gateway.session.post(url, json=body, headers=origin) as answer:
                     assert answer.status == status
                     assert answer.headers.get("access-control-allow-origin") == allowed
@@ -52,7 +52,7 @@ def test_pages_of_the_origins_that_are_named_may_call(origins: str, allowed: str
 
 def test_without_origins_nothing_is_allowed_and_options_are_still_answered() -> None:
     async def run() -> None:
-        async with running(DEMO) as gateway:
+        async with running(f'[server]\nkeys = ["k"]\n{DEMO}') as gateway:
             for path in ("/v1/chat/completions", "/v1/models", "/v1/embeddings"):
                 async with gateway.session.options(gateway.url + path, headers=PREFLIGHT) as answer:
                     assert answer.status == 204

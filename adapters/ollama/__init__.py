@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from adapters.asking import PATIENCE, Listed
-from adapters.embeddings import SECONDS, EmbeddingRequest, answer
+from adapters.embeddings import EmbeddingRequest, answer
 from adapters.errors import GatewayError, Refused
 from adapters.exchange import Exchange, converse
 from adapters.framing import Ndjson
@@ -98,7 +98,7 @@ class Ollama:
         if (size := request.params.get("dimensions")) is not None:
             body["dimensions"] = size
         link = self.link.of_client(request.call.key)
-        said = await link.fetch("POST", "/api/embed", orjson.dumps(body), SECONDS)
+        said = await link.ask("/api/embed", orjson.dumps(body), request.call.kept)
         said = said if isinstance(said, dict) else {}
         return answer(request, said.get("embeddings"), said.get("prompt_eval_count"))
 

@@ -14,6 +14,7 @@ from middleware.config.values import (
     DURATION,
     FLAG,
     HEADERS,
+    HOSTS,
     KEY,
     PATH,
     PROXY,
@@ -62,6 +63,12 @@ SERVER: Mapping[str, Key] = {
     "max_body": Key(whole(1), "Largest request body, in bytes", 8 << 20),
     "max_concurrent": Key(whole(1), "Requests at work at once; more are refused with 503", 1024),
     "cors_origins": Key(TEXTS, "Web origins whose pages may call; * = all", ()),
+    "hosts": Key(
+        HOSTS,
+        "Names under which the gateway may be asked beside this machine's own, where no key is "
+        "asked; * = all",
+        (),
+    ),
     "keep_last": Key(
         whole(0, 1000),
         "How many of the last requests are kept in memory to look at; 50 if host is this machine's "
@@ -76,7 +83,11 @@ TIMEOUTS: Mapping[str, Key] = {
     "first_event": Key(
         SECONDS, "Until the first word of an answer; 60 (600: deepseek, local, ollama)"
     ),
-    "idle": Key(SECONDS, "Silence in a stream; 60, while a thought or a call is open 300"),
+    "idle": Key(
+        SECONDS,
+        "Silence in a stream; 60, while a thought or a call is open 300. In [defaults.timeouts] "
+        "also how long an answer waits for a client that does not read it; 60",
+    ),
     "content": Key(SECONDS, "Silence in a stream that is kept open by pings; 300"),
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
     "total": Key(SECONDS, "One attempt, from end to end; 600"),

@@ -155,7 +155,7 @@ class _Reading:
         for path, text in mistakes:
             self.wrong(path, text)
         recall = RecallConfig(**self.table(found.get("recall", {}), RECALL, ("recall",)))
-        return Config(source, server, recall, upstreams, models)
+        return Config(source, server, recall, upstreams, models, timeouts=_given(common, TIMEOUTS))
 
     def entries(self, found: Values, section: str) -> Values:
         """The tables of a section, by name."""

@@ -36,6 +36,7 @@ class Server:
     max_body: int
     max_concurrent: int
     cors_origins: tuple[str, ...]
+    hosts: tuple[str, ...]
     keep_last: int
     log_level: str
 
@@ -118,6 +119,8 @@ class Config:
     models: Mapping[str, ModelConfig]
     stamp: Stamp = None
     """Of the file when it was read."""
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    """What is said of all upstreams."""
 
 
 class Mistake(NamedTuple):

@@ -180,6 +180,13 @@ SECONDS = plain(
     "a number of seconds above 0", lambda value: type(value) in (int, float) and 0 < value < 1e9
 )
 TABLE = plain("a table", lambda value: isinstance(value, dict))
+HOSTS = listed(
+    plain(
+        "a name or an address without http:// and path",
+        lambda value: isinstance(value, str) and re.fullmatch(r"[^\s/@]+", value) is not None,
+    ),
+    "a list of names or addresses, without http:// and path",
+)
 ANYTHING = plain("any value", lambda _: True)
 THINKING = Allowed('false, "off", "manual", "adaptive" or "always"', _thinking)
 DURATION = plain(

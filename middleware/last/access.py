@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.types import Scope
 
 from middleware.config import Server, is_loopback
+from middleware.hosts import host_name
 from middleware.intake import Keys, header
 
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via", b"origin")
@@ -20,8 +21,7 @@ def reader(scope: Scope, keys: Keys, server: Server) -> str | None:
     if client or server.keys:
         return client
     forwarded = any(header(scope, name) for name in _FORWARDED)
-    host = header(scope, b"host").decode("latin-1").lower()
-    name = host.partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
+    name = host_name(header(scope, b"host").decode("latin-1"))
     peer = scope.get("client")
-    own = peer is not None and is_loopback(peer[0]) and is_loopback(name.strip("[]"))
+    own = peer is not None and is_loopback(peer[0]) and is_loopback(name)
     return None if own and not forwarded else client

@@ -41,7 +41,7 @@ def _row(one: Json) -> tuple[str, ...]:
     end = one.get("error") or one.get("finish") or ""
     return (
         *(one["id"], one["time"][11:19], str(one["status"] or "-"), seconds),
-        *(one["model"] or "-", upstreams, end),
+        *(one["model"] or f"{one['method']} {one['path']}", upstreams, end),
     )
 
 

@@ -10,8 +10,13 @@ from dataclasses import dataclass, field
 from adapters.kept import MOST, Kept
 from middleware.telemetry import Visit
 
+PATH = "/v1/x_usetool/last"
 MOST_BYTES = 16 << 20
 """Of all records together: long conversations must not fill the memory."""
+
+
+_REFUSED = 20
+"""Of these so many beside the others: what strangers ask must not drive those out."""
 
 
 @dataclass(slots=True)
@@ -19,9 +24,8 @@ class Record:
     """One request with the calls made for it."""
 
     visit: Visit
-    client: str = ""
-    """Digest of the key it came with."""
-    path: str = "/v1/chat/completions"
+    client: str | None = ""
+    """Digest of the key it came with; None: it was refused before anybody looked for one."""
     body: bytes = field(default=b"", repr=False)
     calls: Kept = field(default_factory=list)
     at: float = field(default_factory=time.time)
@@ -35,22 +39,29 @@ class Records:
     def __init__(self, count: int) -> None:
         self.count = count
         self._row: deque[Record] = deque()
+        self._refused: deque[Record] = deque(maxlen=_REFUSED)
+        self._running: dict[str, Record] = {}
         self._bytes = 0
 
-    def begin(self, visit: Visit) -> Record | None:
-        """Take in a request; None if nothing is kept."""
+    def begin(self, visit: Visit, client: str = "") -> Record | None:
+        """Take in a request that came with the right key; None if nothing is kept."""
         if not self.count:
             return None
-        record = Record(visit)
+        record = self._running[visit.id] = Record(visit, client)
         self._row.append(record)
         while len(self._row) > self.count:
             self._drop()
         return record
 
-    def end(self, record: Record, now: float) -> None:
-        record.seconds = now - record.visit.began
-        if record.visit.error is not None:
-            _let_go(record.visit.error)
+    def end(self, visit: Visit, now: float) -> None:
+        if visit.error is not None:
+            _let_go(visit.error)
+        record = self._running.pop(visit.id, None)
+        if record is None:
+            if self.count:
+                self._refused.append(Record(visit, None, seconds=now - visit.began))
+            return
+        record.seconds = now - visit.began
         if record.dropped:
             return
         record.size = len(record.body) + sum(
@@ -66,8 +77,13 @@ class Records:
         self._bytes -= oldest.size
 
     def of(self, client: str | None) -> Iterator[Record]:
-        """The newest first; None: of every client."""
-        return (one for one in reversed(self._row) if client is None or one.client == client)
+        """The newest first; None: of every client. Who has a key sees what was refused, too."""
+        both = [*reversed(self._row), *reversed(self._refused)]
+        return (
+            one
+            for one in sorted(both, key=lambda one: one.at, reverse=True)
+            if client is None or one.client == client or (one.client is None and client)
+        )
 
     def find(self, client: str | None, identity: str) -> Record | None:
         wanted = identity.replace("chatcmpl-", "req_", 1)

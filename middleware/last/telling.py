@@ -21,6 +21,8 @@ def summary(record: Record) -> Json:
         "id": visit.id,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.at)),
         "model": visit.model,
+        "method": visit.method,
+        "path": visit.path,
         "status": visit.status or None,
         "seconds": None if record.seconds is None else round(record.seconds, 3),
         "stream": visit.streamed,
@@ -48,7 +50,8 @@ def told(record: Record, scrubber: Scrubber, address: str, asks_key: bool) -> Js
     return said | {
         "receipt": [note._asdict() for note in visit.receipt],
         "body": scrubber.text(body),
-        "curl": curl(f"{address}{record.path}", headers, scrubber.text(body)),
+        # A path that nobody looked for is a stranger's text, and none for a shell.
+        "curl": curl(f"{address}{visit.path}", headers, scrubber.text(body)) if body else "",
         "calls": [_call(call, scrubber) for call in record.calls],
     }
 
@@ -58,9 +61,10 @@ def _call(call: Contact, scrubber: Scrubber) -> Json:
     answer = b"".join(call.pieces).decode("utf-8", "replace")
     headers = scrubber.headers(call.headers)
     proxy = scrubber.named(call.proxy) if call.proxy else ""
+    url = scrubber.text(call.url)
     return {
         "upstream": call.upstream,
-        "url": call.url,
+        "url": url,
         "status": call.status or None,
         "headers_after": _since(call, call.answered),
         "ended_after": _since(call, call.ended),
@@ -68,7 +72,7 @@ def _call(call: Contact, scrubber: Scrubber) -> Json:
         "answer": scrubber.text(answer, call.secrets),
         "answer_bytes": call.size,
         "answer_cut": call.size > MOST and sum(map(len, call.pieces)) < call.size,
-        "curl": curl(call.url, headers, body, proxy),
+        "curl": curl(url, headers, body, proxy),
     }
 
 

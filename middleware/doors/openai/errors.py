@@ -5,7 +5,8 @@ from __future__ import annotations
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.protocol import Json
+from adapters.protocol import Json, Receipt
+from middleware.doors.openai.words import warnings_object
 
 
 def error_object(error: GatewayError, request_id: str) -> Json:
@@ -24,6 +25,12 @@ def error_body(error: GatewayError, request_id: str = "") -> bytes:
     return orjson.dumps(error_object(error, request_id))
 
 
-def error_frame(error: GatewayError, request_id: str = "") -> bytes:
-    """The last frame of a stream that failed: nothing follows it, not even `[DONE]`."""
-    return b"data: " + error_body(error, request_id) + b"\n\n"
+def error_frame(error: GatewayError, request_id: str = "", unsaid: Receipt = ()) -> bytes:
+    """The last frame of a stream that failed: nothing follows it, not even `[DONE]`.
+
+    With the notes that no header has told.
+    """
+    said = error_object(error, request_id)
+    if unsaid:
+        said["x_usetool"] = warnings_object(unsaid)
+    return b"data: " + orjson.dumps(said) + b"\n\n"
