@@ -693,3 +693,27 @@ def test_notes_of_what_was_left_out_are_in_the_receipt() -> None:
         opened.receipt
     )
     assert "logprobs" not in model.requests[0].params
+
+
+def test_others_are_served_while_a_long_answer_is_read() -> None:
+    async def listen() -> tuple[int, int]:
+        turns, over = 0, asyncio.Event()
+
+        async def other() -> None:
+            nonlocal turns
+            while not over.is_set():
+                turns += 1
+                await asyncio.sleep(0)
+
+        model = TextOnly([Say("A line of prose.\n" * 40_000, size=1 << 20)])
+        waiting = asyncio.create_task(other())
+        async with aclosing(EmulatedTools(model).stream(asked())) as batches:
+            said = [batch async for batch in batches]
+        over.set()
+        await waiting
+        texts = (event.text for batch in said for event in batch if isinstance(event, TextDelta))
+        return turns, sum(map(len, texts))
+
+    turns, length = asyncio.run(listen())
+    assert length == 17 * 40_000
+    assert turns > 20

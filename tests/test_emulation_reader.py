@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from adapters.calls import Calls
 from adapters.protocol import FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
+from adapters.thoughts import TAGS
 from adapters.toolbox import Tool
 from middleware.emulation import Fault, How, Reader
 from middleware.emulation.formats import TOKEN
@@ -344,6 +345,8 @@ THOUGHTS = [
     (f"<think>\nOption:\n{CANONICAL}\nno\n</think>\n{CANONICAL}", None, "", [OSLO]),
     (f"I should call.\n</think>\n{CANONICAL}", "I should call.\n", "", [OSLO]),
     ("<think>only thinking", "only thinking", "", []),
+    *((f"{opener}a b{closer}\nText", "a b", "Text", []) for opener, closer in TAGS.items()),
+    (f"I look.<|close|> think <|sep|>\n{CANONICAL}", "I look.", "", [OSLO]),
     ("[THINK]hm[/THINK][TOOL_CALLS]clock.now[ARGS]{}", "hm", "", [NOW]),
     (block('{"city": "</think>"}'), "", "", [("get_weather", {"city": "</think>"})]),
     (
@@ -499,4 +502,5 @@ def test_time_grows_with_the_text_and_not_faster(make: Callable[[int], str]) -> 
 
     seconds(2000)
     # Eight times the text in linear time is eight times the work; quadratic were sixty-four.
-    assert seconds(64_000) < 30 * max(seconds(8000), 0.004)
+    # An answer may have 1,024 calls, which the longer texts stay below.
+    assert seconds(36_000) < 30 * max(seconds(4500), 0.003)

@@ -28,9 +28,9 @@ from adapters.exchange import Exchange, Listener
 from adapters.framing import Ndjson, Sse
 from adapters.ollama.encode import Setup
 from adapters.ollama.encode import encode as ollama_encode
-from adapters.ollama.thought import Splitter
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.schema import mismatch
+from adapters.thoughts import Splitter
 from adapters.toolbox import toolbox
 from middleware.doors.openai import parse
 from middleware.doors.openai.parse import MAX_VALUES

@@ -14,7 +14,6 @@ from adapters.errors import GatewayError, Truncated, UpstreamError
 from adapters.exchange import Exchange, Listener
 from adapters.framing import Ndjson
 from adapters.ollama import State, close, decode, decode_answer
-from adapters.ollama.thought import Splitter
 from adapters.protocol import (
     Event,
     Finish,
@@ -28,6 +27,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from adapters.thoughts import TAGS, Splitter
 
 CITY: Json = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 COUNTS: Json = {"prompt_eval_count": 9, "eval_count": 3}
@@ -523,7 +523,9 @@ THOUGHTS: list[tuple[str, str, str]] = [
     ("<think>a b</think>c", "a b", "c"),
     ("\n <think>\na\n</think>\n\nc </think> <think>d", "\na\n", "c </think> <think>d"),
     ("plain <think>a</think>", "", "plain <think>a</think>"),
-    ("<thinking>a", "", "<thinking>a"),
+    ("<thinkers>a", "", "<thinkers>a"),
+    ("<thinking>a</think></thinking>b", "a</think>", "b"),
+    *((f"{opener}a b{closer}\nc", "a b", "c") for opener, closer in TAGS.items()),
     ("<thi", "", "<thi"),
     ("<think>never closed </thin", "never closed </thin", ""),
     ("<think></think>", "", ""),

@@ -20,6 +20,7 @@ from adapters.protocol import (
     TextDelta,
     ToolCallStart,
 )
+from adapters.thoughts import TAGS
 from middleware.pipeline import Show
 from middleware.pipeline.reader import Thought
 from middleware.pipeline.show import Manner
@@ -49,6 +50,8 @@ def texts(*pieces: str) -> list[Sequence[Event]]:
         ("<think></think>answer", "", True),
         ("ends like </thi", "ends like </thi", False),
         ("<thi", "<thi", False),
+        *((f"{opener}why{closer}\nanswer", "why", True) for opener, closer in TAGS.items()),
+        ("why </reasoning> answer", "why", True),
     ],
 )
 def test_every_cut_reads_the_same(said: str, thought: str, answered: bool) -> None:

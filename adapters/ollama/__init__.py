@@ -18,11 +18,11 @@ from adapters.http import Link
 from adapters.ollama.abilities import Abilities, Asked
 from adapters.ollama.decode import State, close, decode, decode_answer
 from adapters.ollama.encode import Setup, encode, forced
-from adapters.ollama.thought import Splitter
 from adapters.ollama.tools import offered
 from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.settings import Settings
+from adapters.thoughts import Splitter
 from adapters.toolbox import toolbox
 from adapters.traits import Traits
 

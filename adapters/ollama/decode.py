@@ -13,7 +13,6 @@ from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
 from adapters.exchange import Heard, quoted, words
 from adapters.history import is_json_object
-from adapters.ollama.thought import Splitter
 from adapters.protocol import (
     Event,
     Finish,
@@ -29,6 +28,7 @@ from adapters.reading import exact, load
 from adapters.schema import mismatch
 from adapters.schema.mismatch import MOST_STEPS
 from adapters.schema.walk import Budget
+from adapters.thoughts import Splitter
 from adapters.usage import figure
 
 # There is no reason for calls: they end with `stop`, except at servers that only speak like

@@ -28,7 +28,7 @@ from middleware.emulation.schemas import (
 )
 from middleware.emulation.synonyms import ARGUMENTS, NAMES
 
-_FENCED = re.compile(r"\A\s*(?:```|~~~)\w*\s*\n?(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*+(?:```|~~~)\w*+")
 _NOTHING = frozenset(("", "none", "null", "n/a", "na", "nil", "-", "{}", "undefined"))
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _HOLDERS = frozenset(("array", "object"))
@@ -111,8 +111,7 @@ def _from_object(value: Json, tool: _Target) -> Json:
 
 def _readings(text: str) -> Iterator[Any]:
     """Every way to read the text, the strictest first."""
-    fenced = _FENCED.match(text)
-    bare = (fenced[1] if fenced and fenced[1].strip() else text).strip().strip("`").strip()
+    bare = (_unfenced(text) or text).strip().strip("`").strip()
     try:
         yield json.loads(bare, strict=False)
         return  # valid input is never reinterpreted
@@ -123,6 +122,12 @@ def _readings(text: str) -> Iterator[Any]:
             yield lenient.read(bare).value
         except (ValueError, RecursionError):
             return
+
+
+def _unfenced(text: str) -> str:
+    """What a fence holds; nothing where there is none."""
+    fence = _FENCE.match(text)
+    return text[fence.end() :].rstrip().removesuffix("```").removesuffix("~~~") if fence else ""
 
 
 def _unwrapped(value: Any, tool: _Target) -> Any:
@@ -226,6 +231,8 @@ def _is_text(text: str, wanted: frozenset[str]) -> bool:
 def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:
     if bare.startswith(SPACE):
         return text if "string" in wanted - _HOLDERS else nested(bare)
+    if bare[:1] == "<" and wanted and wanted <= _HOLDERS:
+        return nested(bare, "") or text
     if bare in _LITERALS:
         return _LITERALS[bare]
     if bare[:1] in ("{", "["):

@@ -20,7 +20,7 @@ from middleware.emulation.names import plain
 from middleware.emulation.tape import Tape, Waiting
 
 _STRAY = re.compile(r"[ \t]*[}\])`;,\"”]+(?=\s|$|<)")
-_PAIR = re.compile(r"[\s\-*•`\"]*([^\s:：=`\"*]+)[`\"*]*[ \t]*[:：=][ \t]*([^\r\n]*)")
+_PAIR = re.compile(r"[\s\-*•`\"]*+([^\s:：=`\"*]++)[`\"*]*+[ \t]*+[:：=][ \t]*([^\r\n]*)")
 _NAME = re.compile(r"[^\s{}()\[\]<>\"'`|:]+")
 _LONGEST_NAME = 200
 _SHOUTED = re.compile(r"[\s*_`#>\-•\"]*(?:TOOL_|REASON)")
@@ -33,7 +33,6 @@ class Block:
     tape: Tape
     parameters: Callable[[str], frozenset[str]]
     """The plain names of a tool's parameters (of all tools, for a name not known yet)."""
-    fenced: bool = False
     name: str | None = None
     arguments: str | list[tuple[str, str]] | None = None
     whole: bool = True
@@ -53,8 +52,7 @@ class Block:
             self._seen.add(key.key)
             self.tape.take(self.tape.at + key.end)
             yield from self._value_of(key.key)
-        if not (key is None and self.fenced and (yield from self._took_fence())):
-            self.tape.back(blank)
+        self.tape.back(blank)
         whole = self.whole and bool(self.arguments or not self.tape.ended)
         return Found(self.name or "", self.arguments, whole)
 
@@ -78,20 +76,20 @@ class Block:
 
     def _args(self) -> Waiting[None]:
         yield from self.tape.ahead(3)
-        while self.tape.rest()[:1] in ("`", "*", " ", "\t") and not self._at_fence():
+        while self.tape.peek() in ("`", "*", " ", "\t") and not self._at_fence():
             self.tape.take(self.tape.at + 1)
             yield from self.tape.ahead(3)
-        start = self.tape.rest()[:1]
+        start = self.tape.peek()
         if start in ("", "\n", "\r"):
             yield from self._args_below()
         else:
             yield from self._args_here()
 
     def _at_fence(self) -> bool:
-        return self.tape.rest().startswith("```")
+        return self.tape.stands_at("```")
 
     def _args_here(self) -> Waiting[None]:
-        start = self.tape.rest()[:1]
+        start = self.tape.peek()
         if start in ("{", "[", '"'):
             value = yield from self.tape.value()
         elif start in ("'", "“", "｛", "［", "「"):
@@ -149,9 +147,9 @@ def read_short(tape: Tape) -> Waiting[list[Found]]:
     taken += tape.pull(name)
     if name:
         taken += yield from _to_value(tape)
-        if tape.rest()[:1] in ("(", "|"):
+        if tape.peek() in ("(", "|"):
             taken += tape.take(tape.at + 1) + (yield from _to_value(tape))
-    if tape.rest()[:1] != "{":
+    if tape.peek() != "{":
         tape.back(taken)
         return []
     value = yield from tape.value()
@@ -177,7 +175,7 @@ def _to_value(tape: Tape) -> Waiting[str]:
     """Blanks, a colon, and at most one line end."""
     taken = ""
     while True:
-        while (start := tape.rest()[:1]) and start in (" \t:\r" if "\n" in taken else " \t:\r\n"):
+        while (start := tape.peek()) and start in (" \t:\r" if "\n" in taken else " \t:\r\n"):
             taken += tape.take(tape.at + 1)
         if tape.at < len(tape.text) or tape.ended:
             return taken
@@ -205,14 +203,11 @@ def _take_line(tape: Tape) -> Waiting[None]:
     tape.pull(line)
 
 
-def read_no_tool(tape: Tape, fenced: bool) -> Waiting[None]:
-    """Take what belongs to NO_TOOL behind its marker: the reason, the end of its fence."""
+def read_no_tool(tape: Tape) -> Waiting[None]:
+    """Take what belongs to NO_TOOL behind its marker: the reason."""
     blank = yield from tape.past_blank()
     key = yield from key_ahead(tape)
     if key and key.key == "reason":
         yield from _take_line(tape)
         blank = yield from tape.past_blank()
-    if fenced and is_fence((yield from tape.line())):
-        yield from _take_line(tape)
-    else:
-        tape.back(blank)
+    tape.back(blank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 from adapters.toolbox import Tool
 from middleware.emulation import lenient
-from middleware.emulation.elements import elements
+from middleware.emulation.elements import elements, gathered
 from middleware.emulation.found import Found
 from middleware.emulation.names import Names
 from middleware.emulation.schemas import properties
@@ -17,12 +18,13 @@ from middleware.emulation.synonyms import ARGUMENTS, HOLDERS, NAMES
 
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 _LEAD_NAME = re.compile(
-    r"\s*(?:functions[.:])?(?P<name>[\w.\-]+?)(?::\d+)?\s*"
-    r"(?:\[CALL_ID\]\w*|\[ARGS\]|<\|\w+\|>|<｜[^｜]*｜>|```\w*|\s)*\s*"
+    r"\s*+(?:functions[.:])?(?P<name>[\w.\-]++)(?::\d++)?"
+    r"(?:\s++|\[CALL_ID\]\w*+|\[ARGS\]|<\|[^<>|]*+\|>|<｜[^｜]*+｜>|```\w*+)*+"
 )
+_SEPARATOR = re.compile(r"\s*+\w++\s*+<[|｜]tool(?:\\?[▁_]| )sep[|｜]>")
 _BEFORE_FENCE = re.compile(r"\s*[\w.\-]+\s*```")
 _PARAMETER = re.compile(
-    r"<(?P<tag>parameter|param)\b(?:\s*=\s*|\s+name\s*=\s*)?[\"']?(?P<key>[^<>\"']*+)[\"']?[^<>]*+>"
+    r"<(?P<tag>parameter|param)(?:\s*+=\s*|(?:\s|Ġ)*+name\s*+=\s*|\b)[\"']?(?P<key>[^<>\"']*+)[\"']?[^<>]*+>"
     r"(?P<value><!\[CDATA\[(?:.*?\]\]>|.*\Z)|.*?)"
     r"(?:</(?P=tag)>|(?=<(?:parameter|param)\b[=\s])|\Z)",
     re.DOTALL,
@@ -46,11 +48,14 @@ _SOLAR_PAIR = re.compile(
     r"(?:<\|tool_arg:end\|>|(?=<\|tool_arg:start\|>)|\Z)",
     re.DOTALL,
 )
-_SPOKEN = re.compile(r'(?P<quote><\|"\|>|<escape>)(?P<said>.*?)(?P=quote)', re.DOTALL)
+_WORD = re.compile(r"[\s,]*+(?P<key>\w++)=(?P<value>\"[^\"]*+\"|'[^']*+'|[^\s,\"'<>]++)")
+_SPOKEN = re.compile(
+    r'(?P<quote><\|"\|>|<escape>)(?P<said>.*?)(?:(?P<end>(?P=quote))|\Z)', re.DOTALL
+)
 _CALLS = re.compile(r"\s*\[?\s*[A-Za-z_][\w.\-]*\(")
 _FIELD = re.compile(r'\b(\w+)="([^"]*)"')
 _K3_ARGUMENT = re.compile(
-    r"<\|open\|>argument(?P<head>[^<]*)<\|sep\|>(?P<value>.*?)(?:<\|close\|>|\Z)", re.DOTALL
+    r"<\|open\|>\s*argument(?P<head>[^<]*)<\|sep\|>(?P<value>.*?)(?:<\|close\|>|\Z)", re.DOTALL
 )
 _K3_HEAD = re.compile(r"[^<]*")
 
@@ -119,7 +124,8 @@ def json_calls(body: str) -> list[Found]:
         return python_calls(body)
     start = JSON_START.search(body)
     if not start:
-        return []
+        name = _LEAD_NAME.fullmatch(body)
+        return [Found(name["name"], "{}")] if name else []
     lead = _LEAD_NAME.fullmatch(body, 0, start.start())
     if lead:
         return [Found(lead["name"], body[start.start() :])]
@@ -154,7 +160,8 @@ def keyed_calls(body: str) -> list[Found]:
 
 def deepseek_calls(body: str) -> list[Found]:
     """`name<sep>{…}`, or with the kind before the name: `function<sep>name` and a fence."""
-    _, _, rest = body.partition("<｜tool▁sep｜>")
+    kind = _SEPARATOR.match(body)
+    rest = body[kind.end() :] if kind else ""
     return json_calls(rest if _BEFORE_FENCE.match(rest) else body)
 
 
@@ -185,7 +192,8 @@ def _elements(text: str) -> list[tuple[str, str]]:
             break
         pairs.append((found[1], text[found.end() : end]))
         at = end + len(found[1]) + 3
-    return pairs
+    values = gathered(pairs)
+    return [(key, one if isinstance(one, str) else json.dumps(one)) for key, one in values.items()]
 
 
 def marked_calls(mark: str, body: str) -> list[Found]:
@@ -195,7 +203,8 @@ def marked_calls(mark: str, body: str) -> list[Found]:
 
 def step_calls(body: str) -> list[Found]:
     """Step 3: the kind and the name may stand once more before the invocation."""
-    return marked_calls("steptml:", body.partition("<steptml:invoke name=")[2])
+    _, invoked, inside = body.partition("<steptml:invoke name=")
+    return marked_calls("steptml:", inside) if invoked else deepseek_calls(body)
 
 
 def spaced_calls(body: str) -> list[Found]:
@@ -221,14 +230,28 @@ def tagged_calls(body: str) -> list[Found]:
         return json_calls(body)
     if body.lstrip()[:1] == "<":
         return list(calls_in(dict(_elements(body))))
+    if _CALLS.match(body):
+        return python_calls(body)
     head = re.match(r"(?:\s|\\n)*(?P<name>[\w.\-]+)", body)
     if not head:
         return []
     found = list(_ARG_PAIR.finditer(body))
     behind = body[head.end() : found[0].start() if found else len(body)]
-    if behind.replace("<tool_sep>", "").replace("\\n", "").strip():
-        return []
-    return [Found(head["name"], [(one["key"].strip(), one["value"]) for one in found])]
+    pairs = [(one["key"].strip(), one["value"]) for one in found]
+    behind = behind.replace("<tool_sep>", "").replace("\\n", "").strip()
+    if not behind:
+        return [Found(head["name"], pairs)]
+    words = [] if found else _words(behind)
+    return [Found(head["name"], words)] if words else []
+
+
+def _words(text: str) -> list[tuple[str, str]]:
+    """`key=value key="value"`; nothing where anything else stands among them."""
+    pairs, at = [], 0
+    while found := _WORD.match(text, at):
+        pairs.append((found["key"], found["value"].strip("\"'")))
+        at = found.end()
+    return pairs if not text[at:].strip() else []
 
 
 def solar_calls(body: str) -> list[Found]:
@@ -255,9 +278,7 @@ def gemma_calls(body: str) -> list[Found]:
     head = re.match(r"\s*call:(?P<name>[^\s{(]+(?:[^\S\n]+[^\s{(]+)*)", body)
     if not head:
         return []
-    quoted = _SPOKEN.sub(
-        lambda one: json.dumps(one["said"], ensure_ascii=False), body[head.end() :]
-    )
+    quoted = _SPOKEN.sub(_quoted, body[head.end() :])
     try:
         value = lenient.read(quoted).value
     except ValueError:
@@ -265,15 +286,32 @@ def gemma_calls(body: str) -> list[Found]:
     return [Found(head["name"], value)]
 
 
+def _quoted(spoken: re.Match[str]) -> str:
+    said = spoken["said"]
+    if not spoken["end"]:  # what closes the object was meant to stand behind the text
+        said = said.rstrip().rstrip("}")
+    return json.dumps(said, ensure_ascii=False)
+
+
 def k3_calls(body: str) -> list[Found]:
     """Kimi K3: `tool="name"`, then arguments that name their key and type."""
     head = _K3_HEAD.match(body)
-    fields = dict(_FIELD.findall(head[0])) if head else {}
+    fields = _fields(head[0]) if head else {}
     pairs = [
-        (dict(_FIELD.findall(one["head"])).get("key", ""), one["value"])
-        for one in _K3_ARGUMENT.finditer(body)
+        (_fields(one["head"]).get("key", ""), one["value"]) for one in _K3_ARGUMENT.finditer(body)
     ]
     return [Found(fields["tool"], pairs)] if fields.get("tool") else []
+
+
+def _fields(head: str) -> dict[str, str]:
+    return {key: html.unescape(value) for key, value in _FIELD.findall(head)}
+
+
+def input_calls(body: str) -> list[Found]:
+    """`name</tool><tool_input>…`, and an object or the text of the one parameter."""
+    name, closed, given = body.partition("</tool>")
+    _, opened, text = given.partition("<tool_input>")
+    return [Found(name.strip(), text.strip())] if closed and (opened or not given.strip()) else []
 
 
 def message_calls(body: str) -> list[Found]:

@@ -6,9 +6,11 @@ import re
 
 from middleware.emulation import bodies
 from middleware.emulation.arguments import lone_parameter
+from middleware.emulation.context import Candidate
 from middleware.emulation.found import Found
 from middleware.emulation.language import beginning, is_fence
-from middleware.emulation.output import Candidate, Output
+from middleware.emulation.output import Output
+from middleware.emulation.quotation import Quotation
 from middleware.emulation.synonyms import ARGUMENTS, BESIDE, HOLDERS, NAMES
 from middleware.emulation.tape import Tape, Waiting
 
@@ -22,53 +24,76 @@ _UNDECIDED = re.compile(r"(?:functools)?[{\[｛]?[\s{\[]{0,64}[\"'“]?[\w.\-]*[
 _PREFIX = "functools"
 # Words above JSON that say that it is a call: Command R's, and what other models make of it.
 _HEADS = ("action", "tool call", "function call")
-_DECO, _BEHIND = r"[ \t*#_>]*", r"s?[ \t*_]*:[ \t*_]*\s*"
+_DECO, _BEHIND = r"[ \t*#_>]*+", r"s?[ \t*_]*+:[ \t*_]*+\s*+"
 _HEADED = re.compile(
     rf"(?P<head>{_DECO}(?:{'|'.join(_HEADS).replace(' ', '[ _]')}){_BEHIND})"
     r"(?:```\w*[ \t]*\r?\n\s*)?(?=[{\[])",
     re.IGNORECASE,
 )
 _HEAD_BEGUN = re.compile(
-    _DECO + "(?:" + "|".join(beginning(word, r"s?[ \t*_]*(?::[ \t*_]*\s*(?:`{1,3}\w*\s*)?)?")
+    _DECO + "(?:" + "|".join(beginning(word, r"s?[ \t*_]*+(?::[ \t*_]*+\s*+(?:`{1,3}\w*\s*)?)?")
                             for word in _HEADS) + ")",
     re.IGNORECASE,
 )  # fmt: skip
-_FENCE = re.compile(r"(```\w*[ \t]*)(\r?\n\s*)")
+_FENCE = re.compile(r"```\w*[ \t]*\r?\n\s*")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _LONGEST_CALL = 4096
 _ACTION = re.compile(r"[ \t*]*Action[*]*\s*:[ \t*]*(?P<name>[^\r\n]*?)[\s*]*\Z", re.IGNORECASE)
 _INPUT = re.compile(r"[ \t*]*Action Input[*]*\s*:[ \t]*", re.IGNORECASE)
+_ACTION_BEGUN = re.compile(
+    r"[ \t*]*+" + beginning("Action", r"[*]*+\s*+(?::[^\n]*+)?"), re.IGNORECASE
+)
+_INPUT_BEGUN = re.compile(r"[ \t*]*+" + beginning("Action Input", r"[*]*+\s*+"), re.IGNORECASE)
 _NEXT = re.compile(r"[ \t*]*(?:Observation|Action)[*]*\s*:", re.IGNORECASE)
-_LONGEST_ACTION = 160
 _STARS = re.compile(r"\A\*+\s*(?=\{)")
 
 
 class Candidates:
     """Reads what a line may begin; each method says whether it took it."""
 
-    def __init__(self, tape: Tape, output: Output) -> None:
+    def __init__(self, tape: Tape, output: Output, quotation: Quotation) -> None:
         self._tape = tape
         self._output = output
+        self._quotation = quotation
 
     def json(self) -> Waiting[bool]:
         """An object or a list that begins like a call: held until its first key rules that out."""
-        if self._output.nesting > 0 or not (yield from self._likely()):
+        return (yield from self._json("", ""))
+
+    def headed(self) -> Waiting[bool]:
+        """`Action:` or `Tool call:` above JSON, perhaps in a fence."""
+        head = yield from self._head()
+        if not head:
             return False
-        prefix = ""
-        if self._tape.rest().startswith(_PREFIX):
-            prefix = self._tape.take(self._tape.at + len(_PREFIX))
+        self._tape.pull(head)
+        fence = _FENCE.match(self._tape.text, self._tape.at)
+        return (yield from self._json(head, self._tape.pull(fence[0]) if fence else ""))
+
+    def _json(self, head: str, fence: str) -> Waiting[bool]:
+        likely = self._output.nesting <= 0 and (yield from self._likely())
+        self._tape.back(head + fence)
+        if likely:
+            yield from self._quotation.line(self._object(head + fence, bool(fence)))
+        return likely
+
+    def _object(self, head: str, fenced: bool) -> Waiting[None]:
+        self._tape.pull(head)
+        if self._tape.stands_at(_PREFIX):
+            head += self._tape.pull(_PREFIX)
         value = yield from self._tape.value()
         found = self._calls(value.text)
         if not found and self._cut(value.text, value.closed):
             self._output.dropped += 1
-            self._output.drop_fence()
         elif not found:
             self._output.release()
-            self._output.say(prefix + value.text)
+            self._output.say(head + value.text)
         else:
-            yield from self._propose(found, prefix + value.text)
+            raw = head + value.text + (yield from self._tape.direct_stray())
+            if fenced:
+                raw += yield from self._end_of_fence()
+            exact = all(self._output.names.exact(one.name) for one in found)
+            self._output.propose(Candidate(found, raw, exact, fenced))
             yield from self._separator()
-        return True
 
     def _separator(self) -> Waiting[None]:
         """What stands between two objects that are not in a list."""
@@ -79,17 +104,6 @@ class Candidates:
                 self._output.hold(between)
                 return
         self._tape.back(between)
-
-    def headed(self) -> Waiting[bool]:
-        """`Action:` or `Tool call:` above JSON, perhaps in a fence."""
-        head = yield from self._head()
-        if not head:
-            return False
-        self._output.hold(self._tape.pull(head))
-        if fence := _FENCE.match(self._tape.text, self._tape.at):
-            self._output.hold(self._tape.pull(fence[1]))
-            self._output.hold(self._tape.pull(fence[2]))
-        return (yield from self.json())
 
     def _head(self) -> Waiting[str]:
         """The words above an object or a list that may be one of calls."""
@@ -103,17 +117,18 @@ class Candidates:
 
     def python(self) -> Waiting[bool]:
         """A call of a declared tool as Python writes it, where nothing else was said."""
-        fence = self._output.fence()
+        fence = self._output.fence_line
         if self._output.spoken or (fence and "tool" not in fence):
             return False
         if not (yield from self._names_a_tool()):
             return False
+        return (yield from self._quotation.line(self._python()))
+
+    def _python(self) -> Waiting[bool]:
         text, _ = yield from self._tape.calls(_LONGEST_CALL)
         if not text:
             return False
         found = bodies.python_calls(text)
-        if fence:
-            text = self._output.drop_fence() + text + (yield from self._end_of_fence())
         self._output.propose(Candidate(found, text, exact=False))
         return True
 
@@ -164,14 +179,6 @@ class Candidates:
         names = self._output.names.declared
         return not closed and self._output.reason == "length" and any(one in text for one in names)
 
-    def _propose(self, found: list[Found], raw: str) -> Waiting[None]:
-        names = self._output.names
-        exact = all(names.exact(one.name) for one in found)
-        if self._output.fence():
-            raw = self._output.drop_fence() + raw
-            raw += yield from self._end_of_fence()
-        self._output.propose(Candidate(found, raw, exact))
-
     def _end_of_fence(self) -> Waiting[str]:
         blank = yield from self._tape.past_blank()
         line = yield from self._tape.line()
@@ -184,12 +191,13 @@ class Candidates:
         """Functionary: a tool's name on the first line, its arguments on the next."""
         names = self._output.names.declared
         while True:
-            line, newline, rest = self._tape.rest().partition("\n")
+            text = self._tape.peek(_LEAD)
+            line, newline, rest = text.partition("\n")
             name = line.removeprefix(">>>").strip()
-            if newline and name in names and (rest.strip() or self._tape.ended):
+            if newline and name in names and rest.strip():
                 break
             waits = name in names if newline else _may_be(line, names)
-            if not waits or self._tape.ended:
+            if not waits or self._tape.ended or len(text) == _LEAD:
                 return False
             yield
         if not rest.lstrip().startswith("{"):
@@ -203,7 +211,7 @@ class Candidates:
 
     def react(self) -> Waiting[bool]:
         """`Action:` with a declared name and `Action Input:`."""
-        line, following = yield from self._two_lines()
+        line, following, at = yield from self._two_lines()
         action = _ACTION.match(line)
         if not action:
             return False
@@ -211,24 +219,20 @@ class Candidates:
         schema = self._output.schema_of(action["name"]) if given and action["name"] else None
         if schema is None or given is None:
             return False
-        self._tape.take(len(self._tape.text) - len(following) + given.end())
+        self._tape.take(self._tape.at + at + given.end())
         text = yield from self._input()
         self._output.accept(Found(action["name"], _arguments(text, schema)))
         return True
 
-    def _two_lines(self) -> Waiting[tuple[str, str]]:
-        """A line that may be an action, and as much of what follows as tells what it is."""
+    def _two_lines(self) -> Waiting[tuple[str, str, int]]:
+        """A line that may be an action, what follows it as far as it tells, and where."""
         while True:
-            line, newline, rest = self._tape.rest().partition("\n")
+            text = self._tape.peek(_LEAD)
+            line, newline, rest = text.partition("\n")
             following = rest.lstrip()
-            if len(line) > _LONGEST_ACTION:
-                return "", ""
-            if self._tape.ended or (following and not _begins(following, "Action Input:")):
-                return line, following
-            if not newline and not _begins(line.lstrip(" \t*"), "Action:"):
-                return "", ""
-            if newline and len(following) > len("Action Input:"):
-                return line, following
+            waits = _INPUT_BEGUN.fullmatch(following) if newline else _ACTION_BEGUN.fullmatch(line)
+            if self._tape.ended or len(text) == _LEAD or not waits:
+                return line, following, len(text) - len(following)
             yield
 
     def _input(self) -> Waiting[str]:
@@ -245,11 +249,6 @@ def _is_given(call: Found) -> bool:
     """Has it arguments as an object, which prose in JSON seldom has beside a name?"""
     said = call.arguments
     return isinstance(said, dict) or (isinstance(said, str) and said.lstrip()[:1] == "{")
-
-
-def _begins(text: str, word: str) -> bool:
-    """Does a text begin like a word, as far as either goes?"""
-    return word.lower().startswith(text[: len(word)].lower())
 
 
 def _may_be(line: str, words: tuple[str, ...]) -> bool:

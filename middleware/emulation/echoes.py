@@ -47,21 +47,12 @@ class Echoes:
 
     def take(self, line: str, complete: bool) -> Waiting[bool]:
         """Take a line, or a mark at its beginning; also where that has to be waited for."""
-        if self._output.in_fence:
-            return (yield from self._shown(line))
+        if self._output.trying:
+            return False
         if line[:1] in _INITIALS and (yield from self._own(line, complete)):
             return True
         self._head = False
         return self._framed and (yield from self._last_line())
-
-    def _shown(self, line: str) -> Waiting[bool]:
-        """In a fence the name of a frame's tool is text, and begins no call."""
-        if not line.startswith("TOOL_NAME:") or not (yield from self._goes_on()):
-            return False
-        named = yield from self._tape.line()
-        self._output.release()
-        self._output.say(self._tape.pull(named.rstrip("\r\n")))
-        return True
 
     def _own(self, line: str, complete: bool) -> Waiting[bool]:
         if not complete and _may_be(line):

@@ -13,7 +13,7 @@ from adapters.errors import GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
 from middleware.emulation.asking import Asked, Emulation, asked, correction, decided_first
 from middleware.emulation.constrain import held
-from middleware.emulation.turn import Turn, with_usage
+from middleware.emulation.turn import Turn, in_parts, with_usage
 
 _REMEMBERED, _MOST_REMEMBERED = 300.0, 256
 
@@ -86,7 +86,7 @@ class EmulatedTools:
             yield with_usage(batch, turn.finish)
 
     async def _read(self, turn: Turn) -> Events:
-        async with aclosing(self.inner.stream(turn.ask.request)) as batches:
+        async with aclosing(in_parts(self.inner.stream(turn.ask.request))) as batches:
             async for batch in batches:
                 if events := turn.take(batch):
                     yield events
@@ -109,7 +109,7 @@ class EmulatedTools:
                 return  # the answer that is there counts
 
     async def _whole(self, turn: Turn) -> Turn:
-        async with aclosing(self.inner.stream(turn.ask.request)) as batches:
+        async with aclosing(in_parts(self.inner.stream(turn.ask.request))) as batches:
             async for batch in batches:
                 turn.take(batch)
         return turn

@@ -34,7 +34,8 @@ _INLINE_KEY = re.compile(
     r"\s[*_`]*(?:TOOL[ _-]?(?:ARGS|ARGUMENTS|INPUT)|REASON)[*_`]*\s*[:：=]", re.IGNORECASE
 )
 _MARKER = re.compile(
-    rf"{_DECO}(?P<which>USE|NO)[ _-]?TOOL{_AFTER}[:：]?[*_`]*(?=\s|$)", re.IGNORECASE
+    rf"{_DECO}(?P<which>USE|NO)[ _-]?TOOL(?:{_AFTER}+[:：][*_`]*+(?=\s|$)|{_AFTER}(?=\s|$))",
+    re.IGNORECASE,
 )
 _NAME_KEY = re.compile(rf"{_DECO}TOOL[ _-]?NAME{_AFTER}[:：=]", re.IGNORECASE)
 _QUOTED = re.compile(r"\s*[\"'“]")
@@ -49,7 +50,7 @@ KEYS = tuple(word.replace(" ", "") for words in _WORDS.values() for word in word
 _WORD = re.compile(r"[A-Za-z工具名称参数原因理由_ \-]*")
 _LONGEST_DECO = 24
 _INVENTED = re.compile(
-    rf"{_DECO}(?:END[ _]?)?(?:TOOL[ _]RESULT|Observation){_AFTER}(?:[:：]|\s*$)", re.IGNORECASE
+    rf"{_DECO}(?:END[ _]?)?(?:TOOL[ _]RESULT|Observation){_AFTER}+(?:[:：]|$)", re.IGNORECASE
 )
 
 

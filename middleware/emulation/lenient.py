@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _DEPTH = 64
+_MOST_STEPS = 50_000
 _CLOSERS = frozenset("}]｝］)")
 _QUOTES: Mapping[str, str] = {
     '"': '"',
@@ -49,18 +50,24 @@ _LITERALS: Mapping[str, Any] = {
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z))+", re.DOTALL)
 _COMMAS = re.compile(r"[\s,，、]+")
 _ENDS = r"(?=$|[\s,，}\]｝］):：;#/`])"
-_NUMBER = re.compile(rf"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?{_ENDS}")
+_NUMBER = re.compile(rf"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d++)?{_ENDS}")
 _LITERAL = re.compile(rf"(true|false|none|null|undefined|nan|[+-]?infinity){_ENDS}", re.IGNORECASE)
 _CALL_NAME = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*\(")
-_BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]+(?=\s*[:：=])")
+_BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]++(?=\s*[:：=])")
 _BARE_VALUE = re.compile(r"[^\n,，{}\[\]｝］]+")
 _BARE_ARGUMENT = re.compile(r"[^\n,，{}\[\]｝］)]+")
 _SET = re.compile(r"[{｛]\s*(?:'[^'\n]*'|\"[^\"\n]*\")\s*[,，}｝]")
-_SEPARATOR = re.compile(r"[\s,;]*")
+_SEPARATOR = re.compile(r"[\s,;)}]*")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _AFTER_KEY = re.compile(r"\s*[:：=]")
 _AFTER_VALUE = re.compile(
-    r"\s*(?:[,，}\]｝］、)]|\Z|```|//|#|/\*)|\s*\n\s*(?:[\"'“{]|[^\s:：=,，{}\[\]\"'“”]+\s*[:：])"
+    r"\s*+(?:[,，}\]｝］、)]|\Z|```|//|#|/\*)"
+    r"|[^\S\n]*+\n\s*+(?:[\"'“{]|[^\s:：=,，{}\[\]\"'“”]++\s*+[:：])"
+)
+# Behind a text among the arguments of a call: what stands in code between quotes ends none.
+_AFTER_ARGUMENT = re.compile(
+    r"\s*+(?:,\s*+(?:[A-Za-z_]\w*+\s*+[=:]|\))|\)\s*+(?:[\],;)}]|\Z|```)"
+    r"|\)[^\S\n]*+\n\s*+[A-Za-z_][\w.\-]*+\((?:\w++\s*+=|\))|\Z|#)"
 )
 
 
@@ -80,6 +87,13 @@ class _Text:
         self.text = text
         self.bare = bare
         self.open_ended = False
+        self._steps = 0
+
+    def step(self) -> None:
+        """Repair has an end, so that nobody waits for it."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise ValueError("too long to be repaired")
 
 
 def read(text: str, at: int = 0) -> Reading:
@@ -138,7 +152,8 @@ def _value(source: _Text, at: int, depth: int) -> tuple[Any, int]:
     if first in "[［":
         return _array(source, at + 1, depth + 1)
     if first in _QUOTES:
-        return _string(source, at, _AFTER_VALUE)
+        argument = depth == 1 and source.bare is _BARE_ARGUMENT
+        return _string(source, at, _AFTER_ARGUMENT if argument else _AFTER_VALUE)
     return _scalar(source, at)
 
 
@@ -201,6 +216,7 @@ def _next(source: _Text, at: int) -> tuple[int, bool]:
     """Skip to the next member; True: the container ends here."""
     text = source.text
     while True:
+        source.step()
         before = at
         at = _blank(source, at)
         if commas := _COMMAS.match(text, at):
@@ -231,6 +247,7 @@ def _string(source: _Text, at: int, after: re.Pattern[str]) -> tuple[str, int]:
     stop = re.compile(rf"[\\{closing}]")
     at += 1
     while found := stop.search(text, at):
+        source.step()
         pieces.append(text[at : found.start()])
         at = found.end()
         if found[0] == "\\":

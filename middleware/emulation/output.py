@@ -8,17 +8,18 @@ comes after it waits with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
+from middleware.emulation.context import Candidate, Context, goes_on
 from middleware.emulation.found import Found
-from middleware.emulation.language import is_fence
-from middleware.emulation.names import Names
+from middleware.emulation.names import Names, plain
 from middleware.emulation.prompt import PLACEHOLDERS
 from middleware.emulation.schemas import properties
 
@@ -50,14 +51,6 @@ class Fault(NamedTuple):
     """What the model wrote, without the words of the protocol."""
 
 
-class Candidate(NamedTuple):
-    """JSON that may be a call; it waits for the end of the answer."""
-
-    found: Sequence[Found]
-    raw: str
-    exact: bool
-
-
 @dataclass(slots=True)
 class Output:
     tools: Sequence[Tool]
@@ -82,8 +75,16 @@ class Output:
     """Nothing was said since the last call."""
     nesting: int = 0
     """How many brackets of the paragraph are open: what stands in them is part of something."""
-    in_fence: bool = False
-    """A fence that is no block's own was opened and not closed."""
+    fence_line: str = ""
+    """The fence that was opened last, if it was not closed."""
+    blocks: int = 0
+    """Blocks of our own language that were met."""
+    context: Context = field(default_factory=Context)
+    tried: list[Found | Candidate | str] = field(default_factory=list)
+    """The calls of an attempt; a text is one that cannot be read."""
+    said_meanwhile: bool = False
+    """Text was said in an attempt."""
+    _later: list[Callable[[], None]] | None = None
     notes: dict[str, Note] = field(default_factory=dict)
     """What was read otherwise than it was written, once for each code and text."""
     _events: list[Event] = field(default_factory=list)
@@ -96,14 +97,53 @@ class Output:
         """Nothing waits: text may leave as it comes."""
         return self.spoken and not self._held and not self._queue
 
+    @property
+    def trying(self) -> bool:
+        return self._later is not None
+
+    def attempt(self) -> None:
+        """Put off what is done from here on."""
+        self._later, self.tried, self.said_meanwhile = [], [], False
+
+    def commit(self) -> None:
+        """Do what was put off."""
+        later, self._later = self._later or (), None
+        for one in later:
+            one()
+
+    def forget(self) -> None:
+        """Do nothing of what was put off."""
+        self._later = None
+
+    def _puts_off(self, step: Callable[[], None], call: Found | Candidate | str = "") -> bool:
+        if self._later is None:
+            return False
+        self._later.append(step)
+        if call:
+            self.tried.append(call)
+            self.behind_call = True
+        return True
+
+    @property
+    def here(self) -> Context:
+        """What stands before the place that is read."""
+        context = replace(self.context)
+        context.add("".join(self._held))
+        return context
+
     def hold(self, text: str) -> None:
-        """White space, or a fence, that may belong to a block."""
-        if text:
+        """White space, or what stands between two calls."""
+        if text and not self._puts_off(partial(self.hold, text)):
             self._held.append(text)
 
     def say(self, text: str) -> None:
         if not text:
             return
+        self.behind_call = False
+        if self._puts_off(partial(self.say, text)):
+            self.said_meanwhile = self.said_meanwhile or not text.isspace()
+            return
+        self.context.add("".join(self._held) + text if self._held else text)
         if self._held:
             if self.nesting and self._is_apart():
                 self.nesting = 0
@@ -111,38 +151,28 @@ class Output:
                 self._words += self._held
             self._held.clear()
         self.spoken = True
-        self.behind_call = False
         count = text.count
         self.nesting += count("{") + count("[") - count("}") - count("]")
         self._words.append(text)
 
     def _is_apart(self) -> bool:
-        """Does a new paragraph begin, or a fence?"""
-        return len(self._held) > 1 and (bool(self.fence()) or "".join(self._held).count("\n") > 1)
+        """Does a new paragraph begin?"""
+        return len(self._held) > 1 and "".join(self._held).count("\n") > 1
 
     def think(self, text: str) -> None:
-        if text:
+        if text and not self._puts_off(partial(self.think, text)):
             self._put(ReasoningDelta(text))
 
-    def fence(self) -> str:
-        """The fence that is held."""
-        return next((one for one in self._held if one.strip() and is_fence(one)), "")
-
-    def drop_fence(self) -> str:
-        """The fence goes with the block it encloses."""
-        kept = [one for one in self._held if not one.strip()]
-        fence = "".join(one for one in self._held if one.strip())
-        self._held[:] = kept
-        return fence
-
     def release(self) -> None:
-        """The held fence was not a block's."""
+        """What is held was not between two calls."""
         if any(map(str.strip, self._held)):
             held = "".join(self._held)
             self._held.clear()
             self.say(held)
 
     def propose(self, candidate: Candidate) -> None:
+        if self._puts_off(partial(self.propose, candidate), candidate):
+            return
         self._flush()
         self._queue.append(candidate._replace(raw="".join(self._held) + candidate.raw))
         self._held.clear()
@@ -150,6 +180,8 @@ class Output:
 
     def accept(self, found: Found) -> None:
         """Pass a call on, or note what is wrong with it."""
+        if self._puts_off(partial(self.accept, found), found):
+            return
         self._flush()
         self._set_apart()
         if self._queue:
@@ -158,7 +190,9 @@ class Output:
             self._settle(found)
 
     def fail(self, body: str) -> None:
-        """Something behind a special token could not be read at all."""
+        """Something behind a token could not be read at all."""
+        if self._puts_off(partial(self.fail, body), body or " "):
+            return
         detail = f"the call could not be read: {body[:80]!r}"
         # What begins like a call was one gone wrong; all else was meant to be read.
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
@@ -188,20 +222,26 @@ class Output:
             self._words.append(held)
         self._flush()
         queue, self._queue = self._queue, []
-        accepts = self._judge(queue)
+        accepts = set(map(id, self._judge(queue)))
         for one in queue:
-            self._release(one, accepts)
+            self._release(one, id(one) in accepts)
         if behind and held and not (self.made or self.open or self.dropped):
             self._events.append(TextDelta(held))
         if not self.open:
             self._events += self.calls.close()
 
-    def _judge(self, queue: Sequence[Event | Candidate | Found]) -> bool:
-        """Are the proposed calls calls? Amid prose only a single certain one is."""
+    def _judge(self, queue: Sequence[Event | Candidate | Found]) -> Sequence[Candidate]:
+        """Which of the proposed calls are calls? All, where nothing else was said.
+
+        Amid prose bare ones are where there is just one and it is certain, and those in a fence
+        where no more is said behind it.
+        """
         proposed = [one for one in queue if isinstance(one, Candidate)]
         if self.forced or not self._visible(queue):
-            return True
-        return len(proposed) == 1 and self._certain(proposed[0])
+            return proposed
+        fenced = not goes_on(queue)
+        certain = self._certain([one for one in proposed if not one.marked])
+        return [one for one in proposed if one.may_be(fenced, certain)]
 
     def _release(self, one: Event | Candidate | Found, accepts: bool) -> None:
         if isinstance(one, Found):
@@ -221,13 +261,15 @@ class Output:
             isinstance(one, TextDelta) and one.text.strip() for one in (*self._events, *queue)
         ) or (self.spoken and not any(isinstance(one, TextDelta) for one in queue))
 
-    def _certain(self, candidate: Candidate) -> bool:
-        """Amid prose: one call, an exact name, and arguments the schema takes."""
-        if not self.prose or not candidate.exact or len(candidate.found) != 1:
+    def _certain(self, bare: Sequence[Candidate]) -> bool:
+        """Is it just one, with exact names and arguments that the schemas take?"""
+        if not self.prose or len(bare) != 1 or not bare[0].exact:
             return False
-        found = candidate.found[0]
         try:
-            return not settle(found.arguments, self._schema(found.name), found.name).wrong
+            return not any(
+                settle(found.arguments, self._schema(found.name), found.name).wrong
+                for found in bare[0].found
+            )
         except ValueError:
             return False
 
@@ -246,6 +288,12 @@ class Output:
     def schema_of(self, said: str) -> dict[str, object] | None:
         name = self.names.find(said)
         return None if name is None else self._schema(name)
+
+    def parameters(self, said: str) -> frozenset[str]:
+        """The plain names of a tool's parameters; of every tool's where the name is not known."""
+        name = self.names.find(said)
+        schemas = [tool.parameters for tool in self.tools if name in (None, tool.name)]
+        return frozenset(plain(one) for schema in schemas for one in properties(schema))
 
     def _schema(self, name: str) -> dict[str, object]:
         return next((tool.parameters for tool in self.tools if tool.name == name), {})

@@ -14,13 +14,23 @@ from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, Receipt, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
+from middleware.emulation.body import token_ahead
 from middleware.emulation.candidates import Candidates
 from middleware.emulation.echoes import Echoes, continues
-from middleware.emulation.formats import LINED, STOP, held_from
+from middleware.emulation.formats import (
+    BY_OPENER,
+    CLOSERS,
+    HARMONY,
+    LINED,
+    LONGEST,
+    PARTIAL,
+    STOP,
+    held_from,
+)
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
-from middleware.emulation.names import Names, plain
+from middleware.emulation.names import Names
 from middleware.emulation.output import Fault, Output, Ready
-from middleware.emulation.schemas import properties
+from middleware.emulation.quotation import Quotation, fence_line, is_closing
 from middleware.emulation.tape import Tape, Waiting
 from middleware.emulation.thoughts import read_thought
 from middleware.emulation.trained import Trained
@@ -71,7 +81,9 @@ class Reader:
             tools, names, calls, self._how.prose, self._how.forced, self._how.withheld
         )
         self._trained = Trained(self._tape, self._output)
-        self._candidates = Candidates(self._tape, self._output)
+        self._quotation = Quotation(self._tape, self._output, self._following)
+        self._candidates = Candidates(self._tape, self._output, self._quotation)
+        self._verbatim = False
         self._echoes = Echoes(self._tape, self._output)
         self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
@@ -107,6 +119,7 @@ class Reader:
     def feed(self, text: str) -> Iterator[Event]:
         """Read on."""
         if self._free and not _CURIOUS.search(text):
+            self._output.context.add(text)
             if text:
                 yield TextDelta(text)
             return
@@ -143,23 +156,23 @@ class Reader:
             yield from self._candidates.named()
 
     def _to_recipient(self) -> Waiting[bool]:
-        while "to=".startswith(self._tape.rest()) and not self._tape.ended:
+        while "to=".startswith(self._tape.peek(3)) and not self._tape.ended:
             yield
-        return self._tape.rest().startswith("to=")
+        return self._tape.stands_at("to=")
 
     def _go_on(self) -> Waiting[None]:
         """The rest of a line that is text, up to the next token."""
         tape, output = self._tape, self._output
-        stop = STOP if self._how.trained else _NEWLINE
+        stop = STOP if self._how.trained and not self._verbatim else _NEWLINE
         found = stop.search(tape.text, tape.at)
         begun = self._begun(found)
-        if found and begun >= found.start():
+        if found and begun > found.start():
             output.say(tape.take(found.start()))
             if found[0] == "\n":
                 output.hold(tape.take(found.end()))
                 self._line_start = True
             else:
-                yield from self._trained.token(found[0])
+                yield from self._token(found[0])
                 self._line_start = output.behind_call
             return
         output.say(tape.take(begun))
@@ -168,11 +181,29 @@ class Reader:
             yield
             self._free = False
 
+    def _token(self, token: str) -> Waiting[None]:
+        reading = self._trained.token(token)
+        if token in BY_OPENER or (token in HARMONY and self._output.here.line):
+            reading = self._quotation.line(reading)
+        yield from reading
+
+    def _following(self) -> Waiting[Waiting[None] | None]:
+        """The reading of a call that follows, or of the end of what holds calls."""
+        blank = yield from self._tape.past_blank()
+        token = yield from token_ahead(self._tape)
+        if token in BY_OPENER or token in CLOSERS:
+            return self._trained.token(token)
+        self._tape.back(blank)
+        return None
+
     def _begun(self, found: re.Match[str] | None) -> int:
         """Where a token may have begun that is not whole yet, also before its own line end."""
         tape = self._tape
-        whole = found is not None and not tape.text.endswith(LINED, tape.at, found.start())
-        if whole or tape.ended or not self._how.trained:
+        whole = found is not None and not (
+            tape.text.endswith(LINED, tape.at, found.start())
+            or tape.text[found.start() : found.start() + LONGEST] in PARTIAL
+        )
+        if whole or tape.ended or self._verbatim or not self._how.trained:
             return len(tape.text)
         return held_from(tape.text, tape.at)
 
@@ -184,8 +215,15 @@ class Reader:
             if not tape.ended:
                 yield
             return
-        line, newline, _ = tape.text[tape.at : tape.at + _LOOK].partition("\n")
-        complete = bool(newline) or tape.ended or len(line) >= _LOOK
+        listed = bool(self._output.fence_line) and not self._output.trying
+        self._verbatim = listed or tape.peek() == ">"
+        if self._verbatim:
+            yield from self._quoted_line()
+            return
+        line, newline, _ = tape.peek(_LOOK).partition("\n")
+        yield from self._line(line, bool(newline) or tape.ended or len(line) >= _LOOK)
+
+    def _line(self, line: str, complete: bool) -> Waiting[None]:
         if self._cut_key(line) or (yield from self._cut_invention(line, complete)):
             return
         if not (self._how.prompted and (yield from self._echoes.take(line, complete))):
@@ -198,7 +236,7 @@ class Reader:
         elif what.kind == "wait":
             yield
         else:
-            yield from self._block(what.kind, what.end)
+            yield from self._quotation.line(self._block(what.kind, what.end))
 
     def _cut_key(self, line: str) -> bool:
         """The answer ran out of tokens inside a key or a marker."""
@@ -213,7 +251,7 @@ class Reader:
 
     def _cut_invention(self, line: str, complete: bool) -> Waiting[bool]:
         """A model that writes its own result behind its call: drop the rest."""
-        if not self._output.behind_call:
+        if self._output.trying or not self._output.behind_call:
             return False
         if not is_invented(line) and not (self._how.prompted and continues(line)):
             if not complete and may_begin(line, _INVENTIONS):
@@ -225,15 +263,12 @@ class Reader:
 
     def _other_line(self, line: str, complete: bool) -> Waiting[None]:
         """A line that begins no block: a fence, JSON, ReAct, or text."""
-        if line.startswith(_FENCES):
+        if line.startswith(_FENCES) and not self._output.trying:
             if not complete:
                 yield
                 return
             if is_fence(line):
-                self._output.release()
-                self._output.in_fence = not self._output.in_fence
-                text = yield from self._tape.line()
-                self._output.hold(self._tape.take(self._tape.at + len(text)))
+                yield from self._fence()
                 return
         if self._how.trained and self._how.bare and (yield from self._bare(line)):
             self._line_start = True
@@ -241,8 +276,33 @@ class Reader:
         self._output.release()
         self._line_start = False
 
+    def _quoted_line(self) -> Waiting[None]:
+        """A line behind `>`, or of a listing, which a fence ends."""
+        fence = self._output.fence_line[:3]
+        if fence and (yield from self._tape.ahead(3)) == fence:
+            line = yield from fence_line(self._tape)
+            if is_closing(line):
+                self._output.fence_line, self._output.nesting, self._verbatim = "", 0, False
+                self._output.say(self._tape.pull(line.rstrip()))
+        self._line_start = False
+
+    def _fence(self) -> Waiting[None]:
+        """A fence: calls alone in it are calls, and it goes with them; all else is a listing."""
+        line = yield from fence_line(self._tape)
+        self._output.fence_line, self._output.nesting = line, 0
+        if (yield from self._quotation.fence(line, self._in_fence)):
+            self._output.fence_line, self._line_start = "", True
+        else:
+            self._output.say(self._tape.pull(line.rstrip()))
+            self._verbatim, self._line_start = True, False
+
+    def _in_fence(self) -> Waiting[None]:
+        yield from self._begin_line() if self._line_start else self._go_on()
+
     def _bare(self, line: str) -> Waiting[bool]:
         candidates = self._candidates
+        if self._output.context.code and self._output.here.code:
+            return False
         for firsts, taken in (
             ("{[｛f", candidates.json),
             ("AaTtFf*#_>", candidates.headed),
@@ -255,22 +315,20 @@ class Reader:
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""
         tape = self._tape
-        fenced = bool(self._output.fence())
         marker = tape.take(tape.at + end)
+        self._output.blocks += 1
         if kind == "no":
-            self._output.drop_fence()
-            yield from read_no_tool(tape, fenced)
+            yield from read_no_tool(tape)
             return
-        block = Block(tape, self._parameters, fenced)
+        block = Block(tape, self._output.parameters)
         if marker and (short := (yield from read_short(tape))):
-            self._output.drop_fence()
             for one in short:
                 self._output.accept(one)
             self._line_start = True
             return
         blank = yield from tape.past_blank()
         if marker and not (yield from block.begins()):
-            if tape.ended and self._output.reason == "length" and len(tape.rest()) < _LOOK:
+            if tape.ended and self._output.reason == "length" and len(tape.peek(_LOOK)) < _LOOK:
                 self._output.dropped += 1
                 tape.take(len(tape.text))
                 return
@@ -279,16 +337,5 @@ class Reader:
             self._line_start = False
             return
         found = yield from block.read()
-        self._output.drop_fence()
         self._output.accept(found)
         self._line_start = True
-
-    def _parameters(self, said: str) -> frozenset[str]:
-        """The plain names of a tool's parameters; of every tool's where the name is not known."""
-        name = self._output.names.find(said)
-        return frozenset(
-            plain(parameter)
-            for tool in self._output.tools
-            if name in (None, tool.name)
-            for parameter in properties(tool.parameters)
-        )

@@ -9,7 +9,7 @@ from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.toolbox import toolbox, unfolded
 from middleware.emulation.asking import Asked, wants_json
 from middleware.emulation.reader import How
-from middleware.emulation.turn import Turn
+from middleware.emulation.turn import Turn, in_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LeakRescue:
 
     async def _read(self, request: ChatRequest) -> Events:
         turn = Turn(_asked(request))
-        async with aclosing(self.inner.stream(request)) as batches:
+        async with aclosing(in_parts(self.inner.stream(request))) as batches:
             async for batch in batches:
                 if events := turn.take(batch):
                     yield events

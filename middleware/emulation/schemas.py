@@ -31,7 +31,7 @@ __all__ = (
 )
 
 _DEPTH = 12
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?")
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 _ESCAPED = ('[{\\"', '{\\"')
 _NAMES: Mapping[type, str] = {

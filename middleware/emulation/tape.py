@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from typing import NamedTuple, TypeVar
 
 from middleware.emulation import lenient
+from middleware.emulation.formats import KNOWN, LONGEST, PARTIAL, held_from
 from middleware.emulation.language import is_barrier
 
 T = TypeVar("T")
@@ -20,8 +21,12 @@ Waiting = Generator[None, None, T]
 LONGEST_LINE = 8192
 _PATIENCE = 8
 """How often a value that never ends may be read to the end of the text."""
-_OUTSIDE = re.compile(r'["{}\[\]\n]')
-_INSIDE = re.compile(r'["\\\n]')
+# What matters in a value: inside of a string or not, and where a token may end it.
+_SIGNS: Mapping[tuple[bool, bool], re.Pattern[str]] = {
+    (inside, wary): re.compile(f"{KNOWN.pattern}|{signs}" if wary else signs)
+    for inside, signs in ((False, r'["{}\[\]\n]'), (True, r'["\\\n]'))
+    for wary in (False, True)
+}
 _STEPS: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}
 _BLANK = re.compile(r"\s*")
 _CALLS = re.compile(r"\[?\s*[A-Za-z_][\w.\-]*\(")
@@ -31,6 +36,9 @@ _LONGEST_NAME = 256
 _EAGER = 32
 """How many brackets are tried one by one as the end of calls; later ones at growing distances."""
 _LINE_START = 48
+_STRAY = re.compile(r"[\s}\])`;,\"”]*+[^<\[\n]*+")
+_DIRECT = re.compile(r"[}\])]*+")
+_MOST_STRAY = 64
 
 
 class Tape:
@@ -41,6 +49,8 @@ class Tape:
         self.at = 0
         self.ended = False
         self._runaways = 0
+        self._kept: list[str] | None = None
+        """What was taken since `keep`."""
 
     def feed(self, piece: str) -> None:
         self.text = self.text[self.at :] + piece
@@ -48,15 +58,38 @@ class Tape:
 
     def back(self, text: str) -> None:
         """Put text that was taken in front again."""
-        self.text = text + self.text[self.at :]
-        self.at = 0
+        if self._kept is not None:
+            _drop_end(self._kept, len(text))
+        if self.text.endswith(text, 0, self.at):
+            self.at -= len(text)
+        else:
+            self.text = text + self.text[self.at :]
+            self.at = 0
 
-    def rest(self) -> str:
-        return self.text[self.at :]
+    def peek(self, count: int = 1) -> str:
+        """The next characters as far as they are there, left on the tape."""
+        return self.text[self.at : self.at + count]
+
+    def stands_at(self, word: str) -> bool:
+        return self.text.startswith(word, self.at)
 
     def take(self, end: int) -> str:
         taken, self.at = self.text[self.at : end], end
+        if self._kept is not None:
+            self._kept.append(taken)
         return taken
+
+    def keep(self) -> None:
+        """Remember what is taken from here on."""
+        self._kept = []
+
+    def so_far(self) -> str:
+        return "".join(self._kept or ())
+
+    def kept(self) -> str:
+        """What was taken since `keep`, which is over."""
+        kept, self._kept = self.so_far(), None
+        return kept
 
     def pull(self, text: str) -> str:
         """Take this text, which the tape is known to go on with."""
@@ -109,16 +142,58 @@ class Tape:
                 return False
             yield
 
-    def value(self) -> Waiting[Value]:
-        """Take one JSON-like value, where need be up to the line that cannot be part of it."""
+    def value(self, marks: re.Pattern[str] | None = None) -> Waiting[Value]:
+        """Take one JSON-like value, where need be up to the line that cannot be part of it.
+
+        In a call it ends before a token; a broken one before the first mark even in a string.
+        """
         if (yield from self.calls_ahead()):
             calls = yield from self.calls()
-            if calls.text or not self.rest().startswith("["):
-                return calls
-        taken, closed = yield from self._balanced()
+            if calls.text or not self.stands_at("["):
+                return self._before(marks, calls)
+        taken, closed = yield from self._balanced(tokens=marks is not None)
         if closed and _is_strict(taken):
             return Value(taken, True)
-        return (yield from self.loose_value(taken, closed))
+        if marks is None:
+            return (yield from self.loose_value(taken, closed))
+        if closed and (yield from self.before_mark(marks)) >= 0:
+            return (yield from self.loose_value(taken, closed))
+        whole, at_token = taken, KNOWN.match(self.text, self.at) is not None
+        taken, _ = self._before(marks, Value(taken, closed))
+        bounded = len(taken) < len(whole) or (at_token and not closed)
+        return (yield from self.loose_value(taken, closed and not bounded, bounded))
+
+    def _before(self, marks: re.Pattern[str] | None, value: Value) -> Value:
+        """The part of a value before the first mark in it; the rest goes back."""
+        found = marks.search(value.text) if marks else None
+        if not found:
+            return value
+        self._runaways += 1
+        self.back(value.text[found.start() :])
+        return Value(value.text[: found.start()], False)
+
+    def before_mark(self, marks: re.Pattern[str]) -> Waiting[int]:
+        """How far one of the marks is, behind no more than closers and a few words; -1: farther."""
+        while True:
+            stray = _STRAY.match(self.text, self.at, self.at + _MOST_STRAY)
+            end = stray.end() if stray else self.at
+            if marks.match(self.text, end):
+                return end - self.at
+            rest = self.text[end : end + LONGEST]
+            if self.ended or end - self.at == _MOST_STRAY or (rest and rest not in PARTIAL):
+                return -1
+            yield
+
+    def direct_stray(self) -> Waiting[str]:
+        """Take brackets too many behind a value, where a blank or the end follows."""
+        while True:
+            stray = _DIRECT.match(self.text, self.at, self.at + _MOST_STRAY)
+            end = stray.end() if stray else self.at
+            if end < len(self.text) or self.ended or end - self.at >= _MOST_STRAY:
+                break
+            yield
+        alone = end == len(self.text) or self.text[end].isspace()
+        return self.take(end) if alone else ""
 
     def calls(self, longest: int = 1 << 15) -> Waiting[Value]:
         """Take calls as Python writes them; an empty value: what follows cannot be read so."""
@@ -147,21 +222,16 @@ class Tape:
             return Value("", False)
         return Value(self.take(self.at + reading.end), True) if reading.closed else None
 
-    def _balanced(self) -> Waiting[tuple[str, bool]]:
+    def _balanced(self, tokens: bool) -> Waiting[tuple[str, bool]]:
         """Take what stands between an opener and its closer, strings respected."""
         pieces: list[str] = []
         depth, inside = 0, False
         while True:
-            found = (_INSIDE if inside else _OUTSIDE).search(self.text, self.at)
-            if not found:
-                pieces.append(self.take(len(self.text)))
-                if self.ended:
-                    self._runaways += 1
-                    return "".join(pieces), False
-                yield
-                continue
-            sign = found[0]
-            pieces.append(self.take(found.end()))
+            text, sign = yield from self._next_sign(inside, tokens)
+            pieces.append(text)
+            if len(sign) != 1:
+                return "".join(pieces), False
+            pieces.append(self.take(self.at + 1))
             if sign == "\\":
                 pieces.append((yield from self._escaped()))
             elif sign == "\n":
@@ -172,6 +242,27 @@ class Tape:
                 depth += _STEPS[sign]
                 if depth <= 0 and not inside:
                     return "".join(pieces), True
+
+    def _next_sign(self, inside: bool, tokens: bool) -> Waiting[tuple[str, str]]:
+        """Take what stands before the next sign or token; there is none: the text has ended."""
+        pieces: list[str] = []
+        while True:
+            wary = tokens and (not inside or self._runaways > _PATIENCE)
+            found = _SIGNS[inside, wary].search(self.text, self.at)
+            if found and not (wary and self._is_begun(found)):
+                pieces.append(self.take(found.start()))
+                return "".join(pieces), found[0]
+            end = held_from(self.text, self.at) if wary and not self.ended else len(self.text)
+            pieces.append(self.take(end))
+            if self.ended:
+                self._runaways += 1
+                return "".join(pieces), ""
+            yield
+
+    def _is_begun(self, sign: re.Match[str]) -> bool:
+        """May a token begin there that is not whole yet?"""
+        near = not self.ended and len(self.text) - sign.start() < LONGEST
+        return near and held_from(self.text, self.at) <= sign.start()
 
     def _breaks(self, inside: bool) -> Waiting[bool]:
         """Does the value break off here? It may go on over a line end, but not for ever."""
@@ -187,14 +278,16 @@ class Tape:
         start = yield from self.ahead(_LINE_START)
         return is_barrier(start.split("\n", 1)[0], quoted)
 
-    def loose_value(self, taken: str = "", closed: bool = False) -> Waiting[Value]:
+    def loose_value(
+        self, taken: str = "", closed: bool = False, bounded: bool = False
+    ) -> Waiting[Value]:
         """Take line by line until the lenient reader finds an end, or a barrier does."""
-        first = taken if closed else taken.split("\n", 1)[0]
+        first = taken if closed or bounded else taken.split("\n", 1)[0]
         taken, end = _up_to_barrier(taken)
         self.back(end)
         tried = 0
         while True:
-            stop = bool(end) or (yield from self._stops(taken))
+            stop = bounded or bool(end) or (yield from self._stops(taken))
             if stop or len(taken) >= tried * 3 // 2:
                 tried = len(taken)
                 reading = _try(taken)
@@ -214,6 +307,13 @@ class Tape:
         if not taken.endswith("\n"):
             return False
         return self._runaways > _PATIENCE or (yield from self._barrier(quoted=True))
+
+
+def _drop_end(pieces: list[str], count: int) -> None:
+    while pieces and count >= len(pieces[-1]):
+        count -= len(pieces.pop())
+    if count and pieces:
+        pieces[-1] = pieces[-1][:-count]
 
 
 class Value(NamedTuple):

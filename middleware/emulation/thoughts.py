@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from middleware.emulation.formats import BY_OPENER, THOUGHTS, TOKEN, held_from, prefixes
+from middleware.emulation.formats import BY_OPENER, LONGEST, THOUGHTS, TOKEN, held_from, prefixes
 from middleware.emulation.output import Output
 from middleware.emulation.tape import Tape, Waiting
 
@@ -19,14 +19,14 @@ _MARKER = re.compile(
 _CALL = re.compile(
     "|".join(re.escape(opener) for opener in sorted(BY_OPENER, key=len, reverse=True))
 )
-_LONGEST = max(map(len, (*THOUGHTS, *THOUGHTS.values())))
+_LONGEST = max(LONGEST, *map(len, (*THOUGHTS, *_ENDINGS)))
 
 
 def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
     """Take the thought an answer begins with, if it begins with one."""
     blank = yield from tape.past_blank()
     while True:
-        bare = tape.rest()
+        bare = tape.peek(_LONGEST)
         opener = next((one for one in THOUGHTS if bare.startswith(one)), None)
         if opener:
             tape.pull(opener)
@@ -44,21 +44,31 @@ def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
 
 def _unopened(tape: Tape, output: Output, hold: int) -> Waiting[bool]:
     """A template may have opened the thought: look that far for its end, before any marker."""
-    while hold:
-        text = tape.rest()
-        if text.lstrip()[:1] in ("{", "[", "`"):
-            return False
-        closer = _CLOSER.search(text, 0, hold + _LONGEST)
-        marks = [mark.start() for mark in (_MARKER.search(text), TOKEN.search(text)) if mark]
-        before = min((hold, *(mark + 1 for mark in marks)))
-        if closer and closer.start() < before:
-            output.think(text[: closer.start()])
-            tape.take(tape.at + closer.end())
+    seen = 0
+    while hold and tape.peek() not in ("{", "[", "`"):
+        text, first = tape.text, tape.at
+        start = max(first, first + seen - _LONGEST)
+        closer = _CLOSER.search(text, start, first + hold + _LONGEST)
+        mark = _mark(tape, start)
+        if closer and closer.start() < first + hold and not 0 <= mark < closer.start():
+            output.think(tape.take(closer.start()))
+            tape.take(closer.end())
             return True
-        if closer or marks or tape.ended or _is_past(text, hold):
+        if closer or mark >= 0 or tape.ended or _is_past(text[first:], hold):
             break
+        seen = len(text) - first
         yield
     return False
+
+
+def _mark(tape: Tape, start: int) -> int:
+    """Where the first marker of a call or another token begins; -1: there is none."""
+    text = tape.text
+    marks = [_MARKER.search(text, text.rfind("\n", tape.at, start) + 1 or tape.at)]
+    token = TOKEN.search(text, start)
+    if token and (tape.ended or text[token.start() : token.start() + _LONGEST] not in _BEGUN):
+        marks.append(token)
+    return min((mark.start() for mark in marks if mark), default=-1)
 
 
 def _is_past(text: str, hold: int) -> bool:

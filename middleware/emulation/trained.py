@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 
-from middleware.emulation.bodies import JSON_START
+from middleware.emulation.body import Body, is_closed, past_blank, to_closer, token_ahead, up_to
 from middleware.emulation.formats import (
     BY_OPENER,
     CLOSERS,
-    ENDS,
     FRAMES,
     HARMONY,
     INNER,
-    PARTIAL,
     PLAUSIBLE,
     RESULTS,
-    TOKEN,
     UNDECIDED,
     Format,
-    closer_pattern,
+    any_of,
     held_from,
+    is_end,
 )
 from middleware.emulation.found import Found
 from middleware.emulation.output import Output
@@ -29,12 +27,12 @@ _HEADER = 240
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _NOT_TOOLS = frozenset(("assistant", "self", "user", "all"))
-_END_OF_MESSAGE = re.compile(r"<\|(?:end|eom|call|return|start)\|>")
+_ENDS_OF_MESSAGE = ("<|end|>", "<|eom|>", "<|call|>", "<|return|>", "<|start|>")
+_END_OF_MESSAGE = any_of(_ENDS_OF_MESSAGE)
 _ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
 _ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
 _SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
 _LEAD = 512
-_LONGEST_WORD = len("[CALL_ID]")
 
 
 class Trained:
@@ -43,6 +41,8 @@ class Trained:
     def __init__(self, tape: Tape, output: Output) -> None:
         self._tape = tape
         self._output = output
+        self._due: set[str] = set()
+        """Closers of calls and wrappers that are still to come."""
 
     def token(self, token: str) -> Waiting[None]:
         """Take what a token begins, at which the tape stands."""
@@ -50,7 +50,7 @@ class Trained:
             yield from self._call(token)
         elif token in HARMONY:
             yield from self.message(token)
-        elif token in RESULTS and self._output.behind_call:
+        elif token in RESULTS and self._output.behind_call and not self._output.trying:
             yield from self._tape.drop()
         else:
             yield from self._single(token)
@@ -60,8 +60,14 @@ class Trained:
         self._tape.pull(token)
         if token == "<|message_model|>":
             yield from self._skip_addressee()
-        closed = token in CLOSERS and self._output.behind_call
-        if not (closed or token in FRAMES or (yield from self._is_end(token))):
+        if self._output.context.code and (yield from self._tape.ahead(1)) == "`":
+            self._output.say(token)
+            return
+        closed = token in CLOSERS and (self._output.behind_call or token in self._due)
+        self._due.discard(token)
+        if is_end(token):
+            yield from self._ends(token)
+        elif not (closed or token in FRAMES):
             self._output.say(token)
 
     def _skip_addressee(self) -> Waiting[None]:
@@ -73,25 +79,18 @@ class Trained:
             yield
         self._tape.take(found.end())
 
-    def _is_end(self, token: str) -> Waiting[bool]:
+    def _ends(self, said: str) -> Waiting[None]:
         """An end token counts only where nothing but further ones follow."""
-        if token not in ENDS:
-            return False
-        blank = yield from self._tape.past_blank()
-        ahead = yield from self._token_ahead()
-        if (self._tape.ended and not self._tape.rest()) or ahead in ENDS | HARMONY:
-            return True
-        self._tape.back(blank)
-        return False
-
-    def _token_ahead(self) -> Waiting[str]:
         while True:
-            found = TOKEN.match(self._tape.text, self._tape.at)
-            if found:
-                return found[0]
-            if self._tape.ended or (self._tape.rest() not in PARTIAL and self._tape.rest()):
-                return ""
-            yield
+            blank = yield from self._tape.past_blank()
+            ahead = yield from token_ahead(self._tape)
+            if (self._tape.ended and not self._tape.peek()) or ahead in HARMONY:
+                return
+            if not is_end(ahead):
+                self._tape.back(blank)
+                self._output.say(said)
+                return
+            said += blank + self._tape.pull(ahead)
 
     def _call(self, token: str) -> Waiting[None]:
         """One call, through the wrappers around it."""
@@ -99,71 +98,57 @@ class Trained:
         while True:
             raw += self._tape.take(self._tape.at + len(token))
             format = BY_OPENER[token]
-            raw += yield from self._past_blank()
-            inner = yield from self._token_ahead()
+            raw += yield from past_blank(self._tape)
+            inner = yield from token_ahead(self._tape)
             if inner not in BY_OPENER:
                 break
             token = inner
-        if not (yield from self._plausible(format)):
+        if not ((yield from self._plausible(format)) or (yield from self._is_block(format))):
             self._output.say(raw)
             return
         while True:
-            body, whole = yield from self._body(format)
+            body, whole = yield from Body(self._tape, self._output, format).read()
             found = self._found(format, body, whole)
             for one in found:
                 self._output.accept(one)
             if not found and not self._withheld(token, body, whole):
                 self._output.say(raw + body)
                 return
+            self._due.update(format.closers)
             self._output.behind_call = True
             if not format.again or not (yield from self._again(format.again)):
                 break
         if "\\n" in raw:
-            yield from self._to_closer(CLOSERS)
+            yield from to_closer(self._tape, CLOSERS)
 
-    def _past_blank(self) -> Waiting[str]:
-        """White space inside a tag, also where the line ends came out as `\\n`."""
-        taken = yield from self._tape.past_blank()
-        while (yield from self._tape.ahead(2)) == "\\n":
-            taken += self._tape.pull("\\n") + (yield from self._tape.past_blank())
-        return taken
+    def _is_block(self, format: Format) -> Waiting[bool]:
+        """Is this a block that begins a line and ends soon, whatever it holds?"""
+        if self._output.here.line or self._output.here.code or "/>" in format.closers:
+            return False
+        return bool(format.closers) and (yield from is_closed(self._tape, format))
 
     def _withheld(self, token: str, body: str, whole: bool) -> bool:
         """Nothing was read: what is cut, or stands behind a special token, is not text either."""
         if not whole and self._output.reason == "length":
             self._output.dropped += 1
             return True
-        if not _SPECIAL.match(token):
+        if not (whole or _SPECIAL.match(token)):
             return False
-        self._output.fail(body.strip())
+        self._output.fail(_without(body, BY_OPENER[token].closers).strip())
         return True
 
     def _found(self, format: Format, body: str, whole: bool) -> list[Found]:
-        for closer in format.closers:
-            body = body.removesuffix(closer)
+        body = _without(body, format.closers)
         unfinished = format.whole and not whole
         found = [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
-        if whole and (not self._output.in_fence or _SPECIAL.match(format.openers[0])):
+        if whole and not self._output.fence_line:
             return found
         # What is cut, or shown in a fence, is a call only where it names a declared tool.
         return found if any(self._output.names.find(one.name) for one in found) else []
 
-    def _past_fence(self, format: Format) -> Waiting[None]:
-        """The end of a fence around the arguments goes with the closer behind it."""
-        blank = yield from self._tape.past_blank()
-        if (yield from self._tape.ahead(3)) == "```":
-            blank += self._tape.pull("```")
-        yield from self._to_closer(frozenset(format.closers), blank)
-
-    def _to_closer(self, closers: frozenset[str], taken: str = "") -> Waiting[None]:
-        """Go to the closer, if nothing but white space stands before it."""
-        taken += yield from self._past_blank()
-        if (yield from self._token_ahead()) not in closers:
-            self._tape.back(taken)
-
     def _again(self, separator: str) -> Waiting[bool]:
         blank = yield from self._tape.past_blank()
-        if self._tape.rest().startswith(separator):
+        if self._tape.stands_at(separator):
             self._tape.take(self._tape.at + len(separator))
             return True
         self._tape.back(blank)
@@ -179,54 +164,6 @@ class Trained:
                 yield
                 continue
             return plausible.match(text) is not None
-
-    def _body(self, format: Format) -> Waiting[tuple[str, bool]]:
-        first = self._tape.rest()[:1]
-        if format.ends == "value" or (format.ends == "either" and first in ("{", "[")):
-            if (yield from self._tape.calls_ahead()):
-                return (yield from self._tape.value())
-            return (yield from self._up_to_value(format))
-        head = ""
-        if "/>" in format.closers:
-            head, whole = yield from self._up_to(re.compile(">"))
-            if head.endswith("/>") or not whole:
-                return head, whole
-        body, whole = yield from self._up_to(closer_pattern(format.closers))
-        return head + body, whole
-
-    def _up_to_value(self, format: Format) -> Waiting[tuple[str, bool]]:
-        """Up to the end of the JSON value, or to the closer where none begins before it."""
-        lead = ""
-        while True:
-            text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
-            start = JSON_START.search(text)
-            if start and _is_decided(text[start.start() :]):
-                break
-            if self._tape.ended or len(text) >= _LEAD:
-                if not start:
-                    return self._tape.take(self._tape.at + len(text)), False
-                break
-            yield
-        lead = self._tape.take(self._tape.at + start.start())
-        value = yield from self._tape.value()
-        if "```" in lead:
-            yield from self._past_fence(format)
-        return lead + value.text, value.closed
-
-    def _up_to(self, closers: re.Pattern[str]) -> Waiting[tuple[str, bool]]:
-        """Take up to and with the first closer."""
-        pieces: list[str] = []
-        while True:
-            found = closers.search(self._tape.text, self._tape.at)
-            if found:
-                pieces.append(self._tape.take(found.end()))
-                return "".join(pieces), True
-            text = self._tape.text
-            end = len(text) if self._tape.ended else held_from(text, self._tape.at)
-            pieces.append(self._tape.take(end))
-            if self._tape.ended:
-                return "".join(pieces), False
-            yield
 
     def message(self, token: str) -> Waiting[None]:
         """Harmony: a header that says who is spoken to, then the message."""
@@ -248,11 +185,11 @@ class Trained:
 
     def _addressed(self, name: str) -> Waiting[None]:
         yield from self._tape.past_blank()
-        if self._tape.rest()[:1] == "{":
+        if self._tape.peek() == "{":
             text, whole = yield from self._tape.value()
             self._output.accept(Found(name, text, whole))
         elif self._output.names.find(name):
-            text, whole = yield from self._up_to(_END_OF_MESSAGE)
+            text, whole = yield from up_to(self._tape, _ENDS_OF_MESSAGE)
             self._output.accept(Found(name, _END_OF_MESSAGE.sub("", text), whole))
 
     def _analysis(self) -> Waiting[None]:
@@ -268,6 +205,7 @@ class Trained:
             self._tape.take(found.end())
 
 
-def _is_decided(value: str) -> bool:
-    """Can no word in square brackets come of it any more?"""
-    return value.startswith("{") or len(value) > _LONGEST_WORD
+def _without(body: str, closers: tuple[str, ...]) -> str:
+    for closer in closers:
+        body = body.removesuffix(closer)
+    return body

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 
 from adapters.errors import UpstreamError
 from adapters.protocol import (
     Event,
+    Events,
     Finish,
     FinishReason,
     Note,
@@ -25,6 +28,8 @@ from middleware.emulation.asking import Asked
 from middleware.emulation.bodies import names_another
 from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import Reader
+
+_MOMENT = 1 << 14
 
 _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
@@ -193,6 +198,27 @@ class Turn:
 
     def _note(self, code: str, text: str) -> None:
         self._notes += (Note(code, "tool_calls", text[:200]),)
+
+
+async def in_parts(batches: Events) -> Events:
+    """The batches, long texts in pieces that are read in a moment each: others wait meanwhile."""
+    async with aclosing(batches):
+        async for batch in batches:
+            if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+                yield batch
+                continue
+            for event in batch:
+                for part in _cut(event):
+                    yield (part,)
+                    await asyncio.sleep(0)
+
+
+def _cut(event: Event) -> Iterator[Event]:
+    if not isinstance(event, TextDelta):
+        yield event
+        return
+    for at in range(0, len(event.text), _MOMENT):
+        yield TextDelta(event.text[at : at + _MOMENT])
 
 
 def _is_of_a_tool(fault: Fault) -> bool:
