@@ -34,6 +34,7 @@ from middleware.routing import Routes
 from middleware.served import Served
 from middleware.served import served as serving
 from middleware.telemetry import Log, Visit
+from middleware.terminal import visible
 
 CHAT = "/v1/chat/completions"
 _OUR_MISTAKE = "The gateway made a mistake of its own; its log has the details."
@@ -102,9 +103,8 @@ class Chat:
 
 
 def _unforeseen(error: Exception, request_id: str) -> GatewayError:
-    sys.stderr.write(
-        f"{request_id}: unforeseen error\n{''.join(traceback.format_exception(error))}"
-    )
+    told = "".join(traceback.format_exception(error))
+    sys.stderr.write(f"{request_id}: unforeseen error\n{visible(told)}")
     return GatewayError(_OUR_MISTAKE)
 
 
@@ -197,7 +197,9 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
 def _model_list(chat: Chat) -> list[Route]:
     async def models(request: Request) -> Response:
         chat.served.keys.client(request.scope)
-        return _json(200, {"object": "list", "data": await chat.served.models.entries()})
+        everything = request.query_params.get("all", "").lower() in ("1", "true", "yes")
+        found = await chat.served.models.entries(everything)
+        return _json(200, {"object": "list", "data": found})
 
     async def model(request: Request) -> Response:
         chat.served.keys.client(request.scope)

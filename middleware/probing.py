@@ -14,14 +14,13 @@ from adapters.protocol import Adapter, Call, ChatRequest, Finish
 from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
 from middleware.config.shape import Auth
 from middleware.emulation import refuses_tools
-from middleware.models import ModelList
+from middleware.models import AWAY, ModelList
 from middleware.routing import Routes, build
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 _SECONDS = 120.0
 """A model may have to be loaded; somebody waits at the terminal."""
 _MOST_REPAIRS = 3
-_AWAY = ("upstream_unreachable", "upstream_timeout")
 _TOOL: Mapping[str, object] = {
     "type": "function",
     "function": {
@@ -151,13 +150,13 @@ class _Prober:
             )
             if left is None or refuses_tools(left):
                 return repair, None
-            if left.code not in (*_AWAY, error.code if error is not None else ""):
+            if left.code not in (*AWAY, error.code if error is not None else ""):
                 return repair, left
         return None, error
 
     def _repairs(self, upstream: UpstreamConfig, error: GatewayError | None) -> Iterator[_Repair]:
         code = error.code if error is not None else "upstream_unreachable"
-        if code in _AWAY and upstream.proxy is None:
+        if code in AWAY and upstream.proxy is None:
             for name in PROXIES:
                 if address := self.environment.get(name):
                     proxy = Secret(address, name)
@@ -182,7 +181,7 @@ class _Prober:
             return f"put a key that is valid for {upstream.base_url or upstream.id} into {where}"
         if error.code == "model_not_found":
             return await self._other_names(model, name, routes)
-        return _start(upstream) if error.code in _AWAY else ""
+        return _start(upstream) if error.code in AWAY else ""
 
     async def _other_names(self, model: ModelConfig, name: str, routes: Routes) -> str:
         _, leaf = routes.leaf(name)

@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from middleware import chatting, config
-from middleware.__main__ import FINE, LACKING, main
+from middleware.__main__ import main
 from middleware.chatting import Conversation, Endpoint, Failed, Screen, example_tools
+from middleware.cli.common import FINE, LACKING
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parent.parent

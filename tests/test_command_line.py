@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from adapters.traits import Traits
 from middleware import __version__, config, describe
-from middleware.__main__ import FINE, LACKING, WRONG, main
+from middleware.__main__ import NOBODY_READS, main
+from middleware.cli.common import FINE, LACKING, WRONG
 from middleware.config.keys import MODEL, SECTIONS, SERVER
+from middleware.models import Status
 from middleware.routing import ModelEntry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -271,6 +274,38 @@ def test_serve_says_where_it_is_and_answers_until_it_is_interrupted(folder: Path
     assert "Address already in use. Choose another" in taken.stderr
 
 
+def began(*arguments: str, shown: str = "") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *([shown] if shown else []), "-m", "middleware", *arguments],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("module", ["argparse", "middleware.config.keys", "aiohttp", "uvicorn"])
+def test_ctrl_c_during_the_start_says_stopping_and_no_more(module: str, folder: Path) -> None:
+    config = ("--config", str(folder / "config.toml"), "--port", "8199")
+    with began("serve", *config, shown="-Ximporttime") as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().rstrip().endswith(f" {module}"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        told = [line for line in process.stderr if not line.startswith("import time:")]
+    assert told == ["stopping\n"]
+
+
+@pytest.mark.parametrize(
+    "command", [("--help",), ("check", "--help"), ("check",), ("models",), ("completion", "bash")]
+)
+def test_who_reads_no_further_gets_no_traceback(command: tuple[str, ...], folder: Path) -> None:
+    config = () if command[-1] in ("--help", "bash") else ("--config", str(folder / "config.toml"))
+    with began(*command, *config) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode in (FINE, NOBODY_READS)  # argparse itself ends --help
+
+
 def test_the_banner_tells_clients_to_send_a_key_if_one_is_asked() -> None:
     text = '[server]\nhost = "::"\nkeys = ["K"]\n' + CONFIG.replace("[server]\nport = PORT", "")
     found = config.parse(text, environment={})
@@ -307,11 +342,14 @@ def test_the_banner_proposes_what_is_found_before_the_embedded_model(
     key: str, found: list[str], proposed: str
 ) -> None:
     shipped = config.load(ROOT / "config.toml", environment={key: "k"} if key else {})
-    there = [
-        ModelEntry(name, "", not shipped.upstreams[model.upstream].missing(), "", "", ())
-        for name, model in shipped.models.items()
-    ]
-    said = describe.banner(shipped, there, {"ollama/*": found})
+    statuses = []
+    for name, model in shipped.models.items():
+        lacking = "no key" if shipped.upstreams[model.upstream].missing() else ""
+        names = found if name == "ollama/*" else [name.replace("*", "x")]
+        reason = "" if names else "no model was found at http://127.0.0.1:11434"
+        entry = ModelEntry(name, "", not lacking, lacking, "", ())
+        statuses.append(Status(entry, dict.fromkeys(names, Traits()), lacking or reason))
+    said = describe.banner(shipped, statuses)
     assert f'"model":"{proposed}"' in said
     assert ("ollama/*: no model was found at http://127.0.0.1:11434" in said) is (not found)
     assert "local: when it is first asked" in said

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from adapters.http import Transport
 from middleware import config
-from middleware.__main__ import FINE, LACKING, WRONG, main
+from middleware.__main__ import main
+from middleware.cli.common import FINE, LACKING, WRONG
 from middleware.importing import Imported, Lost, Unreadable, from_litellm, lost_lines, toml
 from middleware.routing import build
 

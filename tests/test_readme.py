@@ -20,7 +20,8 @@ from urllib.error import URLError
 import pytest
 
 from middleware import config
-from middleware.__main__ import FINE, main
+from middleware.__main__ import main
+from middleware.cli.common import FINE
 from middleware.config.keys import KINDS
 from middleware.config.pipelines import is_named
 from tests.test_documents import ROOT, blocks, prose, text
