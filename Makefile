@@ -7,10 +7,10 @@ BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 SOURCES := adapters middleware tests
 # Modules are compiled when they are first used: half the time, and a sixth less disk.
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --no-deps --no-compile
-# Prints the version of a Python that is new enough, else nothing.
-VERSION := sys.version_info < (3, 11) or sys.stdout.write("%d.%d" % sys.version_info[:2])'
-HAS := $(shell $(BIN)/python -c 'import pip, sys; $(VERSION) 2>/dev/null)
-GIVEN := $(shell $(PYTHON) -c 'import sys; $(VERSION) 2>/dev/null)
+# The version of a Python that is new enough and has what is named, else nothing.
+version = $(shell { $(1) -c 'import sys, $(2); sys.version_info < (3, 11) or sys.stdout.write("%d.%d" % sys.version_info[:2])'; } 2>/dev/null)
+HAS := $(call version,$(BIN)/python,pip)
+GIVEN := $(call version,$(PYTHON),venv)
 # .venv stays unless its Python is gone, too old or half there, or another one is named.
 STAYS := $(and $(HAS),$(or $(filter file,$(origin PYTHON)),$(filter $(HAS),$(GIVEN))))
 COMPILE := build/lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --override overrides.txt
@@ -63,13 +63,13 @@ ifeq ($(STAYS),)
 .PHONY: .venv/runtime
 endif
 
-OTHERS = $(foreach minor,13 12 11 14,$(if $(shell python3.$(minor) -c 'import sys; $(VERSION) 2>/dev/null),python3.$(minor)))
-FOUND = $(or $(filter 2.% 3.%,$(shell $(PYTHON) --version 2>&1)),not there)
+FOUND = $(or $(filter 2.% 3.%,$(shell { $(PYTHON) --version; } 2>&1)),not there)
+OTHERS = $(foreach minor,13 12 11 14,$(if $(call version,python3.$(minor),venv),python3.$(minor)))
 
 .venv/runtime: requirements.lock pyproject.toml
 	$(if $(STAYS)$(GIVEN),,$(error Usetool needs Python 3.11 or newer, and '$(PYTHON)' is $(FOUND). Write: make $(or $(MAKECMDGOALS),run) PYTHON=$(firstword $(OTHERS) python3.12)))
 	$(if $(STAYS),,$(PYTHON) -m venv --clear .venv)
-	@echo "Installing into .venv, once: 60 packages and a small model, SIZE MB to load, 490 MB of disk."
+	@echo "Installing into .venv, once: 60 packages and a small model (210 MB to load, 490 MB of disk)."
 	$(INSTALL) --require-hashes --requirement requirements.lock
 	$(INSTALL) --no-build-isolation --editable .
 	touch $@
