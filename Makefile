@@ -63,7 +63,7 @@ ifeq ($(STAYS),)
 .PHONY: .venv/runtime
 endif
 
-FOUND = $(or $(filter 2.% 3.%,$(shell { $(PYTHON) --version; } 2>&1)),not there)
+FOUND = $(or $(filter 2.% 3.%,$(shell { $(PYTHON) --version || :; } 2>&1)),not there)
 OTHERS = $(foreach minor,13 12 11 14,$(if $(call version,python3.$(minor),venv),python3.$(minor)))
 
 .venv/runtime: requirements.lock pyproject.toml
