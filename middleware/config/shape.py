@@ -127,6 +127,8 @@ class Mistake(NamedTuple):
     """The path of the key, as it would be written in TOML; empty for the file as a whole."""
     text: str
     """What was found, what is allowed, what to write instead."""
+    line: int = 0
+    """Where in the file; 0: it is not said."""
 
 
 class ConfigError(Exception):
@@ -139,6 +141,6 @@ class ConfigError(Exception):
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{self.source}: {key}: {text}" if key else f"{self.source}: {text}"
-            for key, text in self.mistakes
+            ": ".join(filter(None, (f"{self.source}:{line}" if line else self.source, key, text)))
+            for key, text, line in self.mistakes
         )
