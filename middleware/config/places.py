@@ -17,7 +17,7 @@ class Places:
     """
 
     def __init__(self, text: str) -> None:
-        self._lines = text.split("\n")
+        self._lines = text.replace("\r\n", "\n").split("\n")
         self._read: dict[int, Any] = {}
 
     def line(self, path: tuple[str, ...]) -> int:
