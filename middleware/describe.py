@@ -11,6 +11,7 @@ import orjson
 from adapters.protocol import Planned, Receipt
 from middleware import __version__
 from middleware.config import Config, Server, UpstreamConfig, is_loopback
+from middleware.config.access import meant_variable
 from middleware.models import ModelList, Status
 from middleware.probing import PROXIES, Finding
 from middleware.routing import ModelEntry
@@ -54,6 +55,7 @@ def banner(config: Config, statuses: Sequence[Status]) -> str:
     ids = [status.entry.id for status in there]
     rows = [("models", ", ".join(ids) or "none that could answer")]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
+    rows += [("missing", hint) for hint in _misspelt(config)]
     rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]
     first = next((name for status in there for name in status.names), "MODEL")
     rows += [("keys", _keys(server)), ("try", _try(server, first))]
@@ -73,6 +75,13 @@ def _missing(statuses: Iterable[Status]) -> Mapping[str, str]:
         if why := status.reason:
             found[why] = f"{found[why]}, {status.entry.id}" if why in found else status.entry.id
     return found
+
+
+def _misspelt(config: Config) -> list[str]:
+    """Variables that are not set where one with nearly the same name is."""
+    secrets = [secret for up in config.upstreams.values() for secret in up.secrets()]
+    found = dict.fromkeys((one.variable, meant_variable(one)) for one in secrets if one.alike)
+    return [f"{variable}:{hint}" for variable, hint in found]
 
 
 def _keys(server: Server) -> str:
@@ -133,7 +142,11 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
     named = [(f"upstreams.{up.id}", up.secrets()) for up in config.upstreams.values()]
     named.append(("server.keys", config.server.keys))
     return [
-        (secret.variable, "found" if secret.value else "missing", place)
+        (
+            secret.variable,
+            "found" if secret.value else "missing",
+            f"{place}{meant_variable(secret)}",
+        )
         for place, secrets in named
         for secret in secrets
         if secret.variable

@@ -120,6 +120,18 @@ def test_check_ends_well_if_nothing_is_missing_and_shows_no_secret(
     assert KEY not in said
 
 
+def test_a_variable_that_is_nearly_set_is_asked_about(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKED_KEY", KEY)
+    main(["check"])
+    said = capsys.readouterr().out
+    assert "LOCKED_KEY  missing  upstreams.locked Did you mean LOKED_KEY, which is set?" in said
+    assert KEY not in said
+    found = config.load("config.toml")
+    assert "LOCKED_KEY: Did you mean LOKED_KEY, which is set?" in describe.banner(found, ())
+
+
 def test_check_says_that_the_proxy_of_the_environment_is_not_used(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ class Secret:
     """The environment variable it comes from."""
     of_client: bool = False
     """It is the key each client sends."""
+    alike: str = ""
+    """A variable that is set and has nearly the same name, if its own is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ PROVIDERS: Mapping[str, Service] = {
     ),
 }
 # LiteLLM knows these without a provider before them.
-_BARE = (("claude", "anthropic"), *((start, "openai") for start in ("gpt-", "chatgpt", "o1", "o3")))
+_OPENAI = ("gpt-", "chatgpt", "ft:gpt-", "o1", "o3", "o4", "text-embedding-")
+_BARE = (("claude", "anthropic"), *((start, "openai") for start in _OPENAI))
 
 
 def reach(model: str, said: str | None, has_address: bool) -> Reached:
