@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -15,6 +17,8 @@ import pytest
 from adapters.traits import Traits
 from middleware import __version__, config, describe
 from middleware.__main__ import NOBODY_READS, main
+from middleware.cli import completion
+from middleware.cli import parser as commands
 from middleware.cli.common import FINE, LACKING, WRONG
 from middleware.config.keys import MODEL, SECTIONS, SERVER
 from middleware.models import Status
@@ -374,3 +378,59 @@ def test_the_shipped_config_mentions_every_key_of_the_server_and_the_timeouts() 
             assert re.search(rf"\b{name} = ", text), name
     assert {"host", "keys"} <= SERVER.keys()
     assert {"defaults", "override", "drop"} <= MODEL.keys()
+
+
+# Completion ------------------------------------------------------------------------------------
+
+
+def completed(shell: str, line: str) -> list[str]:
+    """What a shell would offer behind the words of a line."""
+    script = run("completion", shell).stdout
+    if shell == "bash":
+        words = line.split(" ")
+        script += f"COMP_WORDS=({' '.join(words[:-1])} '{words[-1]}')\n"
+        script += f"COMP_CWORD={len(words) - 1}\n_usetool\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        command = ["bash", "--norc"]
+    elif shell == "zsh":
+        # Outside of the line editor there is nothing to offer to: what is offered is printed.
+        script = (
+            "compdef() { }\ncompadd() { shift; print -l -- $@ }\n_files() { }\n"
+            f"{script}\nwords=({line})\nCURRENT={len(line.split(' '))}\n_usetool\n"
+        )
+        command = ["zsh", "-f"]
+    else:
+        script += f"complete -C '{line}'\n"
+        command = ["fish", "--no-config"]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {shell} here")
+    done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return [word.split("\t")[0] for word in done.stdout.split("\n") if word]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_offers_commands_and_their_options(shell: str) -> None:
+    offered = completed(shell, "usetool ")
+    assert {"serve", "check", "explain", "last", "models", "chat", "import"} <= {*offered}
+    assert {"--curl", "--url", "--config"} <= {*completed(shell, "usetool last --")}
+    assert "litellm" in completed(shell, "usetool import ")
+    assert "--curl" not in completed(shell, "usetool chat --")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_knows_every_command_and_option(shell: str) -> None:
+    script = run("completion", shell).stdout
+    parser = commands.parser()
+    for name, options in completion.words(parser).items():
+        assert name in script
+        for option in options:
+            assert option in script
+
+
+# The project -----------------------------------------------------------------------------------
+
+
+def test_the_licence_is_there_and_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["license"] == "MIT"
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License\n\nCopyright (c) 2026 The")

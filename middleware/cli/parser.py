@@ -25,6 +25,7 @@ examples:
   usetool last ID --curl                        what was sent, as commands that repeat it
   usetool chat --model sonnet                   talk to a model, with three example tools
   usetool import litellm proxy.yaml -o my.toml  come from LiteLLM's proxy
+  eval "$(usetool completion bash)"             complete commands in this shell
 """
 
 
