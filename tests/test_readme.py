@@ -269,6 +269,13 @@ def test_chat_tries_a_model(gateway: Gateway) -> None:
     assert done.stdout.strip()
 
 
+def test_pull_lists_what_it_fetches(folder: Folder) -> None:
+    assert "usetool pull" in spans().splitlines()
+    done = folder.usetool("usetool pull")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
 def test_completion_is_printed(folder: Folder) -> None:
     assert "usetool completion bash" in spans().splitlines()
     done = folder.usetool("usetool completion bash")
@@ -280,7 +287,16 @@ def test_every_usetool_command_is_one_that_is_run_here() -> None:
     named = re.findall(
         rf"(?:{re.escape(USETOOL)}|\busetool) (\w+)", spans() + "".join(blocks(README))
     )
-    assert set(named) == {"chat", "check", "completion", "explain", "import", "last", "serve"}
+    assert set(named) == {
+        "chat",
+        "check",
+        "completion",
+        "explain",
+        "import",
+        "last",
+        "pull",
+        "serve",
+    }
 
 
 # Config ----------------------------------------------------------------------------------------
