@@ -509,7 +509,7 @@ def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind:
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(ConfigError) as caught:
         routes(f'[models.m]\nupstream = "up"\n[recall]\npath = "{path}"')
-    ((key, why),) = caught.value.mistakes
+    ((key, why, _),) = caught.value.mistakes
     assert key == "recall.path"
     assert str(path) in why
     assert "name another file" in why
