@@ -148,7 +148,9 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
 def _model_list(chat: Chat) -> list[Route]:
     async def models(request: Request) -> Response:
         chat.served.keys.client(request.scope)
-        return _json(200, {"object": "list", "data": await chat.served.models.entries()})
+        everything = request.query_params.get("all", "").lower() in ("1", "true", "yes")
+        found = await chat.served.models.entries(everything)
+        return _json(200, {"object": "list", "data": found})
 
     async def model(request: Request) -> Response:
         chat.served.keys.client(request.scope)

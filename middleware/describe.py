@@ -11,7 +11,8 @@ import orjson
 from adapters.protocol import Planned, Receipt
 from middleware import __version__
 from middleware.config import Config, Server, UpstreamConfig, is_loopback
-from middleware.models import ModelList
+from middleware.config.access import meant_variable
+from middleware.models import ModelList, Status
 from middleware.probing import PROXIES, Finding
 from middleware.routing import ModelEntry
 
@@ -32,43 +33,33 @@ def address(server: Server) -> str:
     return f"http://{host}:{server.port}"
 
 
-def models(entries: Sequence[ModelEntry]) -> str:
+def models(statuses: Iterable[Status]) -> str:
     return columns(
         (
-            (entry.id, entry.upstream or "-", "available" if entry.available else entry.reason)
-            for entry in entries
+            (status.entry.id, status.entry.upstream or "-", status.reason or _available(status))
+            for status in statuses
         ),
         indent="",
     )
 
 
-def banner(
-    config: Config, entries: Sequence[ModelEntry], found: Mapping[str, Sequence[str]] | None = None
-) -> str:
-    """The first lines of a server: where it is, what it has, what is missing, what to try.
+def _available(status: Status) -> str:
+    names = ", ".join(status.names)
+    return f"available: {names}" if "*" in status.entry.id and names else "available"
 
-    `found` has the models that wildcards stand for, as far as their upstreams were asked.
-    """
+
+def banner(config: Config, statuses: Sequence[Status]) -> str:
+    """The first lines of a server: where it is, what it has, what is missing, what to try."""
     server = config.server
-    found = found or {}
-    empty = [name for name, names in found.items() if not names]
-    there = [entry.id for entry in entries if entry.available and entry.id not in empty]
-    rows = [("models", ", ".join(there) or "none that could answer")]
-    rows += [("missing", f"{name}: no model was found{_at(config, name)}") for name in empty]
-    rows += [("missing", f"{names}: {why}") for why, names in _missing(entries).items()]
-    rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, there)]
-    rows += [("keys", _keys(server)), ("try", _try(server, _first(there, found)))]
+    there = [status for status in statuses if not status.reason]
+    ids = [status.entry.id for status in there]
+    rows = [("models", ", ".join(ids) or "none that could answer")]
+    rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
+    rows += [("missing", hint) for hint in _misspelt(config)]
+    rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]
+    first = next((name for status in there for name in status.names), "MODEL")
+    rows += [("keys", _keys(server)), ("try", _try(server, first))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
-
-
-def _at(config: Config, name: str) -> str:
-    return f" at {config.upstreams[config.models[name].upstream].base_url}"
-
-
-def _first(there: Sequence[str], found: Mapping[str, Sequence[str]]) -> str:
-    """The model to try."""
-    named = [found.get(name, ()) if "*" in name else (name,) for name in there]
-    return next((name for names in named for name in names), "MODEL")
 
 
 def _embedded(config: Config, names: Sequence[str]) -> list[str]:
@@ -77,14 +68,20 @@ def _embedded(config: Config, names: Sequence[str]) -> list[str]:
     return [name for name, upstream in upstreams if upstream and upstream.kind == "local"]
 
 
-def _missing(entries: Sequence[ModelEntry]) -> Mapping[str, str]:
+def _missing(statuses: Iterable[Status]) -> Mapping[str, str]:
     """Models that cannot answer, by what they lack."""
     found: dict[str, str] = {}
-    for entry in entries:
-        if not entry.available:
-            names = found.get(entry.reason)
-            found[entry.reason] = f"{names}, {entry.id}" if names else entry.id
+    for status in statuses:
+        if why := status.reason:
+            found[why] = f"{found[why]}, {status.entry.id}" if why in found else status.entry.id
     return found
+
+
+def _misspelt(config: Config) -> list[str]:
+    """Variables that are not set where one with nearly the same name is."""
+    secrets = [secret for up in config.upstreams.values() for secret in up.secrets()]
+    found = dict.fromkeys((one.variable, meant_variable(one)) for one in secrets if one.alike)
+    return [f"{variable}:{hint}" for variable, hint in found]
 
 
 def _keys(server: Server) -> str:
@@ -103,15 +100,15 @@ def _try(server: Server, model: str) -> str:
 def check(
     config: Config,
     models: ModelList,
-    entries: Sequence[ModelEntry],
+    statuses: Sequence[Status],
     environment: Mapping[str, str],
 ) -> str:
     """Everything a config means, and what it lacks."""
-    count = sum(entry.available for entry in entries)
+    count = sum(not status.reason for status in statuses)
     parts = [
-        f"{config.source}: no mistakes; {count} of {len(entries)} models available.",
+        f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",
         f"server\n{columns([(address(config.server), _keys(config.server))])}",
-        f"models\n{columns(_model_rows(models, entries))}",
+        f"models\n{columns(_model_row(models, status) for status in statuses)}",
     ]
     if secrets := _secret_rows(config):
         parts.append(f"secrets\n{columns(secrets)}")
@@ -120,16 +117,14 @@ def check(
     return "\n\n".join(parts)
 
 
-def _model_rows(models: ModelList, entries: Sequence[ModelEntry]) -> list[tuple[str, ...]]:
-    return [
-        (
-            entry.id,
-            entry.upstream or "-",
-            _abilities(models, entry),
-            " › ".join(entry.nesting) if entry.available else f"not available: {entry.reason}",
-        )
-        for entry in entries
-    ]
+def _model_row(models: ModelList, status: Status) -> tuple[str, ...]:
+    entry, why = status.entry, status.reason
+    return (
+        entry.id,
+        entry.upstream or "-",
+        _abilities(models, entry),
+        f"not available: {why}" if why else " › ".join(entry.nesting),
+    )
 
 
 def _abilities(models: ModelList, entry: ModelEntry) -> str:
@@ -147,7 +142,11 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
     named = [(f"upstreams.{up.id}", up.secrets()) for up in config.upstreams.values()]
     named.append(("server.keys", config.server.keys))
     return [
-        (secret.variable, "found" if secret.value else "missing", place)
+        (
+            secret.variable,
+            "found" if secret.value else "missing",
+            f"{place}{meant_variable(secret)}",
+        )
         for place, secrets in named
         for secret in secrets
         if secret.variable

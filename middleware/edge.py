@@ -24,6 +24,7 @@ from middleware.last import Records
 from middleware.responses import raw
 from middleware.served import Served
 from middleware.telemetry import Log, Visit
+from middleware.terminal import visible
 
 _OUR_MISTAKE = "The gateway made a mistake of its own; its log has the details."
 _LONGEST_PATH = 100
@@ -119,7 +120,8 @@ def our_mistake() -> GatewayError:
 
 
 def _told(error: Exception, identity: str) -> GatewayError:
-    sys.stderr.write(f"{identity}: unforeseen error\n{''.join(traceback.format_exception(error))}")
+    told = "".join(traceback.format_exception(error))
+    sys.stderr.write(f"{identity}: unforeseen error\n{visible(told)}")
     return our_mistake()
 
 

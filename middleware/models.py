@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,11 +22,27 @@ _ANSWER_WITHIN = 4.0
 """Seconds for everything that is asked; what comes later is in the next list."""
 
 
+AWAY = ("upstream_unreachable", "upstream_timeout")
+"""Codes of an upstream where nothing answers."""
+
+
 class Listed(NamedTuple):
     """What an upstream has; empty with the reason if it did not say."""
 
     models: Mapping[str, Traits]
     reason: str = ""
+    away: bool = False
+    """Nothing answers there: its models cannot either."""
+
+
+class Status(NamedTuple):
+    """What a line of the config comes to."""
+
+    entry: ModelEntry
+    names: Mapping[str, Traits]
+    """The names clients can use; none for a wildcard whose upstream does not say."""
+    reason: str
+    """Why it cannot answer; empty: it can, as far as is known."""
 
 
 @dataclass(slots=True)
@@ -43,36 +59,69 @@ class ModelList:
     routes: Routes
     _cached: dict[str, _Cached] = field(default_factory=dict)
 
-    async def entries(self) -> list[Json]:
-        """`/v1/models`: wildcards as their upstreams fill them."""
-        entries = self.routes.listing()
-        wildcards = [entry for entry in entries if "*" in entry.id and entry.available]
-        lists = await asyncio.gather(*[self.listed(entry.id) for entry in wildcards])
-        found = {entry.id: listed for entry, listed in zip(wildcards, lists, strict=True)}
-        taken = {entry.id for entry in entries}
-        rows = [row for entry in entries for row in self._rows(entry, found.get(entry.id), taken)]
+    async def entries(self, everything: bool = False) -> list[Json]:
+        """`/v1/models`: what can answer, wildcards as their upstreams fill them; or all lines."""
+        statuses = await self.statuses()
+        rows: list[tuple[ModelEntry, str, Traits, str]] = [
+            (status.entry, public, traits, status.reason)
+            for status in statuses
+            if not status.reason
+            for public, traits in status.names.items()
+        ]
+        if everything:
+            rows += [
+                (status.entry, status.entry.id, Traits(), status.reason)
+                for status in statuses
+                if status.reason or not status.names
+            ]
         return list(await asyncio.gather(*[self._described(*row) for row in rows]))
+
+    async def statuses(self, only_local: bool = False) -> list[Status]:
+        """What each line of the config comes to; `only_local` asks no service that is far away."""
+        entries = self.routes.listing()
+        asked = [entry for entry in entries if self._is_asked(entry, only_local)]
+        lists = await asyncio.gather(*[self.listed(entry.id) for entry in asked])
+        found = {entry.id: listed for entry, listed in zip(asked, lists, strict=True)}
+        taken = {entry.id for entry in entries}
+        return [self._status(entry, found.get(entry.id), taken) for entry in entries]
+
+    def _is_asked(self, entry: ModelEntry, only_local: bool) -> bool:
+        """A wildcard's upstream has its names."""
+        wanted = "*" in entry.id and not only_local
+        return entry.available and (wanted or self._is_local(entry))
+
+    def _is_local(self, entry: ModelEntry) -> bool:
+        """An Ollama knows what it has at no cost."""
+        upstream = self.config.upstreams.get(entry.upstream)
+        return upstream is not None and upstream.kind == "ollama"
+
+    def _status(self, entry: ModelEntry, listed: Listed | None, taken: set[str]) -> Status:
+        if listed is None:
+            return Status(entry, {} if "*" in entry.id else {entry.id: Traits()}, entry.reason)
+        if "*" not in entry.id:
+            return Status(entry, {entry.id: Traits()}, self._lacks(entry, listed))
+        names = self._names(entry, listed, taken)
+        taken |= names.keys()
+        reason = listed.reason
+        if not (listed.models or reason) and self._is_local(entry):
+            reason = f"no model was found at {self.config.upstreams[entry.upstream].base_url}"
+        return Status(entry, names, reason)
+
+    def _lacks(self, entry: ModelEntry, listed: Listed) -> str:
+        """Why a model with a name of its own cannot answer."""
+        name = self.config.models[entry.id].name
+        if listed.away:
+            return listed.reason
+        # Ollama itself runs models "-cloud" elsewhere, without having them.
+        has = {name, f"{name}:latest"} & listed.models.keys() or name.endswith("cloud")
+        if has or listed.reason:
+            return ""
+        return f"upstream '{entry.upstream}' does not have '{name}': get it with ollama pull {name}"
 
     async def names(self, wildcard: str) -> list[str]:
         """What a wildcard stands for, as far as its upstream says."""
         entry = next(one for one in self.routes.listing() if one.id == wildcard)
-        listed = await self.listed(wildcard)
-        return [public for _, public, _, _ in self._rows(entry, listed, set()) if "*" not in public]
-
-    async def present(self) -> tuple[ModelEntry, ...]:
-        """The lines of the config; an Ollama is asked whether it runs, as keys tell nothing."""
-        entries = self.routes.listing()
-        asked = [entry for entry in entries if entry.available and self._is_ollama(entry)]
-        lists = await asyncio.gather(*[self.listed(entry.id) for entry in asked])
-        away = {entry.id: found.reason for entry, found in zip(asked, lists, strict=True)}
-        return tuple(
-            entry._replace(available=False, reason=why) if (why := away.get(entry.id)) else entry
-            for entry in entries
-        )
-
-    def _is_ollama(self, entry: ModelEntry) -> bool:
-        upstream = self.config.upstreams.get(entry.upstream)
-        return upstream is not None and upstream.kind == "ollama"
+        return list(self._names(entry, await self.listed(wildcard), set()))
 
     async def entry(self, model: str) -> Json:
         """`/v1/models/ID`, for every name that would be answered."""
@@ -109,29 +158,24 @@ class ModelList:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 found = Listed(await ask())
         except GatewayError as error:
-            found = Listed({}, error.message)
+            found = Listed({}, error.message, away=error.code in AWAY)
         except TimeoutError:
-            found = Listed({}, "its upstream did not say in time what models it has")
+            found = Listed({}, "its upstream did not say in time what models it has", away=True)
         cached.until = loop.time() + (_FAILED if found.reason else _FRESH)
         return found
 
-    def _rows(
-        self, entry: ModelEntry, listed: Listed | None, taken: set[str]
-    ) -> Iterator[tuple[ModelEntry, str, Traits, str]]:
-        """The names a line of the config stands for."""
-        if listed is None or not listed.models:
-            yield entry, entry.id, Traits(), listed.reason if listed else ""
-            return
-        name = self.config.models[entry.id].name
-        before, star, after = name.partition("*")
+    def _names(self, entry: ModelEntry, listed: Listed, taken: Set[str]) -> dict[str, Traits]:
+        """The names a wildcard stands for; a name that stands in the config itself is not its."""
+        before, star, after = self.config.models[entry.id].name.partition("*")
+        names: dict[str, Traits] = {}
         for found, traits in listed.models.items():
             if star and not (found.startswith(before) and found.endswith(after)):
                 continue
             carried = found[len(before) : len(found) - len(after)] if star else found
             public = entry.id.replace("*", carried)
             if carried and public not in taken:
-                taken.add(public)
-                yield entry, public, traits, ""
+                names[public] = traits
+        return names
 
     async def _described(
         self, entry: ModelEntry, public: str, listed: Traits, unreachable: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from adapters.errors import GatewayError, Refused
 from adapters.http import Transport
@@ -14,14 +16,24 @@ from adapters.protocol import Adapter, Call, ChatRequest, Finish
 from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
 from middleware.config.shape import Auth
 from middleware.emulation import refuses_tools
-from middleware.models import ModelList
-from middleware.routing import TRY_IT, ModelEntry, Routes, build
+from middleware.models import AWAY, ModelList
+from middleware.routing import TRY_IT, Routes, build
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
-_SECONDS = 120.0
+_SECONDS, _ALTOGETHER = 120.0, 300.0
 """A model may have to be loaded; somebody waits at the terminal."""
+_MOST_MODELS, _SIDE_BY_SIDE = 20, 4
+"""Of one upstream."""
+_LOADS = ("local", "ollama")
+"""Kinds of one's own machine: a model is loaded, and two at once push each other out."""
+_OF_ALL = (*AWAY, "upstream_auth", "upstream_billing", "insufficient_quota")
+"""Codes of what is wrong with an upstream, whatever model is asked."""
+# Where the API begins on servers that have it below an address of their own.
+_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
+    "compatible": ("/v1", "/api/v1", "/openai/v1"),
+    "claude": ("", "/anthropic", "/api/anthropic"),
+}
 _MOST_REPAIRS = 3
-_AWAY = ("upstream_unreachable", "upstream_timeout")
 _TOOL: Mapping[str, object] = {
     "type": "function",
     "function": {
@@ -40,6 +52,8 @@ class Finding(NamedTuple):
     advice: str = ""
     """What to do."""
     well: bool = False
+    of_all: bool = False
+    """It holds for all models of the upstream."""
 
 
 class _Repair(NamedTuple):
@@ -49,27 +63,13 @@ class _Repair(NamedTuple):
 
 
 async def probe(config: Config, environment: Mapping[str, str]) -> list[Finding]:
-    """Ask every upstream that has what it needs, at the same time."""
+    """Ask the models of every upstream that has what it needs, upstreams at the same time."""
     transport = Transport()
     recall = replace(config.recall, store="off")
     prober = _Prober(replace(config, recall=recall), environment, transport)
     try:
-        models = [*prober.chosen()]
-        return list(await asyncio.gather(*[prober.find(model) for model in models]))
-    finally:
-        await transport.close()
-
-
-def present(config: Config) -> tuple[ModelEntry, ...]:
-    """The models of a config, those of an Ollama that does not run as not available."""
-    return asyncio.run(_present(config))
-
-
-async def _present(config: Config) -> tuple[ModelEntry, ...]:
-    transport = Transport()
-    try:
-        routes = build(replace(config, recall=replace(config.recall, store="off")), transport)
-        return await ModelList(config, routes).present()
+        found = await asyncio.gather(*[prober.all_of(models) for models in prober.chosen()])
+        return [one for findings in found for one in findings]
     finally:
         await transport.close()
 
@@ -80,18 +80,40 @@ class _Prober:
     environment: Mapping[str, str]
     transport: Transport
 
-    def chosen(self) -> Iterator[ModelConfig]:
-        """One model an upstream: a name if there is one, else a wildcard."""
+    def chosen(self) -> Iterator[list[ModelConfig]]:
+        """The models of each upstream: names first, then wildcards."""
         for upstream in self.config.upstreams.values():
             served = [one for one in self.config.models.values() if one.upstream == upstream.id]
             if served and not upstream.missing():
-                yield min(served, key=lambda one: "*" in one.id)
+                yield sorted(served, key=lambda one: "*" in one.id)
+
+    async def all_of(self, models: list[ModelConfig]) -> list[Finding]:
+        """One model first: what is wrong with its upstream is wrong with all of them."""
+        until = asyncio.get_running_loop().time() + _ALTOGETHER
+        first, rest, left = models[0], models[1:_MOST_MODELS], models[_MOST_MODELS:]
+        found = [await self.find(first)]
+        upstream = self.config.upstreams[first.upstream]
+        if found[0].of_all or not rest:
+            return found
+        gate = asyncio.Semaphore(1 if upstream.kind in _LOADS else _SIDE_BY_SIDE)
+        found += await asyncio.gather(*[self._in_turn(one, gate, until) for one in rest])
+        if left:
+            told = f"and {len(left)} more were not asked"
+            found.append(Finding(upstream.id, left[0].id, told, well=True))
+        return found
+
+    async def _in_turn(self, model: ModelConfig, gate: asyncio.Semaphore, until: float) -> Finding:
+        try:
+            async with asyncio.timeout_at(until), gate:
+                return await self.find(model)
+        except TimeoutError:
+            return Finding(model.upstream, model.id, f"not asked within {_ALTOGETHER:g} seconds")
 
     async def find(self, model: ModelConfig) -> Finding:
         upstream = self.config.upstreams[model.upstream]
         if upstream.of_client:
             return Finding(
-                upstream.id, model.id, "is opened by clients' keys: not asked", well=True
+                upstream.id, model.id, "is opened by clients' keys: not asked", "", True, True
             )
         routes = build(self.config, self.transport)
         name = model.id
@@ -104,10 +126,10 @@ class _Prober:
             return Finding(upstream.id, name, "answers, and takes tools", well=True)
         if refuses_tools(error):
             return self._without_tools(model, name)
-        advice = await self._repaired(upstream, name, error) or await self._advice(
-            model, name, routes, error
-        )
-        return Finding(upstream.id, name, _verdict(error), advice)
+        if error.code == "model_not_found":
+            return await self._not_found(model, name, routes, error)
+        advice = await self._repaired(upstream, name, error) or await self._advice(model, error)
+        return Finding(upstream.id, name, _verdict(error), advice, of_all=error.code in _OF_ALL)
 
     async def _listed(self, model: ModelConfig, routes: Routes) -> tuple[str, tuple[str, str]]:
         """A model a wildcard stands for, or why there is none."""
@@ -127,12 +149,33 @@ class _Prober:
             advice = await self._repaired(upstream, model.id.replace("*", "x"), None)
         return "", (reason, advice or _start(self.config.upstreams[model.upstream]))
 
+    async def _not_found(
+        self, model: ModelConfig, public: str, routes: Routes, error: GatewayError
+    ) -> Finding:
+        """Tell a 404 of a path from one of a model: who knows the path speaks of the model."""
+        upstream = self.config.upstreams[model.upstream]
+        name, leaf = routes.leaf(public)
+        if not _speaks_of(error, name):
+            advice = await self._repaired(upstream, public, error)
+            if advice or not await _models_of(leaf):
+                advice = advice or (
+                    f"write the address that its documentation names under "
+                    f"[upstreams.{upstream.id}]: base_url = (now {upstream.base_url})"
+                )
+                verdict = f"wrong path: {leaf.plan(_question(name))[0].url}: {error.message}"
+                return Finding(upstream.id, public, verdict, advice, of_all=True)
+        advice = await self._other_names(model, public, routes)
+        return Finding(upstream.id, public, _verdict(error), advice)
+
     def _without_tools(self, model: ModelConfig, name: str) -> Finding:
         if model.tools == "native":
             advice = f'write tools = "emulated" under [models."{model.id}"]'
             return Finding(model.upstream, name, "answers, but does not support tools", advice)
         verdict = "answers; tools unsupported, so the gateway makes them by prompt"
         return Finding(model.upstream, name, verdict, well=True)
+
+    def _named(self, public: str) -> str:
+        return build(self.config, self.transport).leaf(public)[0]
 
     async def _ask(self, routes: Routes, public: str) -> GatewayError | None:
         name, leaf = routes.leaf(public)
@@ -165,13 +208,14 @@ class _Prober:
             )
             if left is None or refuses_tools(left):
                 return repair, None
-            if left.code not in (*_AWAY, error.code if error is not None else ""):
+            known = _speaks_of(left, self._named(public))
+            if known or left.code not in (*AWAY, error.code if error is not None else ""):
                 return repair, left
         return None, error
 
     def _repairs(self, upstream: UpstreamConfig, error: GatewayError | None) -> Iterator[_Repair]:
         code = error.code if error is not None else "upstream_unreachable"
-        if code in _AWAY and upstream.proxy is None:
+        if code in AWAY and upstream.proxy is None:
             for name in PROXIES:
                 if address := self.environment.get(name):
                     proxy = Secret(address, name)
@@ -179,14 +223,11 @@ class _Prober:
         if code == "upstream_auth" and upstream.api_key is not None:
             other: Auth = "bearer" if upstream.auth == "x-api-key" else "x-api-key"
             yield _Repair(f'auth = "{other}"', replace(upstream, auth=other))
-        incomplete = upstream.kind == "compatible" and not upstream.base_url.endswith("/v1")
-        if incomplete and code in ("model_not_found", "upstream_bad_request", "upstream_not_json"):
-            address = f"{upstream.base_url}/v1"
-            yield _Repair(f'base_url = "{address}"', replace(upstream, base_url=address))
+        if code in ("model_not_found", "upstream_bad_request", "upstream_not_json"):
+            for address in _addresses(upstream):
+                yield _Repair(f'base_url = "{address}"', replace(upstream, base_url=address))
 
-    async def _advice(
-        self, model: ModelConfig, name: str, routes: Routes, error: GatewayError
-    ) -> str:
+    async def _advice(self, model: ModelConfig, error: GatewayError) -> str:
         upstream = self.config.upstreams[model.upstream]
         if error.code == "upstream_auth":
             key = upstream.api_key
@@ -194,17 +235,10 @@ class _Prober:
                 return f'write api_key = "env:NAME" under [upstreams.{upstream.id}]'
             where = f"the variable {key.variable}" if key.variable else "api_key"
             return f"put a key that is valid for {upstream.base_url or upstream.id} into {where}"
-        if error.code == "model_not_found":
-            return await self._other_names(model, name, routes)
-        return _start(upstream) if error.code in _AWAY else ""
+        return _start(upstream) if error.code in AWAY else ""
 
     async def _other_names(self, model: ModelConfig, name: str, routes: Routes) -> str:
-        _, leaf = routes.leaf(name)
-        ask = getattr(leaf, "models", None)
-        try:
-            there = [*await ask()] if ask is not None else []
-        except GatewayError:
-            there = []
+        there = await _models_of(routes.leaf(name)[1])
         if not there:
             return f'write the upstream\'s own name for it: [models."{model.id}"] name = "…"'
         hint = suggest(model.name, there)
@@ -212,14 +246,44 @@ class _Prober:
         return f'write another name under [models."{model.id}"].{hint} It has: {shown}'
 
 
+def _addresses(upstream: UpstreamConfig) -> list[str]:
+    """Where an API may begin if not at the address that is written."""
+    address = upstream.base_url
+    parts = urlsplit(address)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    above = address.rpartition("/")[0] if parts.path.strip("/") else address
+    begins = _BEGINNINGS.get(upstream.kind, ())
+    found = [f"{address}/v1"] if upstream.kind == "compatible" else []
+    found += [above, *(f"{origin}{beginning}" for beginning in begins)]
+    return [one for one in dict.fromkeys(found) if one != address]
+
+
+async def _models_of(leaf: Adapter) -> list[str]:
+    """The upstream's own names, as far as it says."""
+    ask = getattr(leaf, "models", None)
+    try:
+        return [*await ask()] if ask is not None else []
+    except GatewayError:
+        return []
+
+
+def _speaks_of(error: GatewayError, name: str) -> bool:
+    words = error.message.partition(": ")[2].lower()
+    found = error.code == "model_not_found"
+    return found and (name.lower() in words or bool(re.search(r"\bmodel\b", words)))
+
+
+def _question(name: str) -> ChatRequest:
+    messages = ({"role": "user", "content": "Say ok."},)
+    call = Call("req_check")
+    return ChatRequest(name, messages, (dict(_TOOL),), params={"max_tokens": 16}, call=call)
+
+
 async def _answer(leaf: Adapter, name: str) -> GatewayError | None:
     """Have a few words said; None: it did."""
-    messages = ({"role": "user", "content": "Say ok."},)
-    request = ChatRequest(
-        name, messages, (dict(_TOOL),), params={"max_tokens": 16}, call=Call("req_check")
-    )
     try:
-        async with asyncio.timeout(_SECONDS), aclosing(leaf.stream(request)) as events:
+        stream = leaf.stream(_question(name))
+        async with asyncio.timeout(_SECONDS), aclosing(stream) as events:
             async for batch in events:
                 if type(batch[-1]) is Finish:
                     return None

@@ -39,6 +39,7 @@ _NAMES_SHOWN = 50
 _NAME_SHOWN = 100
 # What is learned of models is kept by their names, which behind a * are the client's words.
 _LONGEST_NAME = 256
+_HINTS = 3
 # Shorter ones are stand-ins, and blotting them out would blot out words.
 _SHORTEST_SECRET = 6
 
@@ -107,10 +108,20 @@ class Routes:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
         names = [entry.id for entry in self._entries]
         shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+        hint = suggest(name, names) or self._carried(name)
         return UnknownModel(
-            f"The model '{name}' does not exist here.{suggest(name, names)} There are: {shown}.",
-            param="model",
+            f"The model '{name}' does not exist here.{hint} There are: {shown}.", param="model"
         )
+
+    def _carried(self, name: str) -> str:
+        """The names under which upstreams with names of their own would be asked for this one."""
+        there = {entry.id for entry in self._entries if entry.available}
+        found = [
+            f"'{one.before}{name}{one.after}'"
+            for one in self._wildcards
+            if one.id in there and one.before.endswith("/")
+        ]
+        return f" Did you mean {' or '.join(found[:_HINTS])}?" if found else ""
 
 
 def _bound(route: Route | Absent, name: str, carried: str) -> Route | Absent:

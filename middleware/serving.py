@@ -19,6 +19,7 @@ from middleware.config import Config, load
 from middleware.listening import Protocol
 from middleware.reloading import Reloader
 from middleware.served import Served
+from middleware.terminal import visible
 from middleware.watchdog import Watchdog
 
 GRACE_SECONDS = 25
@@ -57,6 +58,7 @@ class _Server(uvicorn.Server):
         self._watchdog.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _say("stopping")
         if self._watching is not None:
             self._watching.cancel()
         self._watchdog.stop()
@@ -64,19 +66,11 @@ class _Server(uvicorn.Server):
 
 
 async def _banner(served: Served) -> str:
-    """Local model servers are asked what they have: it costs nothing."""
-    config, entries = served.config, served.routes.listing()
-    asked = [
-        entry.id
-        for entry in entries
-        if "*" in entry.id and entry.available and config.upstreams[entry.upstream].kind == "ollama"
-    ]
-    found = await asyncio.gather(*[served.models.names(wildcard) for wildcard in asked])
-    return describe.banner(config, entries, dict(zip(asked, found, strict=True)))
+    return describe.banner(served.config, await served.models.statuses(only_local=True))
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{visible(text)}\n")
     sys.stderr.flush()
 
 

@@ -41,7 +41,7 @@ def says_what_it_said(upstream: Upstream) -> Behaviour:
     async def behave(peer: Peer) -> None:
         while True:
             head, body = await peer.request()
-            asked = (head.split(" ")[1], _canonical(orjson.loads(body)))
+            asked = (head.split(" ")[1], _canonical(orjson.loads(body or b"null")))
             found = recorded(upstream).get(asked)
             if found is None:
                 words = orjson.dumps({"error": f"never asked: {asked}"})

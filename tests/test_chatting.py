@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from middleware import chatting, config
-from middleware.__main__ import FINE, LACKING, main
+from middleware.__main__ import main
 from middleware.chatting import Conversation, Endpoint, Failed, Screen, example_tools
+from middleware.cli.common import FINE, LACKING
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parent.parent
@@ -291,9 +292,25 @@ def test_commands_change_the_chat_and_say_so(endpoint: Endpoint) -> None:
     assert "never said" not in said
 
 
+def test_a_model_that_is_not_there_begins_no_chat(endpoint: Endpoint) -> None:
+    with pytest.raises(Failed, match="'nobody' does not exist here"):
+        session(endpoint, "hello", model="nobody")
+    assert "any-thing at" in session(endpoint, model="any-thing")
+
+
+def test_escapes_of_a_model_steer_no_terminal() -> None:
+    shown: list[str] = []
+    screen = Screen(shown.append)
+    for tell in (screen.text, screen.thought, screen.line, screen.note, screen.result):
+        tell("a\x1b[2J\x9b31m\u202e\u200b\rb\n")
+    screen.call("x\x1b]0;y\x07", "{\x1b}")
+    assert not [one for one in "".join(shown) if not (one.isprintable() or one == "\n")]
+
+
 def test_an_error_is_shown_and_the_chat_goes_on(endpoint: Endpoint) -> None:
-    said = session(endpoint, "hello", "/model demo", "Weather in Rome?", model="nobody")
+    said = session(endpoint, "/model nobody", "/model any-*", "Weather in Rome?", model="demo")
     assert "! 404: The model 'nobody' does not exist here." in said
+    assert "nobody from here on" not in said
     assert '→ get_weather {"city":"Rome"}' in said
 
 
@@ -413,7 +430,9 @@ def test_a_gateway_of_ones_own_asks_for_the_key_and_is_given_it() -> None:
         assert chatting.models(found) == ["demo", "other"]
         with pytest.raises(Failed, match=r"^401: You didn't provide an API key"):
             chatting.models(Endpoint(found.url))
-    assert told[0].startswith("No gateway runs (http://127.0.0.1:")
+    (first,) = told
+    assert first.startswith("This chat runs config.toml itself: no gateway runs at http://127.0.0.")
+    assert "refused" not in first
     with pytest.raises(Failed, match="cannot be reached"):
         chatting.models(found)
 

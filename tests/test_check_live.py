@@ -89,6 +89,14 @@ def below_v1(path: str, head: str, body: Json) -> Reply:
     return "404 Not Found", failure("no such path")
 
 
+def nothing_there(path: str, head: str, body: Json) -> Reply:
+    return "404 Not Found", b"<html>404 page not found</html>"
+
+
+def silent_about_models(path: str, head: str, body: Json) -> Reply:
+    return lists(path) or ("404 Not Found", b'{"detail": "Not Found"}')
+
+
 @pytest.mark.parametrize(
     ("reply", "text", "verdict", "advice"),
     [
@@ -103,7 +111,10 @@ def below_v1(path: str, head: str, body: Json) -> Reply:
         ),
         (no_tools, RELAY, "does not support tools", 'tools = "emulated" under [models."small"]'),
         (no_tools, RELAY.replace('tools = "native"\n', ""), "makes them by prompt", ""),
-        (below_v1, RELAY.replace("URL/v1", "URL"), "unknown model", '/v1" under [upstreams.relay]'),
+        (below_v1, RELAY.replace("URL/v1", "URL"), "wrong path", '/v1" under [upstreams.relay]'),
+        (below_v1, RELAY.replace("URL/v1", "URL/api/v2"), "wrong path", '/v1" under [upstreams.'),
+        (nothing_there, RELAY, "/v1/chat/completions: ", "base_url = (now http://127.0.0.1:"),
+        (silent_about_models, RELAY, "unknown model", "Did you mean 'tiny-2'? It has: tiny-2"),
         (
             well,
             RELAY.replace("models.small", 'models."r/*"').replace("tiny-1", "*"),
@@ -122,6 +133,60 @@ def test_what_is_wrong_is_said_in_one_line_and_what_to_do(
     assert bool(found.advice) != found.well
     assert KEY not in describe.findings([found])
     assert "check --live" not in found.verdict
+
+
+def several(count: int) -> str:
+    models = [f'[models.m{n}]\nupstream = "relay"\nname = "tiny-{n}"\n' for n in range(count)]
+    return RELAY.partition("[models")[0] + "".join(models)
+
+
+async def asked_all(
+    text: str, reply: Callable[[str, str, Json], Reply], slowly: float = 0.0
+) -> tuple[list[Finding], int, int]:
+    """What is found, how many were asked, and how many at once at most."""
+    seen, most, now = Seen(), 0, 0
+    plain = answering(seen, reply)
+
+    async def behave(peer: Peer) -> None:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(slowly)
+        try:
+            await plain(peer)
+        finally:
+            now -= 1
+
+    async with loopback(behave) as up:
+        found = config.parse(text.replace("URL", up.url), environment={"KEY": KEY})
+        findings = await probing.probe(found, {})
+    return findings, len(seen.bodies("/v1/chat/completions")), most
+
+
+def only_even(path: str, head: str, body: Json) -> Reply:
+    if int(body.get("model", "tiny-0").removeprefix("tiny-")) % 2:
+        return no_such_model(path, head, body)
+    return well(path, head, body)
+
+
+def test_every_model_of_an_upstream_is_asked() -> None:
+    found, _, _ = asyncio.run(asked_all(several(4), only_even))
+    assert [one.model for one in found] == ["m0", "m1", "m2", "m3"]
+    assert [one.well for one in found] == [True, False, True, False]
+    assert "unknown model" in found[3].verdict
+
+
+def test_only_so_many_are_asked_side_by_side_and_altogether() -> None:
+    found, asked, most = asyncio.run(asked_all(several(30), well, slowly=0.05))
+    assert asked == 20
+    assert most <= 4
+    assert found[-1].verdict == "and 10 more were not asked"
+
+
+def test_what_is_wrong_with_an_upstream_is_told_once() -> None:
+    found, asked, _ = asyncio.run(asked_all(several(9), wrong_key))
+    assert [one.model for one in found] == ["m0"]
+    assert asked == 2  # the other way to send a key is tried
 
 
 def test_an_upstream_that_is_away_is_told_from_one_that_refuses() -> None:

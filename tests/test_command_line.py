@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import http.server
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import tomllib
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from adapters.traits import Traits
 from middleware import __version__, config, describe
-from middleware.__main__ import FINE, LACKING, WRONG, main
+from middleware.__main__ import NOBODY_READS, main
+from middleware.cli import completion
+from middleware.cli import parser as commands
+from middleware.cli.common import FINE, LACKING, WRONG
 from middleware.config.keys import MODEL, SECTIONS, SERVER
+from middleware.models import Status
 from middleware.routing import ModelEntry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,6 +173,18 @@ class Tags(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+def test_a_variable_that_is_nearly_set_is_asked_about(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOKED_KEY", KEY)
+    main(["check"])
+    said = capsys.readouterr().out
+    assert "LOCKED_KEY  missing  upstreams.locked Did you mean LOKED_KEY, which is set?" in said
+    assert KEY not in said
+    found = config.load("config.toml")
+    assert "LOCKED_KEY: Did you mean LOKED_KEY, which is set?" in describe.banner(found, ())
 
 
 def test_check_says_that_the_proxy_of_the_environment_is_not_used(
@@ -322,6 +341,38 @@ def test_serve_says_where_it_is_and_answers_until_it_is_interrupted(folder: Path
     assert "Address already in use. Choose another" in taken.stderr
 
 
+def began(*arguments: str, shown: str = "") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *([shown] if shown else []), "-m", "middleware", *arguments],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("module", ["argparse", "middleware.config.keys", "aiohttp", "uvicorn"])
+def test_ctrl_c_during_the_start_says_stopping_and_no_more(module: str, folder: Path) -> None:
+    config = ("--config", str(folder / "config.toml"), "--port", "8199")
+    with began("serve", *config, shown="-Ximporttime") as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().rstrip().endswith(f" {module}"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        told = [line for line in process.stderr if not line.startswith("import time:")]
+    assert told == ["stopping\n"]
+
+
+@pytest.mark.parametrize(
+    "command", [("--help",), ("check", "--help"), ("check",), ("models",), ("completion", "bash")]
+)
+def test_who_reads_no_further_gets_no_traceback(command: tuple[str, ...], folder: Path) -> None:
+    config = () if command[-1] in ("--help", "bash") else ("--config", str(folder / "config.toml"))
+    with began(*command, *config) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode in (FINE, NOBODY_READS)  # argparse itself ends --help
+
+
 def test_the_banner_tells_clients_to_send_a_key_if_one_is_asked() -> None:
     text = '[server]\nhost = "::"\nkeys = ["K"]\n' + CONFIG.replace("[server]\nport = PORT", "")
     found = config.parse(text, environment={})
@@ -358,11 +409,14 @@ def test_the_banner_proposes_what_is_found_before_the_embedded_model(
     key: str, found: list[str], proposed: str
 ) -> None:
     shipped = config.load(ROOT / "config.toml", environment={key: "k"} if key else {})
-    there = [
-        ModelEntry(name, "", not shipped.upstreams[model.upstream].missing(), "", "", ())
-        for name, model in shipped.models.items()
-    ]
-    said = describe.banner(shipped, there, {"ollama/*": found})
+    statuses = []
+    for name, model in shipped.models.items():
+        lacking = "no key" if shipped.upstreams[model.upstream].missing() else ""
+        names = found if name == "ollama/*" else [name.replace("*", "x")]
+        reason = "" if names else "no model was found at http://127.0.0.1:11434"
+        entry = ModelEntry(name, "", not lacking, lacking, "", ())
+        statuses.append(Status(entry, dict.fromkeys(names, Traits()), lacking or reason))
+    said = describe.banner(shipped, statuses)
     assert f'"model":"{proposed}"' in said
     assert ("ollama/*: no model was found at http://127.0.0.1:11434" in said) is (not found)
     assert "local: when it is first asked" in said
@@ -375,3 +429,59 @@ def test_the_shipped_config_mentions_every_key_of_the_server_and_the_timeouts() 
             assert re.search(rf"\b{name} = ", text), name
     assert {"host", "keys"} <= SERVER.keys()
     assert {"defaults", "override", "drop"} <= MODEL.keys()
+
+
+# Completion ------------------------------------------------------------------------------------
+
+
+def completed(shell: str, line: str) -> list[str]:
+    """What a shell would offer behind the words of a line."""
+    script = run("completion", shell).stdout
+    if shell == "bash":
+        words = line.split(" ")
+        script += f"COMP_WORDS=({' '.join(words[:-1])} '{words[-1]}')\n"
+        script += f"COMP_CWORD={len(words) - 1}\n_usetool\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        command = ["bash", "--norc"]
+    elif shell == "zsh":
+        # Outside of the line editor there is nothing to offer to: what is offered is printed.
+        script = (
+            "compdef() { }\ncompadd() { shift; print -l -- $@ }\n_files() { }\n"
+            f"{script}\nwords=({line})\nCURRENT={len(line.split(' '))}\n_usetool\n"
+        )
+        command = ["zsh", "-f"]
+    else:
+        script += f"complete -C '{line}'\n"
+        command = ["fish", "--no-config"]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {shell} here")
+    done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return [word.split("\t")[0] for word in done.stdout.split("\n") if word]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_offers_commands_and_their_options(shell: str) -> None:
+    offered = completed(shell, "usetool ")
+    assert {"serve", "check", "explain", "last", "models", "chat", "import"} <= {*offered}
+    assert {"--curl", "--url", "--config"} <= {*completed(shell, "usetool last --")}
+    assert "litellm" in completed(shell, "usetool import ")
+    assert "--curl" not in completed(shell, "usetool chat --")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_knows_every_command_and_option(shell: str) -> None:
+    script = run("completion", shell).stdout
+    parser = commands.parser()
+    for name, options in completion.words(parser).items():
+        assert name in script
+        for option in options:
+            assert option in script
+
+
+# The project -----------------------------------------------------------------------------------
+
+
+def test_the_licence_is_there_and_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["license"] == "MIT"
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License\n\nCopyright (c) 2026 The")

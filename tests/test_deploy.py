@@ -313,3 +313,12 @@ def test_every_command_in_the_comments_names_files_that_are_there() -> None:
     for command in found:
         for path in re.findall(r"--file (\S+)", command):
             assert (ROOT / path).is_file(), command
+
+
+def test_an_older_python_is_refused_in_one_line() -> None:
+    """Where no requirement holds, pip has nothing to say but which Python is needed."""
+    needed = [line for line in lines(ROOT / "runtime.in") if line]
+    assert needed
+    assert [line for line in needed if not line.endswith('python_version >= "3.11"')] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["requires-python"] == ">=3.11"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from adapters.http import Transport
 from middleware import config
-from middleware.__main__ import FINE, LACKING, WRONG, main
+from middleware.__main__ import main
+from middleware.cli.common import FINE, LACKING, WRONG
 from middleware.importing import Imported, Lost, Unreadable, from_litellm, lost_lines, toml
 from middleware.routing import build
 
@@ -312,8 +313,10 @@ model_list:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"litellm_params": {"model": "openai/e"}, "model_info": {"mode": "embedding"}},
-         "its mode is embedding, and here are only chat models"),
+        ({"litellm_params": {"model": "openai/e"}, "model_info": {"mode": "image_generation"}},
+         "its mode is image_generation, and here are only chat models and embeddings"),
+        ({"litellm_params": {"model": "anthropic/e"}, "model_info": {"mode": "embedding"}},
+         "an upstream of kind claude makes no embeddings"),
         ({"litellm_params": {"model": "openai/e", "api_base": "os.environ/NOT_SET"}},
          "its api_base is in the environment variable NOT_SET, which is not set here: set it and "
          "import again"),
@@ -468,3 +471,64 @@ def test_the_command_says_what_is_wrong_with_the_file(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert told in err
+
+
+ACCOUNTS = """
+model_list:
+- model_name: first
+  litellm_params: {model: anthropic/claude-a, api_key: os.environ/ANTHROPIC_API_KEY}
+- model_name: second
+  litellm_params: {model: anthropic/claude-b, api_key: sk-other-account-0123456789}
+- model_name: third
+  litellm_params: {model: groq/llama}
+- model_name: fourth
+  litellm_params: {model: groq/llama-2, api_key: gsk-other-account-0123456789}
+- model_name: fifth
+  litellm_params: {model: mistral/small, api_key: mist-0123456789}
+- model_name: sixth
+  litellm_params: {model: xai/grok, api_key: xai-0123456789}
+- litellm_params: {model: openai/gpt-5}
+- model_name: text-embedding-3-small
+  litellm_params: {model: text-embedding-3-small}
+  model_info: {mode: embedding}
+"""
+
+
+def test_a_key_that_is_written_out_gets_no_variable_of_another_account() -> None:
+    environment = {"XAI_API_KEY": "somebody's", "MISTRAL_API_KEY": "mist-0123456789"}
+    found = from_litellm(ACCOUNTS, "proxy.yaml", environment)
+    parsed = config.parse(found.text, environment={})
+    keys = {}
+    for name, model in parsed.models.items():
+        key = parsed.upstreams[model.upstream].api_key
+        keys[name] = key.variable if key else ""
+    assert keys == {
+        "first": "ANTHROPIC_API_KEY",
+        "second": "ANTHROPIC_API_KEY_2",
+        "third": "GROQ_API_KEY",
+        "fourth": "GROQ_API_KEY_2",
+        "fifth": "MISTRAL_API_KEY",
+        "sixth": "XAI_API_KEY_2",
+        "text-embedding-3-small": "OPENAI_API_KEY",
+    }
+    assert any("ANTHROPIC_API_KEY_2" in one.why for one in found.lost if one.of == "second")
+
+
+def test_an_entry_without_a_name_is_said_and_not_carried() -> None:
+    found = from_litellm(ACCOUNTS, "proxy.yaml", {})
+    assert not [name for name in found.models if "model_list" in name]
+    assert [one.why for one in found.lost if one.of == "model_list[6]"] == [
+        "it has no model_name: clients could not ask for it"
+    ]
+
+
+def test_embeddings_are_carried_to_who_makes_them() -> None:
+    found = from_litellm(ACCOUNTS, "proxy.yaml", {})
+    parsed = config.parse(found.text, environment={})
+    model = parsed.models["text-embedding-3-small"]
+    assert parsed.upstreams[model.upstream].base_url == "https://api.openai.com/v1"
+
+
+def test_a_yaml_that_holds_itself_is_read() -> None:
+    text = "model_list:\n- &a {model_name: x, litellm_params: {model: gpt-5}, own: *a}\n"
+    assert from_litellm(text, "proxy.yaml", {}).models == ("x",)

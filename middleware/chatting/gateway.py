@@ -29,7 +29,9 @@ def running(config: Config, tell: Callable[[str], None]) -> Iterator[Endpoint]:
     try:
         models(endpoint)
     except Failed as error:
-        tell(f"No gateway runs ({error}); this chat runs {config.source} itself.")
+        gone = isinstance(error.__cause__, ConnectionRefusedError)
+        why = "" if gone else f" ({error})"
+        tell(f"This chat runs {config.source} itself: no gateway runs at {endpoint.url}{why}.")
         with _own(config, key) as own:
             yield own
     else:

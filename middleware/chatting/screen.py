@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from middleware.terminal import visible
+
 _DIM, _BOLD, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 _SHOWN = 500
 
@@ -20,25 +22,28 @@ class Screen:
     def text(self, piece: str) -> None:
         if self._thinking:
             self.end()
-        self._write(piece)
+        self._write(visible(piece))
 
     def thought(self, piece: str) -> None:
         if not self._thinking:
             self.end()
             self._thinking = True
             self._write("" if self.colours else "(thinks) ")
-        self._write(self._styled(_DIM, piece))
+        self._write(self._styled(_DIM, visible(piece)))
 
     def call(self, name: str, arguments: str) -> None:
-        self.line(f"→ {self._styled(_BOLD, name)} {_cut(arguments)}")
+        self._line(f"→ {self._styled(_BOLD, visible(name))} {_cut(arguments)}")
 
     def result(self, result: str) -> None:
-        self.line(f"← {_cut(result)}")
+        self._line(f"← {_cut(result)}")
 
     def note(self, text: str) -> None:
-        self.line(self._styled(_DIM, text))
+        self._line(self._styled(_DIM, visible(text)))
 
     def line(self, text: str) -> None:
+        self._line(visible(text))
+
+    def _line(self, text: str) -> None:
         self.end()
         self._write(f"{text}\n")
 
@@ -58,5 +63,5 @@ class Screen:
 
 
 def _cut(text: str) -> str:
-    text = " ".join(text.split())
+    text = visible(" ".join(text.split()))
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from middleware.chatting.conversation import Conversation
-from middleware.chatting.endpoint import Endpoint, Failed, models
+from middleware.chatting.endpoint import Endpoint, Failed, models, require
 from middleware.chatting.screen import Screen
 from middleware.chatting.tools import Tool
 
@@ -22,17 +22,18 @@ def chat(
     chosen = model or next(iter(names), None)
     if chosen is None:
         raise Failed(f"No model of {endpoint.url} can answer now; `usetool check` says why.")
+    require(endpoint, chosen, names)
     screen.line(f"{chosen} at {endpoint.url} (all: {', '.join(names)})")
     screen.note(f"tools: {', '.join(tool.name for tool in tools) or 'none'}    {_HELP}")
-    _talk(Conversation(endpoint.ask, chosen, screen, tools), tools, read)
+    _talk(endpoint, Conversation(endpoint.ask, chosen, screen, tools), tools, read)
 
 
-def _talk(talk: Conversation, tools: tuple[Tool, ...], read: Read) -> None:
+def _talk(endpoint: Endpoint, talk: Conversation, tools: tuple[Tool, ...], read: Read) -> None:
     while (line := _line(read)) is not None:
         if line in ("/quit", "/exit"):
             return
         if line.startswith("/"):
-            talk = _command(talk, line, tools)
+            talk = _command(endpoint, talk, line, tools)
         elif line:
             say(talk, line)
 
@@ -53,12 +54,23 @@ def say(talk: Conversation, text: str) -> None:
         talk.screen.note("(stopped)")
 
 
-def _command(talk: Conversation, line: str, tools: tuple[Tool, ...]) -> Conversation:
+def _other(endpoint: Endpoint, talk: Conversation, model: str) -> Conversation:
+    try:
+        require(endpoint, model, models(endpoint))
+    except Failed as error:
+        talk.screen.line(f"! {error}")
+        return talk
+    talk.screen.note(f"{model} from here on")
+    return replace(talk, model=model)
+
+
+def _command(
+    endpoint: Endpoint, talk: Conversation, line: str, tools: tuple[Tool, ...]
+) -> Conversation:
     command, _, word = line.partition(" ")
     match command:
         case "/model" if word.strip():
-            talk = replace(talk, model=word.strip())
-            talk.screen.note(f"{talk.model} from here on")
+            talk = _other(endpoint, talk, word.strip())
         case "/new":
             talk = replace(talk, messages=[])
             talk.screen.note("forgotten")

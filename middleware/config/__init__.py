@@ -2,8 +2,9 @@
 
 from middleware.config.access import is_loopback
 from middleware.config.file import stamp
+from middleware.config.hints import path_of, suggest
 from middleware.config.pipelines import is_named
-from middleware.config.reading import load, parse, path_of, suggest
+from middleware.config.reading import load, parse
 from middleware.config.shape import (
     Config,
     ConfigError,

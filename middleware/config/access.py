@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from middleware.config.shape import Server, UpstreamConfig
+from middleware.config.shape import Secret, Server, UpstreamConfig
 
 Path = tuple[str, ...]
 _KEYS: Path = ("server", "keys")
@@ -18,8 +18,12 @@ def unset_keys(server: Server) -> Iterator[tuple[Path, str]]:
             yield (
                 _KEYS,
                 f"The environment variable {secret.variable} is not set: set it, or remove "
-                f'"env:{secret.variable}" from the list.',
+                f'"env:{secret.variable}" from the list.{meant_variable(secret)}',
             )
+
+
+def meant_variable(secret: Secret) -> str:
+    return f" Did you mean {secret.alike}, which is set?" if secret.alike else ""
 
 
 def open_doors(

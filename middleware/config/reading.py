@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
+from middleware.config.fields import as_field, misspelt
 from middleware.config.file import stamp, unreadable
+from middleware.config.hints import elsewhere, path_of, suggest, toml_hint
 from middleware.config.keys import (
     ABILITIES,
     ANY_VALUE,
@@ -24,7 +25,6 @@ from middleware.config.keys import (
     OWN_FIELDS,
     PIPELINE,
     RECALL,
-    SECTIONS,
     SERVER,
     TIMEOUTS,
     UPSTREAM,
@@ -32,6 +32,8 @@ from middleware.config.keys import (
     Kind,
 )
 from middleware.config.pipelines import TAVILY, mistakes_of
+from middleware.config.places import Places
+from middleware.config.services import meant, stanza
 from middleware.config.shape import (
     Config,
     ConfigError,
@@ -45,14 +47,6 @@ from middleware.config.values import Environment, Wrong
 
 _KEPT = 50
 _TABLES = ("server", "defaults", "recall", "upstreams", "models")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-# What the parser's words mean to somebody who does not know TOML.
-_TOML_HINTS: Mapping[str, str] = {
-    "Invalid value": 'Text stands in quotes: kind = "compatible".',
-    "Expected ']'": 'A name with "/", "*" or a blank stands in quotes: [models."relay/*"].',
-    "Cannot declare": "Each [section] stands once in the file, with all its keys.",
-    "Cannot overwrite": "Each key stands once in its section.",
-}
 Values = dict[str, Any]
 Keys = Mapping[str, Key]
 
@@ -87,16 +81,19 @@ def parse(
     try:
         found = tomllib.loads(text)
     except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
-        raise _of_file(source, f"is not valid TOML: {error}{_toml_hint(str(error))}") from error
+        raise _of_file(source, f"is not valid TOML: {error}{toml_hint(str(error))}") from error
     except RecursionError as error:
         raise _of_file(source, "is nested deeper than anybody can read") from error
     if server and isinstance(found.setdefault("server", {}), dict):
         found["server"].update(server)
-    reading = _Reading(environment)
-    reading.mistakes += [Mistake(path_of(*at), why) for at, why in unreadable(found)]
+    said = frozenset(("server", name) for name in server or ())
+    reading = _Reading(environment, Places(text), said)
+    for at, why in unreadable(found):
+        reading.wrong(at, why)
     config = None if reading.mistakes else reading.config(found, source)
     if config is None or reading.mistakes:
-        raise ConfigError(source, tuple(reading.mistakes))
+        told = sorted(reading.mistakes, key=lambda one: (not one.line, one.line))
+        raise ConfigError(source, tuple(told))
     return config
 
 
@@ -104,30 +101,17 @@ def _of_file(source: str, text: str) -> ConfigError:
     return ConfigError(source, (Mistake("", text),))
 
 
-def _toml_hint(words: str) -> str:
-    return next((f". {hint}" for start, hint in _TOML_HINTS.items() if words.startswith(start)), "")
-
-
-def path_of(*names: str) -> str:
-    """Write a key's path as TOML does, with quotes where it needs them."""
-    return ".".join(name if _BARE.fullmatch(name) else f'"{name}"' for name in names)
-
-
-def suggest(name: str, known: Collection[str]) -> str:
-    """The known name that was probably meant, as a question; else nothing."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    return f" Did you mean '{close[0]}'?" if close else ""
-
-
 @dataclass(slots=True)
 class _Reading:
     environment: Environment
+    places: Places
+    elsewhere: frozenset[tuple[str, ...]] = frozenset()
+    """Keys that the command line says, not the file."""
     mistakes: list[Mistake] = field(default_factory=list)
 
     def wrong(self, path: tuple[str, ...], text: str) -> None:
-        self.mistakes.append(Mistake(path_of(*path), text))
+        line = 0 if path in self.elsewhere else self.places.line(path)
+        self.mistakes.append(Mistake(path_of(*path), text, line))
 
     def config(self, found: Values, source: str) -> Config:
         for name in sorted(found.keys() - set(_TABLES)):
@@ -188,7 +172,9 @@ class _Reading:
             return key.default
 
     def unknown(self, path: tuple[str, ...], known: Collection[str], value: Any = None) -> None:
-        hint = suggest(path[-1], known) or _elsewhere(path[-1])
+        if hint := as_field(path, value):
+            return self.wrong(path, f"is no key here.{hint}")
+        hint = suggest(path[-1], known) or elsewhere(path[-1])
         if not hint and isinstance(value, dict) and len(path) == 3:
             section, name, rest = path
             hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
@@ -198,7 +184,7 @@ class _Reading:
     def clean(self, *path: str) -> bool:
         """Nothing at or below this path was wrong so far: what is missing was not just misspelt."""
         start = path_of(*path)
-        return not any(f"{key}.".startswith(f"{start}.") for key, _ in self.mistakes)
+        return not any(f"{key}.".startswith(f"{start}.") for key, _, _ in self.mistakes)
 
     def server(self, found: Any) -> Server:
         values = self.table(found, SERVER, ("server",))
@@ -239,7 +225,9 @@ class _Reading:
                 self.wrong(path, f"is missing: write one of {', '.join(KINDS)}.")
             return Kind(needs_address=False)
         if name not in KINDS and not (name.isidentifier() and find_spec(f"adapters.{name}")):
-            hint = suggest(name, KINDS)
+            service = meant(name)
+            hint = f" For {name} write:{stanza(path[1], service)}" if service else ""
+            hint = hint or suggest(name, KINDS)
             self.wrong(path, f"is '{name}', but must be one of {', '.join(KINDS)}.{hint}")
             return Kind(needs_address=False)
         return KINDS.get(name, Kind())
@@ -260,7 +248,7 @@ class _Reading:
         upstream = upstreams.get(values["upstream"])
         usual = KINDS.get(upstream.kind, Kind()) if upstream else Kind()
         self.wildcards(name, values["name"], path)
-        self.own_fields(values, path)
+        self.fields(values, path)
         return ModelConfig(
             id=name,
             upstream=values["upstream"] or "",
@@ -302,8 +290,12 @@ class _Reading:
             for name, value in found.items()
         }
 
-    def own_fields(self, values: Values, path: tuple[str, ...]) -> None:
+    def fields(self, values: Values, path: tuple[str, ...]) -> None:
+        """A field nobody knows may be the upstream's own; one that is nearly known is misspelt."""
         for place in ("defaults", "override"):
+            for name in values[place]:
+                if hint := misspelt(name):
+                    self.wrong((*path, place, name), f"is no field of a request.{hint}")
             for name in sorted(OWN_FIELDS & values[place].keys()):
                 self.wrong((*path, place, name), "is the client's own and cannot be set here.")
 
@@ -342,8 +334,3 @@ def _coming(found: Any) -> tuple[str, ...]:
         elif value in coming:
             asked.append(f'{name} = "{value}"')
     return tuple(asked)
-
-
-def _elsewhere(name: str) -> str:
-    places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
-    return f" It belongs in {' or '.join(places)}." if places else ""

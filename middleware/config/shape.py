@@ -21,6 +21,8 @@ class Secret:
     """The environment variable it comes from."""
     of_client: bool = False
     """It is the key each client sends."""
+    alike: str = ""
+    """A variable that is set and has nearly the same name, if its own is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ class Mistake(NamedTuple):
     """The path of the key, as it would be written in TOML; empty for the file as a whole."""
     text: str
     """What was found, what is allowed, what to write instead."""
+    line: int = 0
+    """Where in the file; 0: it is not said."""
 
 
 class ConfigError(Exception):
@@ -142,6 +146,6 @@ class ConfigError(Exception):
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{self.source}: {key}: {text}" if key else f"{self.source}: {text}"
-            for key, text in self.mistakes
+            ": ".join(filter(None, (f"{self.source}:{line}" if line else self.source, key, text)))
+            for key, text, line in self.mistakes
         )

@@ -115,7 +115,15 @@ def _from_environment(value: str, environment: Environment) -> Secret:
     if not (named := _VARIABLE.fullmatch(value)):
         raise Wrong('the name of an environment variable must follow "env:"')
     # Files and secret stores leave a line break at the end.
-    return Secret(environment.get(named[1], "").strip(), named[1])
+    value = environment.get(named[1], "").strip()
+    return Secret(value, named[1], alike="" if value else _alike(named[1], environment))
+
+
+def _alike(name: str, environment: Environment) -> str:
+    from difflib import get_close_matches
+
+    there = [one for one, value in environment.items() if value.strip()]
+    return next(iter(get_close_matches(name, there, n=1, cutoff=0.85)), "")
 
 
 def _proxy(value: Any, environment: Environment) -> Secret:

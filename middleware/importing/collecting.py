@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
@@ -34,6 +34,23 @@ class Lost(NamedTuple):
     why: str
 
 
+def references(value: Any) -> Iterator[str]:
+    """Every environment variable that is named anywhere in it."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            if id(one) in seen:  # YAML's aliases: the same thing again, or a ring
+                continue
+            seen.add(id(one))
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif is_reference(one):
+            yield variable_of(one)
+
+
 def is_reference(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(_REFERENCE)
 
@@ -49,15 +66,21 @@ class Surroundings:
     """The environment, and names for the secrets that should move into it."""
 
     variables: Environment
+    taken: Set[str] = frozenset()
+    """Variables that hold a key of somebody's already."""
     _named: dict[str, str] = field(default_factory=dict, repr=False)
 
     def variable(self, secret: str, wanted: str) -> str:
         """A name of its own for each secret."""
         name, number = wanted, 1
-        while self._named.setdefault(name, secret) != secret:
+        while self._is_taken(name, secret) or self._named.setdefault(name, secret) != secret:
             number += 1
             name = f"{wanted}_{number}"
         return name
+
+    def _is_taken(self, name: str, secret: str) -> bool:
+        """It stands for another key: in the file, or in the environment."""
+        return name in self.taken or self.variables.get(name, secret) != secret
 
 
 @dataclass(slots=True)

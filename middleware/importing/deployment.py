@@ -20,6 +20,7 @@ from middleware.importing.collecting import (
 from middleware.importing.providers import Reached, reach
 
 _CHAT = (None, "chat", "completion", "responses")
+_EMBEDS = ("compatible", "ollama", "longtail")
 # Fields OpenAI does not have and leaves of ours know.
 _REQUEST = frozenset(FIELDS) - OWN_FIELDS | {"min_p", "repetition_penalty", "thinking", "top_k"}
 _CONNECTION = ("aws_", "azure_", "vertex_", "watsonx_", "region_name", "tenant_id", "client_id")
@@ -65,10 +66,12 @@ def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
     if not isinstance(model, str) or not model:
         raise NotCarried("it names no model")
     mode = information.take("mode")
-    if mode not in _CHAT:
-        raise NotCarried(f"its mode is {mode}, and here are only chat models")
+    if mode not in (*_CHAT, "embedding"):
+        raise NotCarried(f"its mode is {mode}, and here are only chat models and embeddings")
     said, address = params.text("custom_llm_provider"), _address(params)
     reached = reach(model, said, bool(address))
+    if mode == "embedding" and reached.provider.kind not in _EMBEDS:
+        raise NotCarried(f"an upstream of kind {reached.provider.kind} makes no embeddings")
     carried = Carried(
         _upstream_name(reached, address),
         _service(params, reached, address),
@@ -131,10 +134,9 @@ def _base_url(reached: Reached, address: str | None) -> str | None:
 
 
 def _key(params: Taking, reached: Reached, elsewhere: bool) -> str | None:
-    variable = reached.provider.variable or variable_name(reached.name, "API_KEY")
-    if params.left.get("api_key") is not None:
-        return params.secret("api_key", variable)
     usual = reached.provider.variable
+    if params.left.get("api_key") is not None:
+        return params.secret("api_key", usual or variable_name(reached.name, "API_KEY"))
     if elsewhere and usual and reached.provider.kind == "compatible":
         params.lose(
             "api_key",
@@ -143,6 +145,15 @@ def _key(params: Taking, reached: Reached, elsewhere: bool) -> str | None:
         )
         return None
     return f"env:{usual}" if usual else None
+
+
+def usual_variable(params: Table) -> str:
+    """The variable an entry takes its key from without a word."""
+    model, said = params.get("model"), params.get("custom_llm_provider")
+    if not isinstance(model, str) or params.get("api_key") is not None:
+        return ""
+    elsewhere = bool(params.get("api_base") or params.get("base_url"))
+    return reach(model, said if isinstance(said, str) else None, elsewhere).provider.variable
 
 
 def _timeouts(params: Taking) -> Table:

@@ -16,9 +16,17 @@ from middleware.importing.collecting import (
     Table,
     Taking,
     Unreadable,
+    references,
     tables_of,
 )
-from middleware.importing.deployment import NO_COUNTERPART, WHY, Carried, NotCarried, carry
+from middleware.importing.deployment import (
+    NO_COUNTERPART,
+    WHY,
+    Carried,
+    NotCarried,
+    carry,
+    usual_variable,
+)
 
 _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 _NO_FALLBACK = "this version asks no other model when one fails"
@@ -42,7 +50,8 @@ def from_litellm_file(path: str, environment: Environment) -> Imported:
 
 
 def from_litellm(text: str, source: str, environment: Environment) -> Imported:
-    found, around = _read(text), Surroundings(environment)
+    found = _read(text)
+    around = Surroundings(environment, _taken(found))
     settings = {
         name: Taking("", f"{name}.", _table(found.pop(name, None)), around) for name in _SECTIONS
     }
@@ -76,6 +85,15 @@ def _read(text: str) -> Table:
     if not isinstance(found, dict) or not isinstance(found.get("model_list"), list):
         raise Unreadable("has no list 'model_list': it is no config of LiteLLM's proxy")
     return found
+
+
+def _taken(found: Table) -> frozenset[str]:
+    """The variables that hold keys: a key that is written out is not one of these."""
+    unsaid = (
+        usual_variable(_table(entry.get("litellm_params")))
+        for _, entry in tables_of(found["model_list"])
+    )
+    return frozenset((*references(found), *unsaid))
 
 
 def _none_carried(lost: list[Lost]) -> str:
@@ -154,7 +172,10 @@ class _Writing:
     lost: list[Lost] = field(default_factory=list)
 
     def add(self, place: int, entry: Table, credentials: Mapping[str, Table]) -> None:
-        name = str(entry.get("model_name") or f"model_list[{place}]")
+        name = str(entry.get("model_name") or "")
+        if not name:
+            self.lose(f"model_list[{place}]", "it has no model_name: clients could not ask for it")
+            return
         if name in self.models:
             self.lose(name, "a second deployment of one name: there is no load balancing here")
             return

@@ -5,45 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-
-class Provider(NamedTuple):
-    kind: str
-    base_url: str = ""
-    """Where it is if the config does not say; empty: it has to say."""
-    variable: str = ""
-    """From where LiteLLM takes the key if the config has none."""
+from middleware.config.services import SERVICES, Service
 
 
 class Reached(NamedTuple):
     """Who serves a model, and what it is called there."""
 
     name: str
-    provider: Provider
+    provider: Service
     model: str
 
 
-_OPENAI = Provider("compatible", "https://api.openai.com/v1", "OPENAI_API_KEY")
-_OLLAMA = Provider("ollama")
-_OWN_SERVER = Provider("compatible")
-_LONGTAIL = Provider("longtail")
+_OLLAMA = Service("ollama")
+_OWN_SERVER = Service("compatible")
+_LONGTAIL = Service("longtail")
 
-PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider("claude", variable="ANTHROPIC_API_KEY"),
-    "deepseek": Provider("deepseek", variable="DEEPSEEK_API_KEY"),
+PROVIDERS: Mapping[str, Service] = {
+    **SERVICES,
     "ollama": _OLLAMA,
     "ollama_chat": _OLLAMA,
-    "openai": _OPENAI,
-    "cerebras": Provider("compatible", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    "groq": Provider("compatible", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "mistral": Provider("compatible", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    "moonshot": Provider("compatible", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-    "nvidia_nim": Provider(
-        "compatible", "https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"
-    ),
-    "openrouter": Provider("compatible", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "sambanova": Provider("compatible", "https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
-    "together_ai": Provider("compatible", "https://api.together.ai/v1", "TOGETHER_API_KEY"),
-    "xai": Provider("compatible", "https://api.x.ai/v1", "XAI_API_KEY"),
     **dict.fromkeys(
         (
             "aiohttp_openai",
@@ -68,7 +48,8 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
 }
 # LiteLLM knows these without a provider before them.
-_BARE = (("claude", "anthropic"), *((start, "openai") for start in ("gpt-", "chatgpt", "o1", "o3")))
+_OPENAI = ("gpt-", "chatgpt", "ft:gpt-", "o1", "o3", "o4", "text-embedding-")
+_BARE = (("claude", "anthropic"), *((start, "openai") for start in _OPENAI))
 
 
 def reach(model: str, said: str | None, has_address: bool) -> Reached:

@@ -62,7 +62,7 @@ def commands(one: Json) -> str:
     """What repeats both sides in a shell."""
     parts = [f"# the client's request, status {one['status']}\n{one['curl']}"]
     parts += [
-        f"# what upstream '{call['upstream']}' was sent, status {call['status']}\n{call['curl']}"
+        f"# what upstream {call['upstream']!r} was sent, status {call['status']}\n{call['curl']}"
         for call in one["calls"]
     ]
     return "\n\n".join(parts)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
 from collections.abc import Mapping
+from secrets import token_hex
 
 from adapters.kept import MOST, Contact
 from adapters.protocol import Json
 from middleware.last.records import Record
 from middleware.last.scrubbing import Scrubber
+from middleware.terminal import visible
 
-_END = "USETOOL_BODY"
+_STEERS = re.compile(r'[\\"`]|\$(?![A-Za-z_])')
+_BACKSLASHED = r"\\\g<0>"
 # What curl says by itself.
 _OWN = frozenset({"accept-encoding", "user-agent"})
 
@@ -81,15 +86,21 @@ def _since(call: Contact, then: float | None) -> float | None:
 
 
 def curl(url: str, headers: Mapping[str, str], body: str, proxy: str = "") -> str:
-    """A command for a shell; secrets come from its variables."""
-    said = [f'-H "{name}: {_quoted(value)}"' for name, value in headers.items() if name not in _OWN]
+    """A command for a shell; secrets come from its variables.
+
+    Nobody knows the end mark of the body before it is written, so no body can hold it: what a
+    client sent stays data, whatever it says.
+    """
+    said = [
+        f"-H {_quoted(f'{name}: {value}')}" for name, value in headers.items() if name not in _OWN
+    ]
     if proxy:
-        said.insert(0, f'-x "{_quoted(proxy)}"')
-    lines = [f"curl -sS -N '{url}'", *said, f"--data-binary @- <<'{_END}'"]
-    return " \\\n  ".join(lines) + f"\n{body}\n{_END}"
+        said.insert(0, f"-x {_quoted(proxy)}")
+    end = f"USETOOL_{token_hex(16)}"
+    lines = [f"curl -sS -N {shlex.quote(url)}", *said, f"--data-binary @- <<'{end}'"]
+    return visible(" \\\n  ".join(lines) + f"\n{body}\n{end}")
 
 
 def _quoted(value: str) -> str:
-    for character in '\\"`':
-        value = value.replace(character, "\\" + character)
-    return value
+    """In double quotes, where nothing but a variable's name is the shell's."""
+    return f'"{_STEERS.sub(_BACKSLASHED, value)}"'

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from middleware.terminal import visible
+
 _ABOUT = """\
 Fetches a better model for `local` into the user's cache, and prints the lines of config that name
 it. NAME is one of the list below, OWNER/REPO:FILE.gguf of Hugging Face, or the URL of a GGUF file.
@@ -57,5 +59,5 @@ def run(options: argparse.Namespace) -> int:
 
 def _end(bar: Any, words: str, code: int) -> int:
     bar.end()
-    sys.stderr.write(words + "\n")
+    sys.stderr.write(visible(words) + "\n")
     return code

@@ -1,0 +1,53 @@
+"""`usetool chat`: a conversation on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from middleware.cli.common import FINE, LACKING, add_configured, complain
+
+_ABOUT = """\
+A chat on this terminal: text as it streams in, thoughts dim, tool calls and their results. The
+model gets three example tools: a weather that is made up, a calculator and a clock.
+
+Talks to the gateway of the config if it runs, else runs that config inside the chat.
+"""
+
+
+def add(commands: Any) -> None:
+    chat = add_configured(commands, "chat", "talk to a model on the terminal", _ABOUT, run)
+    chat.add_argument("--model", help="public name of the model; the first that can answer")
+    chat.add_argument("--url", help="address of another gateway, instead of the config's")
+    chat.add_argument("--key", default="", help="key for --url")
+    chat.add_argument("--no-tools", action="store_true", help="without the example tools")
+
+
+def run(options: argparse.Namespace) -> int:
+    from middleware import chatting
+    from middleware.config import load
+
+    with suppress(ImportError):  # not on Windows; it makes input() remember and edit lines
+        import_module("readline")
+    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    screen = chatting.Screen(_print_now, colours)
+    tools = () if options.no_tools else chatting.example_tools()
+    try:
+        if options.url:
+            endpoint = chatting.Endpoint(chatting.address(options.url), options.key)
+            chatting.chat(endpoint, options.model, tools, input, screen)
+            return FINE
+        with chatting.running(load(options.config), screen.note) as endpoint:
+            chatting.chat(endpoint, options.model, tools, input, screen)
+    except chatting.Failed as error:
+        complain(error)
+        return LACKING
+    return FINE
+
+
+def _print_now(text: str) -> None:
+    print(text, end="", flush=True)

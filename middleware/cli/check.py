@@ -1,0 +1,58 @@
+"""`usetool check` and `usetool models`: what a config means, has and lacks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from middleware.cli.common import FINE, LACKING, add_configured, listing, say
+
+_ABOUT = """\
+Reads the config as `serve` does, and says what it means: each model with its abilities and the
+adapters a request walks through, and every environment variable it needs, found or missing. An
+Ollama is asked what it has, as at start; no other upstream is called. With --live each model is
+asked for a word (up to 20 an upstream), and what is wrong is told with what to write.
+
+Exit code: 0 all models can answer, 1 one of them lacks something, 2 the file has mistakes.
+"""
+_MODELS = """\
+Lists a config's models and what they lack. GET /v1/models has those that can answer, one by one;
+GET /v1/models?all=true the others too.
+"""
+
+
+def add(commands: Any) -> None:
+    check = add_configured(commands, "check", "say what a config means and lacks", _ABOUT, run)
+    check.add_argument("--live", action="store_true", help="ask each model for a word")
+    check.add_argument(
+        "--from-docker", action="store_true", help="print the address for clients in containers"
+    )
+    add_configured(commands, "models", "list the models", _MODELS, models)
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from middleware import describe, probing
+    from middleware.config import load
+
+    config = load(options.config)
+    models, statuses = listing(config)
+    say(describe.check(config, models, statuses, os.environ))
+    well = not any(status.reason for status in statuses)
+    if options.from_docker:
+        say(f"\n{describe.from_docker(config.server)}")
+    if options.live:
+        found = asyncio.run(probing.probe(config, os.environ))
+        say(f"\n{describe.findings(found)}")
+        well = well and all(one.well for one in found)
+    return FINE if well else LACKING
+
+
+def models(options: argparse.Namespace) -> int:
+    from middleware import describe
+    from middleware.config import load
+
+    say(describe.models(listing(load(options.config))[1]))
+    return FINE

@@ -1,0 +1,95 @@
+"""`usetool explain`: what a request becomes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from middleware.cli.common import FINE, LACKING, WRONG, add_configured, complain, routes_of, say
+
+if TYPE_CHECKING:
+    from middleware.config import Config
+
+_ABOUT = """\
+Takes a request as a client would send it, and prints what would be sent upstream: address, body,
+and a receipt of all that is not as the client said it. Sends nothing, and needs no keys. With --id
+the request is one that the running gateway keeps (see `usetool last`).
+
+Exit code: 0, or 1 if the request would be refused (with the reason), 2 if the config has mistakes.
+"""
+
+
+def add(commands: Any) -> None:
+    explain = add_configured(commands, "explain", "show what a request becomes", _ABOUT, run)
+    explain.add_argument("--model", help="public name of the model, instead of the request's")
+    explain.add_argument("--stream", action="store_true", help="as a streamed request")
+    explain.add_argument("--id", metavar="ID", help="a request the running gateway keeps")
+    explain.add_argument(
+        "request", nargs="?", help="file with the JSON body of a request; - is stdin"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from adapters.errors import GatewayError
+    from middleware import describe
+    from middleware.chatting import Failed
+    from middleware.doors.openai import parse
+
+    config = _without_keys(options.config)
+    try:
+        body = _body(options)
+    except Failed as error:
+        complain(error)
+        return LACKING
+    except OSError as error:
+        complain(f"{options.request}: cannot be read: {error.strerror}")
+        return WRONG
+    try:
+        server = config.server
+        asked = parse(body, repair=server.history_repair, strict=server.strict)
+        planned = routes_of(config).find(asked.request.model).plan(asked.request)
+    except GatewayError as error:
+        where = f" at {error.param}" if error.param else ""
+        complain(f"{error.status} {error.code}{where}: {error.message}")
+        return LACKING
+    say(describe.plan(planned, asked.receipt))
+    return FINE
+
+
+def _without_keys(path: str) -> Config:
+    """Read the config as if every key was there: nothing will be sent."""
+    from middleware.config import load
+
+    missing = {name for up in load(path).upstreams.values() for name in up.missing()}
+    return load(path, environment={**os.environ, **dict.fromkeys(missing, "not-set")})
+
+
+def _body(options: argparse.Namespace) -> bytes:
+    """The request, with what the command line says of it."""
+    import orjson
+
+    body = _given(options)
+    changes = {"model": options.model} if options.model else {}
+    changes |= {"stream": True} if options.stream else {}
+    with suppress(orjson.JSONDecodeError):  # the door says what is wrong with it
+        data = orjson.loads(body)
+        return orjson.dumps({**data, **changes}) if isinstance(data, dict) else body
+    return body
+
+
+def _given(options: argparse.Namespace) -> bytes:
+    if options.id:
+        from middleware.config import load
+        from middleware.last import looking
+
+        body: str = looking.fetched(looking.endpoints(load(options.config), "", ""), options.id)[
+            "body"
+        ]
+        return body.encode()
+    if options.request in (None, "-"):
+        return sys.stdin.buffer.read()
+    return Path(options.request).read_bytes()

@@ -1,0 +1,41 @@
+"""`usetool last`: what was sent and answered."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from middleware.cli.common import FINE, LACKING, add_configured, complain, say
+
+_ABOUT = """\
+Asks the running gateway for the requests it keeps ([server] keep_last). Without an ID it lists
+them; with one it prints the client's body, each upstream's body and answer, the receipt and the
+times; with --curl the commands that repeat both sides. Secrets are never shown: commands take them
+from the shell's variables.
+"""
+
+
+def add(commands: Any) -> None:
+    last = add_configured(commands, "last", "show what was sent and answered", _ABOUT, run)
+    last.add_argument("id", nargs="?", metavar="ID", help="a request, as errors and logs name it")
+    last.add_argument("--curl", action="store_true", help="print commands that repeat both sides")
+    last.add_argument("--url", default="", help="address of another gateway than the config's")
+    last.add_argument("--key", default="", help="a client's key, instead of the config's")
+
+
+def run(options: argparse.Namespace) -> int:
+    from middleware.chatting import Failed
+    from middleware.config import load
+    from middleware.last import looking
+
+    gateway = looking.endpoints(load(options.config), options.url, options.key)
+    try:
+        if options.id is None:
+            say(looking.listed(gateway))
+        else:
+            one = looking.fetched(gateway, options.id)
+            say(looking.commands(one) if options.curl else looking.shown(one))
+    except Failed as error:
+        complain(error)
+        return LACKING
+    return FINE

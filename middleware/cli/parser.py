@@ -1,0 +1,57 @@
+"""The parser of all commands, and the command it finds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from middleware import __version__, pulling
+from middleware.cli import chat, check, completion, explain, importing, last, serve
+from middleware.cli.common import WRONG, complain
+
+_ABOUT = """\
+Makes every model a first-class OpenAI chat-completions endpoint with tools.
+
+Clients speak OpenAI to it; it speaks to Claude, DeepSeek, Ollama and every OpenAI-compatible
+server, and says of each request what was changed on the way.
+"""
+_EXAMPLES = """\
+examples:
+  usetool serve                                 with config.toml of this folder
+  usetool serve --config my.toml --port 9000
+  usetool check                                 before a restart: mistakes, missing keys
+  usetool check --live                          asks every upstream, says what to write
+  usetool explain --model sonnet request.json   what would be sent, and what would be lost
+  usetool last ID --curl                        what was sent, as commands that repeat it
+  usetool chat --model sonnet                   talk to a model, with three example tools
+  usetool import litellm proxy.yaml -o my.toml  come from LiteLLM's proxy
+  eval "$(usetool completion bash)"             complete commands in this shell
+"""
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    options = parser().parse_args(arguments)
+    from middleware.config import ConfigError
+
+    try:
+        found: int = options.command(options)
+    except ConfigError as error:
+        complain(error)
+        return WRONG
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        "usetool",
+        description=_ABOUT,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("--version", action="version", version=f"usetool {__version__}")
+    commands = found.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (serve, check, explain, last, chat, importing):
+        command.add(commands)
+    pulling.add(commands)
+    completion.add(commands, found)
+    return found

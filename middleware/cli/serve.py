@@ -1,0 +1,37 @@
+"""`usetool serve`: runs the gateway."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from typing import Any
+
+from middleware.cli.common import FINE, LACKING, add_configured, complain
+
+_ABOUT = """\
+Listens until it is interrupted; requests that are being answered then get 30 seconds to end.
+"""
+
+
+def add(commands: Any) -> None:
+    serve = add_configured(commands, "serve", "run the gateway", _ABOUT, run)
+    serve.add_argument("--host", help="address to listen on, instead of the config's")
+    serve.add_argument("--port", type=int, help="port to listen on, instead of the config's")
+    serve.add_argument("--log-level", help="debug, info, warning or error")
+
+
+def run(options: argparse.Namespace) -> int:
+    from middleware.config import load
+
+    asked = {"host": options.host, "port": options.port, "log_level": options.log_level}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    config = load(options.config, server=asked)
+    from middleware.serving import AddressTaken, serve
+
+    try:
+        with suppress(KeyboardInterrupt):
+            serve(config, asked)
+    except AddressTaken as error:
+        complain(error)
+        return LACKING
+    return FINE

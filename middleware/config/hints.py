@@ -1,0 +1,39 @@
+"""What somebody who made a mistake in a config may have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from middleware.config.keys import SECTIONS
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+# What the parser's words mean to somebody who does not know TOML.
+_TOML_HINTS: Mapping[str, str] = {
+    "Invalid value": 'Text stands in quotes: kind = "compatible".',
+    "Expected ']'": 'A name with "/", "*" or a blank stands in quotes: [models."relay/*"].',
+    "Cannot declare": "Each [section] stands once in the file, with all its keys.",
+    "Cannot overwrite": "Each key stands once in its section.",
+}
+
+
+def toml_hint(words: str) -> str:
+    return next((f". {hint}" for start, hint in _TOML_HINTS.items() if words.startswith(start)), "")
+
+
+def path_of(*names: str) -> str:
+    """Write a key's path as TOML does, with quotes where it needs them."""
+    return ".".join(name if _BARE.fullmatch(name) else f'"{name}"' for name in names)
+
+
+def suggest(name: str, known: Collection[str]) -> str:
+    """The known name that was probably meant, as a question; else nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def elsewhere(name: str) -> str:
+    places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
+    return f" It belongs in {' or '.join(places)}." if places else ""
