@@ -15,7 +15,7 @@ from adapters.errors import UpstreamError
 _BYTE_ORDER_MARK = "\ufeff"
 _SAYABLE: Mapping[tuple[str, float], float] = {("logprob", -math.inf): -9999.0}
 """Numbers JSON does not have, by their member → what OpenAI writes there; others are null."""
-_MOST_LOOSE = 250_000
+_MOST_LOOSE = 200_000
 """Values of one JSON text that are looked at one by one."""
 # Numbers that a float or 64 bits may not hold to the last digit.
 _LONG = re.compile(rb"\d[\d.]{15}|\d[eE][+-]?\d{3}")
@@ -39,10 +39,15 @@ def load(data: bytes) -> Any:
 
 def _loosely(data: bytes) -> Any:
     """Python's writers say NaN, JavaScript's halves of a surrogate pair, some cut UTF-8 apart."""
-    if data.count(b",") > _MOST_LOOSE:
+    if _values(data) > _MOST_LOOSE:
         raise ValueError("too many values to look at each")
     text = data.decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK)
     return _settled(json.loads(text, parse_int=_integer), "")
+
+
+def _values(data: bytes) -> int:
+    """About how many there are; those in texts count too."""
+    return sum(map(data.count, (b",", b"{", b"[")))
 
 
 def _integer(text: str) -> int | float:
@@ -76,7 +81,7 @@ def exact(data: bytes) -> Any:
     """The same JSON with its numbers as they were written, to be dumped again; None where the
     numbers of `load` are as good.
     """
-    if not _LONG.search(data) or data.count(b",") > _MOST_LOOSE:
+    if not _LONG.search(data) or _values(data) > _MOST_LOOSE:
         return None
     try:
         return _settled(json.loads(data, parse_int=_digits, parse_float=_digits), "")

@@ -462,8 +462,14 @@ WHOLE: Mapping[str, tuple[str, bytes, bytes, bytes]] = {
     "calls in a line": (
         "ollama",
         b'{"message":{"tool_calls":[1',
-        b"," + orjson.dumps(_call({})),
+        b"," + orjson.dumps(_call({"a": 1.5})).replace(b"1.5", b"1." + b"5" * 20),
         b"]}}\n",
+    ),
+    "nested": (
+        "compatible",
+        b'data: {"a":[NaN,[]',
+        b"," + b'{"a":' * 40 + b"1" + b"}" * 40,
+        b"]}\n\n",
     ),
     "not a number": ("compatible", b'data: {"a":[NaN', b",[]", b"]}\n\n"),
     "never closed": ("compatible", b'data: {"a":NaN,"b":', b"[", b"\n\n"),
