@@ -22,6 +22,9 @@ _CALL = re.compile(
 _LONGEST = max(LONGEST, *map(len, (*THOUGHTS, *_ENDINGS)))
 
 
+_LONGEST_CALL = 1 << 16
+
+
 def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
     """Take the thought an answer begins with, if it begins with one."""
     blank = yield from tape.past_blank()
@@ -80,10 +83,11 @@ def _is_past(text: str, hold: int) -> bool:
 def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
     """Pass the thought on up to its closer; a call in it waits until the closer comes."""
     kept: list[str] = []
+    room = _LONGEST_CALL
     while True:
         text = tape.text
         end = text.find(closer, tape.at)
-        call = None if kept else _CALL.search(text, tape.at)
+        call = None if kept or room <= 0 else _CALL.search(text, tape.at)
         if call and (end < 0 or call.start() < end):
             output.think(tape.take(call.start()))
             kept.append(tape.take(call.end()))
@@ -94,10 +98,12 @@ def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
             return
         stop = len(text) if tape.ended else _held(text, tape.at, closer)
         piece = tape.take(stop)
-        if kept:
+        room -= len(piece) if kept else 0
+        if kept and room > 0:
             kept.append(piece)
-        else:
-            output.think(piece)
+        else:  # what comes that far behind a call is the thought going on
+            output.think("".join(kept) + piece)
+            kept.clear()
         if tape.ended:
             break
         yield
