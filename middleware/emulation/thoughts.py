@@ -97,13 +97,7 @@ def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
             tape.take(end + len(closer))
             return
         stop = len(text) if tape.ended else _held(text, tape.at, closer)
-        piece = tape.take(stop)
-        room -= len(piece) if kept else 0
-        if kept and room > 0:
-            kept.append(piece)
-        else:  # what comes that far behind a call is the thought going on
-            output.think("".join(kept) + piece)
-            kept.clear()
+        room = _keep(kept, tape.take(stop), room, output)
         if tape.ended:
             break
         yield
@@ -111,6 +105,17 @@ def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
         output.think("".join(kept))
     else:
         tape.back("".join(kept))  # it never stopped thinking: its call is its answer
+
+
+def _keep(kept: list[str], piece: str, room: int, output: Output) -> int:
+    """Keep a piece behind a call; what comes very far behind it is the thought going on."""
+    room -= len(piece) if kept else 0
+    if kept and room > 0:
+        kept.append(piece)
+    else:
+        output.think("".join(kept) + piece)
+        kept.clear()
+    return room
 
 
 def _held(text: str, at: int, closer: str) -> int:

@@ -173,7 +173,7 @@ class Turn:
         made = self.calls
         corrections = [one for one in self._corrections if one not in made]
         ready: list[Ready] = []
-        others = {one.name for one in self.faults if _is_of_a_tool(one)} if corrections else set()
+        others = self._tools_at_fault(corrections)
         spoken = self._reader.spoken
         for one in self._reader.open:
             call = one if isinstance(one, Ready) else self._settled(one, corrections, others)
@@ -186,6 +186,10 @@ class Turn:
             ready = corrections
         for position, call in enumerate(ready, start=len(self._reader.made)):
             yield from self._calls.whole(position, None, *call)
+
+    def _tools_at_fault(self, corrections: list[Ready]) -> Set[str]:
+        faults = self.faults if corrections else ()
+        return {one.name for one in faults if _is_of_a_tool(one)}
 
     def _settled(self, fault: Fault, corrections: list[Ready], others: Set[str]) -> Ready | None:
         """The correction of a faulty call, else the call as far as it was read."""
