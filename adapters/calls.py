@@ -10,16 +10,61 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import orjson
 
+from adapters.errors import UpstreamError
 from adapters.protocol import CallKind, Event, Note, Noted, ToolCallDelta, ToolCallStart
 
-_EMPTY = re.compile(r"(?:\s*\{\s*\}\s*(?=\{))+")
+_EMPTY = re.compile(r"(?:\s*\{\s*\}\s*(?=\{))++")
 _BARE = re.compile(r"\s*\{?\s*\}?\s*")
 _MOST_HELD = 64
+MOST_CALLS = 1024
+"""Of one answer; nobody means so many."""
+_CHECKS = 4
+_DEEPER: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1}
+_MARKS = re.compile(r'[{}\[\]"]|\\.?', re.DOTALL)
+
+
+@dataclass(slots=True)
+class End:
+    """Finds the end of one JSON object in pieces, each of which is read once."""
+
+    read: int = 0
+    """Pieces."""
+    depth: int = 0
+    quoted: bool = False
+    escaped: bool = False
+    """The next character is."""
+    closed: bool = False
+    whole: bool = False
+
+    def seen(self, said: list[str]) -> bool:
+        """Return whether all pieces so far are one object."""
+        while self.read < len(said):
+            piece = said[self.read]
+            self.read += 1
+            if self.closed:
+                self.whole &= not piece.strip()
+            elif (end := self._end_in(piece)) is not None:
+                self.closed = True
+                self.whole = not piece[end:].strip() and _is_object("".join(said[: self.read]))
+        return self.whole
+
+    def _end_in(self, piece: str) -> int | None:
+        start, self.escaped = int(self.escaped and bool(piece)), self.escaped and not piece
+        for mark in _MARKS.finditer(piece, start):
+            if mark[0] == '"':
+                self.quoted = not self.quoted
+            elif not self.quoted:
+                self.depth += _DEEPER.get(mark[0], 0)
+                if self.depth <= 0:
+                    return mark.end()
+            self.escaped = mark[0] == "\\"  # the last of its piece
+        return None
 
 
 @dataclass(slots=True)
@@ -39,13 +84,22 @@ class _Open:
     """Its pieces leave as they come (else they wait for the end)."""
     free: bool = False
     """A custom call in the upstream's own words: its input is text, not JSON."""
+    checks: int = 0
+    end: End = field(default_factory=End)
 
     @property
     def text(self) -> str:
         return "".join(self.said) + self.lead
 
     def complete(self) -> bool:
-        return self.free or _is_object(self.text)
+        return self.free or self.is_object()
+
+    def is_object(self) -> bool:
+        """Parsing is quickest, but what is asked with every piece is read piece by piece."""
+        self.checks += 1
+        if self.checks > _CHECKS and not self.lead:
+            return self.end.seen(self.said)
+        return _is_object(self.text)
 
 
 @dataclass(slots=True)
@@ -61,7 +115,7 @@ class Calls:
     parallel: bool = True
     """False: only the first call is passed on."""
     _calls: dict[Hashable, _Open] = field(default_factory=dict)
-    _waiting: list[_Open] = field(default_factory=list)
+    _waiting: deque[_Open] = field(default_factory=deque)
     _current: _Open | None = None
     _started: int = 0
     _ids: set[str] = field(default_factory=set)
@@ -76,6 +130,9 @@ class Calls:
         """A call begins; `key` is whatever the upstream tells its pieces apart by."""
         if type(name) is not str or not name:
             raise TypeError(f"a call has the name {name!r}")
+        if len(self._calls) >= MOST_CALLS:
+            text = f"The upstream's answer has more than {MOST_CALLS} tool calls."
+            raise UpstreamError(text, code="upstream_too_large")
         call = _Open(self._unique(identity), name, free=kind == "custom")
         self._calls[key] = call
         if not self.parallel and len(self._calls) > 1:
@@ -93,7 +150,7 @@ class Calls:
 
     def is_whole(self, key: Hashable) -> bool:
         """Nothing more can belong to this call: its arguments are one JSON object."""
-        return _is_object(self._calls[key].text)
+        return self._calls[key].is_object()
 
     def delta(self, key: Hashable, piece: str) -> Iterable[Event]:
         """A piece of a call's arguments."""
@@ -166,10 +223,10 @@ class Calls:
 
     def _advance(self) -> Iterator[Event]:
         yield from self._end_current()
-        call = self._waiting.pop(0)
+        call = self._waiting.popleft()
         yield from self._begin(call)
         if call.live and call.said:
-            text, call.said = call.text, []
+            text, call.said, call.end = call.text, [], End()
             yield from self._pass_on(call, text)
 
     def _begin(self, call: _Open) -> Iterator[Event]:

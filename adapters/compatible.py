@@ -162,7 +162,7 @@ def _tools(request: ChatRequest, spoken: Dialect) -> tuple[Json, Toolbox]:
     if _is_understood(request, spoken):
         return _as_given(request)
     box = toolbox(request)
-    given = {alias(_said(tool)["name"]): _said(tool) for tool in request.tools}
+    given = {alias(_said(tool)["name"]): tool for tool in request.tools}
     members: Json = {"tools": [_function(tool, given[tool.name]) for tool in box.tools]}
     if request.tool_choice is not None:
         members["tool_choice"] = chosen(box)
@@ -221,9 +221,11 @@ def _renamed(named: Json) -> Json:
 
 
 def _function(tool: Tool, given: Json) -> Json:
-    said = {name: given[name] for name in given if name != "format" and given[name] is not None}
+    own = _said(given)
+    said = {name: own[name] for name in own if name != "format" and own[name] is not None}
     said |= {"name": tool.name, "parameters": tool.parameters}
-    return {"type": "function", "function": said}
+    beside = {name: given[name] for name in given if name != "custom"}  # OpenRouter caches tools
+    return {**beside, "type": "function", "function": said}
 
 
 def _messages(messages: Iterable[Json], spoken: Dialect, fields: Fields) -> list[Json]:

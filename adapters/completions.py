@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import orjson
 
 from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard, words
+from adapters.exchange import Heard, quoted, words
 from adapters.protocol import (
     Aside,
     CallKind,
@@ -34,7 +35,6 @@ from adapters.reasons import FAILED, FINISH, error_in, failure
 from adapters.usage import usage_of
 
 _DONE = b"[DONE]"
-_ASIDES = ("annotations", "audio", "images")
 
 
 @dataclass(slots=True)
@@ -91,14 +91,15 @@ def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[
         yield from _choice(choice, chunk, state)
     # With the reason, after it, or on every chunk: the last one is the whole. Beside a choice it
     # is no end: some servers give reason and usage with every piece.
-    if chunk.get("usage"):
-        state.usage = chunk["usage"]
+    if usage := state.optional(chunk, "usage", dict):
+        state.usage = usage
         if state.ending and not choices:
             yield from close(state)
 
 
 def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
-    if choice.get("index"):
+    index = choice.get("index")
+    if index and type(index) is int and index > 0:
         state.further = True
         return ()
     # A server that ignores `stream` may still send its one answer as an event.
@@ -113,7 +114,7 @@ def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
 
 
 def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
-    yield from _say(delta, choice.get("logprobs"), state)
+    yield from _say(delta, choice, state)
     if delta.get("tool_calls"):
         for piece in _placed(delta["tool_calls"], state):
             yield from _piece(piece, state)
@@ -121,7 +122,7 @@ def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Eve
         yield from _piece({"index": 0, "function": delta["function_call"]}, state)
     reason = choice.get("finish_reason")
     if reason and reason != "null":  # DashScope writes that there is none
-        _end(reason, choice, chunk, state)
+        _end(quoted(reason), choice, chunk, state)
     elif "error" in chunk:
         _require_no_error(chunk, state)
 
@@ -158,11 +159,11 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
     if not isinstance(message, dict):
         _require_no_error(body, state)
         raise _unreadable(state, "sent a completion without a message in 'choices'")
-    yield from _say(message, choice.get("logprobs"), state)
+    yield from _say(message, choice, state)
     yield from _whole_calls(message, state)
-    state.usage = body.get("usage")
+    state.usage = state.optional(body, "usage", dict)
     # A whole answer is complete without a reason; only a stream needs it as proof.
-    _end(choice.get("finish_reason") or "", choice, body, state)
+    _end(quoted(choice.get("finish_reason")), choice, body, state)
     yield from close(state)
 
 
@@ -184,30 +185,30 @@ def _identify(said: Json, state: State) -> None:
     state.tier = said.get("service_tier")
 
 
-def _say(said: Json, logprobs: Any, state: State) -> Iterator[Event]:
+def _say(said: Json, choice: Json, state: State) -> Iterator[Event]:
     """Everything of a delta or message but its calls."""
-    # Servers that send both fields send the same thought twice.
-    thought = said.get("reasoning_content") or said.get("reasoning")
-    if isinstance(thought, str) and thought:
+    if thought := _thought(said, state):
         yield ReasoningDelta(thought)
-    elif "reasoning_details" in said:
-        yield from _details(said["reasoning_details"])
-    yield from _text(said.get("content"), logprobs, state)
-    if said.get("refusal"):
-        yield RefusalDelta(words(said["refusal"]))
-    for name in _ASIDES:
-        if said.get(name):
-            yield Aside(name, said[name])
+    state.logprobs += state.entries(state.optional(choice, "logprobs", dict) or {}, "content")
+    yield from _text(said.get("content"), state)
+    if refusal := state.optional(said, "refusal", str):
+        yield RefusalDelta(refusal)
+    for name in ("annotations", "images"):
+        if aside := state.entries(said, name):
+            yield Aside(name, aside)
+    if audio := state.optional(said, "audio", dict):
+        yield Aside("audio", audio)
 
 
-def _details(parts: list[Json] | None) -> Iterator[Event]:
-    """MiniMax has its thoughts here alone; others what they say elsewhere too, or in cipher."""
-    if thought := _joined(parts or ()):
-        yield ReasoningDelta(words(thought))
+def _thought(said: Json, state: State) -> str:
+    # Servers that send both fields send the same thought twice; MiniMax has its thoughts in the
+    # details alone, where others have what they say elsewhere too, or in cipher.
+    thought = state.optional(said, "reasoning_content", str)
+    thought = thought or state.optional(said, "reasoning", str)
+    return thought or _joined(state.entries(said, "reasoning_details"))
 
 
-def _text(text: Any, logprobs: Any, state: State) -> Iterator[Event]:
-    state.logprobs += (logprobs or {}).get("content") or ()
+def _text(text: Any, state: State) -> Iterator[Event]:
     if isinstance(text, list):
         yield from _parts(text)
     elif text is not None and text != "":
@@ -232,14 +233,15 @@ def _parts(parts: list[Json]) -> Iterator[Event]:
 
 
 def _joined(parts: Iterable[Json]) -> str:
-    return "".join(part.get("text") or part.get("summary") or "" for part in parts)
+    said = (part.get("text") or part.get("summary") for part in parts)
+    return "".join(text for text in said if isinstance(text, str))
 
 
 def _placed(pieces: Sequence[Json], state: State) -> Sequence[Json]:
     """Several pieces without a mark of their own belong to the calls begun last, in their order."""
     if len(pieces) < 2 or len(state.slots) < len(pieces) or any(map(_is_marked, pieces)):
         return pieces
-    places = list(state.slots)[-len(pieces) :]
+    places = [*islice(reversed(state.slots), len(pieces))][::-1]
     return [{**piece, "index": place} for piece, place in zip(pieces, places, strict=True)]
 
 
@@ -267,7 +269,9 @@ def _start(slot: _Slot, name: str, kind: CallKind, state: State) -> Iterator[Eve
 
 def _told(call: Json) -> tuple[CallKind, Json]:
     custom = call.get("custom")
-    return ("custom", custom) if custom else ("function", call.get("function") or {})
+    if isinstance(custom, dict) and not call.get("function"):
+        return "custom", custom
+    return "function", call.get("function") or {}
 
 
 def _argument_text(said: Json) -> str:
@@ -279,17 +283,18 @@ def _argument_text(said: Json) -> str:
 def _slot(piece: Json, said: Json, state: State) -> _Slot:
     """Find the call a piece belongs to: by index, else by id, else the last one."""
     place, identity = piece.get("index"), piece.get("id")
-    if place is None:
+    identity = identity if isinstance(identity, str) else ""
+    if type(place) not in (int, str):
         place = identity or (f"unnamed {state.count}" if said.get("name") else state.last)
     slot = state.slots.get(place)
     if slot is None or (said.get("name") and _is_another(slot, identity, said, state)):
-        slot = state.slots[place] = _Slot(state.count, identity or "")
+        slot = state.slots[place] = _Slot(state.count, identity)
         state.count += 1
     state.last = place
     return slot
 
 
-def _is_another(slot: _Slot, identity: str | None, said: Json, state: State) -> bool:
+def _is_another(slot: _Slot, identity: str, said: Json, state: State) -> bool:
     # Gemini's and older Ollama's compatible endpoints give every call index 0 and an id of its own.
     if identity and slot.identity:
         return identity != slot.identity
@@ -303,8 +308,8 @@ def _end(native: str, choice: Json, whole: Json, state: State) -> None:
     if native in FAILED or error:
         error = error or f"the answer ended with '{native}'"
         raise failure(error, FAILED.get(native, 500), state.upstream, state.secrets)
-    state.native, state.ending = words(native), True
-    state.usage = state.usage or choice.get("usage")  # Moonshot
+    state.native, state.ending = native, True
+    state.usage = state.usage or state.optional(choice, "usage", dict)  # Moonshot
     state.cited |= bool(whole.get("citations") or whole.get("search_results"))  # Perplexity
 
 

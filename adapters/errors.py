@@ -150,8 +150,11 @@ SECRET = re.compile(
     r"|(?<=://)[^\s/@\"'<>]++(?=@)"  # http://user:password@host
     r"|[?&](?i:[\w\-]{0,20}(?:key|token|secret|password|signature|sig))=[^\s&\"'<>]{4,}"  # …?key=…
 )
-# What an edge or a debug server shows instead of a sentence.
-_TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+# What an edge or a debug server shows instead of a sentence. A script without an end goes on to the
+# end of the page: it would be looked for again from every tag behind it.
+_TAGS = re.compile(
+    r"<(?:style|script)\b(?:.*?</(?:style|script)>|.*)|<[^<>]*>", re.DOTALL | re.IGNORECASE
+)
 _TRACEBACK = "Traceback (most recent call last)"
 _QUOTA = ("insufficient_quota", "exceeded your current quota", "billing")
 
@@ -172,17 +175,19 @@ def from_status(
 
 
 def from_words(
-    status: int, words: str, upstream: str, secrets: tuple[str, ...] = ()
+    status: int, words: str, upstream: str, secrets: tuple[str, ...] = (), within: bool = False
 ) -> UpstreamError:
-    """Make the error for a status and what the upstream said about it."""
+    """Make the error for a status and what the upstream said about it.
+
+    `within` an answer that began well the status is our reading of the words, and is not told.
+    """
     row = BY_STATUS.get(status) or (_OTHER_4XX if 400 <= status < 500 else _OTHER)
     code = row.code
     if row.kind is Refused and row.status == 400:
         code = _bad_request_code(words)
     shown = scrub(words, secrets) or "it gave no reason"
-    error = row.kind(
-        f"Upstream '{upstream}' answered {status}: {shown}", code=code, status=row.status
-    )
+    told = "broke its answer off with an error" if within else f"answered {status}"
+    error = row.kind(f"Upstream '{upstream}' {told}: {shown}", code=code, status=row.status)
     error.type = row.type
     error.again = row.again
     if row.kind is RateLimited and any(word in words for word in _QUOTA):

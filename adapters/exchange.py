@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import orjson
@@ -25,6 +25,7 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
+    Note,
     Noted,
     Opened,
     ReasoningDelta,
@@ -35,6 +36,7 @@ from adapters.protocol import (
 )
 from adapters.reading import load
 
+T = TypeVar("T")
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
@@ -52,8 +54,31 @@ class Heard:
     tier: str | None = None
     ending: bool = False
     """The reason was given; only usage or the terminator may still come."""
+    busy: bool = False
+    """A thought or a call is open, also one that says nothing: the upstream is at work."""
     raw: bytes = b""
     """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
+    left_out: dict[str, Note] = field(default_factory=dict)
+    """Members in a shape nobody can read, which the answer can do without; each is named once."""
+
+    def optional(self, holder: Json, name: str, kind: type[T]) -> T | None:
+        """A member that text, calls and the ending do not need: of another type it is left out."""
+        value = holder.get(name)
+        if not value or isinstance(value, kind):
+            return value or None
+        self.leave_out(name, value)
+        return None
+
+    def entries(self, holder: Json, name: str) -> list[Json]:
+        """The objects of such a list."""
+        listed = self.optional(holder, name, list) or []
+        if odd := [one for one in listed if not isinstance(one, dict)]:
+            self.leave_out(name, odd[0])
+        return [one for one in listed if isinstance(one, dict)]
+
+    def leave_out(self, name: str, value: Any) -> None:
+        text = f"the upstream sent {type(value).__name__} there, which means nothing"
+        self.left_out.setdefault(name, Note("answer_member_dropped", name, text))
 
 
 def words(value: Any) -> str:
@@ -61,6 +86,13 @@ def words(value: Any) -> str:
     if type(value) is not str:
         raise TypeError(f"text is {type(value).__name__}")
     return value
+
+
+def quoted(reason: Any) -> str:
+    """Why an answer ended, in the upstream's own words: whatever is said, it was an end."""
+    if not reason:
+        return ""
+    return reason if type(reason) is str else orjson.dumps(reason).decode()[:40]
 
 
 S = TypeVar("S", bound=Heard)
@@ -98,7 +130,7 @@ async def converse(link: Link, exchange: Exchange[S], call: Call) -> Events:
                 yield events
                 clock.heard(events)
             if listener.failure is not None:
-                raise listener.failure
+                raise link.explained(listener.failure)
         await reply.settle()
     finally:
         reply.close()
@@ -116,7 +148,9 @@ async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> byte
     if listener.collecting:
         return await reply.read(clock.until_whole())
     if not listener.ending:
-        return await reply.read(clock.due())
+        data = await reply.read(clock.due(listener.busy))
+        clock.alive = True
+        return data
     try:
         return await reply.read(clock.due_after_reason())
     except GatewayError:
@@ -138,14 +172,17 @@ class Listener(Generic[S]):
         self._headers = headers
         self._framer = exchange.framing()
         self._begun = False
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._collected = bytearray()
         self._opened = False
         self._notes = exchange.receipt
 
     @property
     def ending(self) -> bool:
         return self._exchange.state.ending
+
+    @property
+    def busy(self) -> bool:
+        return self._exchange.state.busy
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
         """Return what this piece says; b"" is the end of input."""
@@ -163,6 +200,8 @@ class Listener(Generic[S]):
             self.failure = error
         except _MISSHAPEN as error:
             self.failure = _unreadable(self._upstream, error)
+        if self.over and (left_out := self._exchange.state.left_out):
+            events.insert(-1, Noted(tuple(left_out.values())))
         return tuple(events) if self._opened else self._through(events)
 
     def _begin(self, data: bytes) -> None:
@@ -174,12 +213,11 @@ class Listener(Generic[S]):
 
     def _collect(self, data: bytes, events: list[Event]) -> None:
         if data:
-            self._pieces.append(data)
-            self._size += len(data)
-            if self._size > MAX_ANSWER:
+            self._collected += data
+            if len(self._collected) > MAX_ANSWER:
                 raise too_large(self._upstream, MAX_ANSWER)
             return
-        self._exchange.state.raw = b"".join(self._pieces)
+        self._exchange.state.raw = bytes(self._collected)
         answer = load(self._exchange.state.raw)
         said: list[Event] = []
         self._take(self._exchange.decode_answer(answer, self._exchange.state), said)
@@ -253,12 +291,15 @@ class Clock:
     def __init__(self, timeouts: Timeouts, deadline: float | None) -> None:
         self._now = asyncio.get_running_loop().time
         self._timeouts = timeouts
+        self.alive = False
+        """Something came, if only a ping: it is at work, and `content` bounds how long."""
         start = self._now()
         self._end = min(start + timeouts.total, deadline or math.inf)
         self._first_event = start + timeouts.first_event
+        self._first_content = start + max(timeouts.first_event, timeouts.content)
         self._whole = min(start + timeouts.plain, self._end)
         self._content_at: float | None = None
-        self._idle = timeouts.idle
+        self._in_block = False
         self._reason_at: float | None = None
 
     def until_headers(self, streamed: bool) -> float:
@@ -271,13 +312,18 @@ class Clock:
         """Note that content came and was passed on, and whether a thought or a call is open."""
         self._content_at = self._now()
         self._reason_at = None  # it went on speaking behind a reason
-        in_block = type(events[-1]) in _BLOCK
-        self._idle = self._timeouts.idle_open if in_block else self._timeouts.idle
+        self._in_block = type(events[-1]) in _BLOCK
 
-    def due(self) -> float:
+    def due(self, busy: bool = False) -> float:
+        """When the next piece must be here; `busy` says that a block is open."""
+        times, now = self._timeouts, self._now()
         if self._content_at is None:
-            return min(self._first_event, self._end)
-        return min(self._now() + self._idle, self._content_at + self._timeouts.content, self._end)
+            if not self.alive:
+                return min(self._first_event, self._end)
+            silence = max(times.first_event, times.idle_open if busy else 0)
+            return min(now + silence, self._first_content, self._end)
+        silence = times.idle_open if busy or self._in_block else times.idle
+        return min(now + silence, self._content_at + times.content, self._end)
 
     def due_after_reason(self) -> float:
         if self._reason_at is None:

@@ -20,7 +20,7 @@ _TOOL = frozenset({"name", "description", "parameters", "strict", "format"})
 def unheard_of(request: ChatRequest, who: str, beyond: tuple[str, ...] = ()) -> Receipt:
     """The first of each name stands for all; `beyond` is what this language has besides."""
     found: dict[str, str] = {}
-    message_members, part_members = _members(beyond)
+    message_members, part_members, tool_members = _members(beyond)
     for position, message in enumerate(request.messages):
         if not message.keys() <= message_members:
             _take(message, message_members, f"messages[{position}]", found)
@@ -30,15 +30,17 @@ def unheard_of(request: ChatRequest, who: str, beyond: tuple[str, ...] = ()) -> 
                     _take(part, part_members, f"messages[{position}].content[{at}]", found)
     for position, tool in enumerate(request.tools):
         kind = tool.get("type", "function")
-        if not tool[kind].keys() <= _TOOL:
-            _take(tool[kind], _TOOL, f"tools[{position}].{kind}", found)
+        if not tool[kind].keys() <= tool_members:
+            _take(tool[kind], tool_members, f"tools[{position}].{kind}", found)
+        if len(tool) > 2:
+            _take(tool, frozenset(("type", kind, *beyond)), f"tools[{position}]", found)
     text = f"{who} has nothing like it"
     return tuple(Note("member_dropped", path, text) for path in found.values())
 
 
 @lru_cache(maxsize=16)
-def _members(beyond: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    return _MESSAGE.union(beyond), _PART.union(beyond)
+def _members(beyond: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    return _MESSAGE.union(beyond), _PART.union(beyond), _TOOL.union(beyond)
 
 
 def _take(holder: Json, known: frozenset[str], where: str, found: dict[str, str]) -> None:

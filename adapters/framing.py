@@ -28,8 +28,7 @@ class _Splitter:
 
     def __init__(self, separator: bytes) -> None:
         self._separator = separator
-        self._held: list[bytes] = []
-        self._size = 0
+        self._held = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         if not data:
@@ -39,10 +38,10 @@ class _Splitter:
             self._hold(data)
             return []
         if self._held:
-            self._held.append(data)
-            data = b"".join(self._held)
+            self._held += data
+            data = bytes(self._held)
         *whole, rest = data.split(separator)
-        self._held, self._size = [], 0
+        self._held = bytearray()
         if rest:
             self._hold(rest)
         if len(data) > MAX_FRAME and any(len(frame) > MAX_FRAME for frame in whole):
@@ -51,17 +50,15 @@ class _Splitter:
 
     def _straddles(self, data: bytes) -> bool:
         separator, held = self._separator, self._held
-        return bool(held) and held[-1][-1:] + data[:1] == separator
+        return bool(held) and held[-1:] + data[:1] == separator
 
     def _hold(self, data: bytes) -> None:
-        self._held.append(data)
-        self._size += len(data)
-        if self._size > MAX_FRAME:
+        self._held += data
+        if len(self._held) > MAX_FRAME:
             raise _too_long()
 
     def close(self) -> bytes:
-        rest = b"".join(self._held)
-        self._held, self._size = [], 0
+        rest, self._held = bytes(self._held), bytearray()
         return rest
 
 

@@ -25,7 +25,9 @@ OpenAI answers with a new message; LangGraph and Dify end conversations so.
 _PLAIN_ROLES = ("user", "system", "developer")
 # Nothing to normalise: no space outside strings, no escape inside them.
 _CANONICAL = re.compile(r'(?:[^\s"\\]++|"[^"\\]*+")*+')
-_STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+', re.DOTALL)
+_STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]++|\\.)*+"|\s+', re.DOTALL)
+_MOST_REWRITTEN = 1 << 20
+"""Characters of a conversation's arguments that are brought into one form; more stay as sent."""
 
 
 def canonical(arguments: str | None) -> str:
@@ -105,6 +107,7 @@ class _Settled:
     results: dict[str, Json] = field(default_factory=dict)
     late: list[Json] = field(default_factory=list)
     """What stood between the calls and their results."""
+    room: int = _MOST_REWRITTEN
 
     def note(self, code: str, where: str, text: str) -> None:
         self.notes.append(Note(code, where, text))
@@ -151,7 +154,7 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
             param=f"{where}.tool_calls",
             code="invalid_tool_history",
         )
-    same = [_canonical_call(call) for call in calls]
+    same = [_canonical_call(settled, call) for call in calls]
     settled.messages.append(message if same == calls else {**message, "tool_calls": same})
     settled.pending = dict.fromkeys(ids, position)
 
@@ -161,19 +164,24 @@ def _says_nothing(message: Json) -> bool:
     return not any(message.get(name) for name in said)
 
 
-def _canonical_call(call: Json) -> Json:
+def _canonical_call(settled: _Settled, call: Json) -> Json:
     function = call.get("function")
     if function is None:
         return call
-    arguments = function.get("arguments")
-    settled = canonical(arguments)
-    if settled == arguments:
+    arguments = function.get("arguments") or ""
+    settled.room -= len(arguments)
+    same = arguments if settled.room < 0 and arguments.strip() else canonical(arguments)
+    if same == function.get("arguments"):
         return call
-    return {**call, "function": {**function, "arguments": settled}}
+    return {**call, "function": {**function, "arguments": same}}
 
 
 def _take_result(settled: _Settled, message: Json, position: int) -> None:
-    where, identity = f"messages[{position}]", message["tool_call_id"]
+    where = f"messages[{position}]"
+    identity = message.get("tool_call_id")
+    if not identity:
+        identity = _only_open(settled, where)
+        message = {**message, "tool_call_id": identity}
     if identity not in settled.pending:
         if not settled.repair:
             raise BadRequest(
@@ -190,6 +198,29 @@ def _take_result(settled: _Settled, message: Json, position: int) -> None:
     if settled.late:
         settled.note("messages_reordered", where, "results were put right behind their calls")
     settled.results[identity] = message
+
+
+def _only_open(settled: _Settled, where: str) -> str:
+    """The call that a result without an id answers: unmistakable if one alone has no result."""
+    waiting, where = _missing(settled), f"{where}.tool_call_id"
+    if settled.repair and len(waiting) == 1:
+        settled.note("result_paired", where, f"taken for {waiting[0]}, the one call without result")
+        return waiting[0]
+    if settled.repair and not waiting:
+        return ""  # left out, as every result without a call
+    hint = f"{len(waiting)} calls have no result so far: the id says which one this answers."
+    if not waiting:
+        hint = "Nor is there a call that waits for a result."
+    if len(waiting) == 1:
+        hint = (
+            f"Send the id of the call it answers, {waiting[0]!r}; or set history_repair = true "
+            "under [server] in the gateway's config: one call alone has no result."
+        )
+    raise BadRequest(
+        f"Missing required parameter: '{where}'. {hint}",
+        param=where,
+        code="missing_required_parameter",
+    )
 
 
 def _missing(settled: _Settled) -> list[str]:

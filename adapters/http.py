@@ -42,13 +42,13 @@ class Timeouts:
 
     connect: float = 5
     first_event: float = 60
-    """Wait for the first real event of a stream."""
+    """Wait for the first sign of life of a stream, and from one to the next before its content."""
     idle: float = 60
     """Silence of bytes in a stream."""
     idle_open: float = 300
     """The same while a thought or a tool call is open: models think between lumps of arguments."""
     content: float = 300
-    """Silence of content while the upstream keeps pinging."""
+    """Silence of content while the upstream keeps pinging, from the beginning on."""
     plain: float = 600
     """A plain answer, whole."""
     total: float = 600
@@ -124,6 +124,10 @@ class Link:
     proxy: str | None = field(default=None, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Never repeated in an error text."""
+    key_from: str = ""
+    """A sentence about its key, for when the upstream refuses it."""
+    started_by: str = ""
+    """The command that starts it, for when nobody is there."""
     opened_by: Literal["", "bearer", "x-api-key"] = ""
     """How it is opened by the client's own key; empty: by a key of the config, or none."""
 
@@ -140,6 +144,12 @@ class Link:
         if self.opened_by == "bearer":
             name, value = "authorization", f"Bearer {key}"
         return replace(self, headers={**self.headers, name: value}, secrets=(*self.secrets, key))
+
+    def explained(self, error: GatewayError) -> GatewayError:
+        """Say of a refused key which one it is; the upstream says only that it is wrong."""
+        if error.code == "upstream_auth" and self.key_from:
+            error.message = f"{error.message.rstrip('.')}. {self.key_from}"
+        return error
 
     def url(self, path: str) -> str:
         return self.base_url.rstrip("/") + path
@@ -172,11 +182,12 @@ class Link:
             async with asyncio.timeout_at(due):
                 response = await self._connect(method, path, body)
         except aiohttp.ConnectionTimeoutError as error:
-            raise unconnected(self.name, self.base_url, self.timeouts.connect) from error
+            found = unconnected(self.name, self.base_url, self.timeouts.connect)
+            raise self._absent(found) from error
         except TimeoutError as error:
             raise timed_out(self.name, "did not answer in time") from error
         except _BROKEN as error:
-            raise unreachable(self.name, error) from error
+            raise self._absent(unreachable(self.name, error)) from error
         reply = Reply(response, self.name, contact)
         if response.status >= 300:
             raise await self._refusal(reply, due)
@@ -209,6 +220,11 @@ class Link:
         body = await reply.beginning(MAX_ERROR_BODY, due)
         error = from_status(reply.status, reply.headers, body, self.name, self.secrets)
         error.headers = for_client(reply.headers)
+        return self.explained(error)
+
+    def _absent(self, error: GatewayError) -> GatewayError:
+        if self.started_by:
+            error.message += f" If it does not run, start it: `{self.started_by}`."
         return error
 
 

@@ -17,7 +17,7 @@ import orjson
 
 from adapters.compatible import Dialect, Written, exchange, write
 from adapters.embeddings import EmbeddingRequest
-from adapters.errors import UpstreamError, from_words
+from adapters.errors import GatewayError, from_words
 from adapters.exchange import Clock, Listener, next_piece
 from adapters.failures import timed_out
 from adapters.fields import Fields, unsupported
@@ -181,13 +181,13 @@ class _Answer:
             await close()
 
 
-def _failure(error: Exception, link: Link) -> UpstreamError:
+def _failure(error: Exception, link: Link) -> GatewayError:
     status = getattr(error, "status_code", None)
     words = getattr(error, "message", None) or str(error)
     found = from_words(status if isinstance(status, int) else 500, words, link.name, link.secrets)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     found.retry_after = headers.get("retry-after")
-    return found
+    return link.explained(found)
 
 
 def connect(settings: Settings) -> Longtail:

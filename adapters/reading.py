@@ -15,6 +15,8 @@ from adapters.errors import UpstreamError
 _BYTE_ORDER_MARK = "\ufeff"
 _SAYABLE: Mapping[tuple[str, float], float] = {("logprob", -math.inf): -9999.0}
 """Numbers JSON does not have, by their member → what OpenAI writes there; others are null."""
+_MOST_LOOSE = 250_000
+"""Values of one JSON text that are looked at one by one."""
 # Numbers that a float or 64 bits may not hold to the last digit.
 _LONG = re.compile(rb"\d[\d.]{15}|\d[eE][+-]?\d{3}")
 
@@ -37,6 +39,8 @@ def load(data: bytes) -> Any:
 
 def _loosely(data: bytes) -> Any:
     """Python's writers say NaN, JavaScript's halves of a surrogate pair, some cut UTF-8 apart."""
+    if data.count(b",") > _MOST_LOOSE:
+        raise ValueError("too many values to look at each")
     text = data.decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK)
     return _settled(json.loads(text, parse_int=_integer), "")
 
@@ -48,27 +52,31 @@ def _integer(text: str) -> int | float:
 
 
 def _settled(value: Any, name: str) -> Any:
-    match value:
-        case dict():
-            return {_whole(key): _settled(one, key) for key, one in value.items()}
-        case list():
-            return [_settled(one, name) for one in value]
-        case str():
-            return _whole(value)
-        case float() if not math.isfinite(value):
-            return _SAYABLE.get((name, value))
+    kind = type(value)
+    if kind is dict:
+        return {_whole(key): _settled(one, key) for key, one in value.items()}
+    if kind is list:
+        return [_settled(one, name) for one in value]
+    if kind is str:
+        return _whole(value)
+    if kind is float and not math.isfinite(value):
+        return _SAYABLE.get((name, value))
     return value
 
 
 def _whole(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    )
 
 
 def exact(data: bytes) -> Any:
     """The same JSON with its numbers as they were written, to be dumped again; None where the
     numbers of `load` are as good.
     """
-    if not _LONG.search(data):
+    if not _LONG.search(data) or data.count(b",") > _MOST_LOOSE:
         return None
     try:
         return _settled(json.loads(data, parse_int=_digits, parse_float=_digits), "")

@@ -62,7 +62,7 @@ def error_in(said: Json) -> Any:
     # vLLM's older form is the error object itself; others say its type.
     if said.get("object") == "error" or said.get("type") == "error":
         return said
-    if said.get("base_resp"):
+    if isinstance(said.get("base_resp"), dict):
         return _minimax(said["base_resp"])
     # FastAPI's; and that of servers which name a code beside their words.
     named = said.get("message") and (said.get("code") or said.get("status"))
@@ -73,7 +73,8 @@ def _minimax(said: Json) -> Json | None:
     code = said.get("status_code")
     if not code:
         return None
-    return {"message": f"{said.get('status_msg')} ({code})", "code": _MINIMAX.get(code)}
+    known = _MINIMAX.get(code) if isinstance(code, int) else None
+    return {"message": f"{said.get('status_msg')} ({code})", "code": known}
 
 
 def failure(error: Any, status: int, upstream: str, secrets: tuple[str, ...]) -> UpstreamError:
@@ -82,4 +83,4 @@ def failure(error: Any, status: int, upstream: str, secrets: tuple[str, ...]) ->
         said = [str(error.get(name)) for name in ("code", "status", "type")]
         numbers = (int(one) if one.isdecimal() else _STATUS.get(one, 0) for one in said)
         status = next((number for number in numbers if 400 <= number < 600), status)
-    return from_words(status, words_of(orjson.dumps(error)), upstream, secrets)
+    return from_words(status, words_of(orjson.dumps(error)), upstream, secrets, within=True)

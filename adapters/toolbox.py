@@ -6,20 +6,22 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from adapters.cache import bounded
 from adapters.calls import Calls
 from adapters.errors import BadRequest
 from adapters.fields import unsupported
 from adapters.history import rounds
 from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.schema import inline_all
 
 Mode = Literal["auto", "none", "required", "named"]
-_MOST_REMEMBERED = 16_384
+REMEMBERED = 2 << 20
+"""Bytes of JSON: what is read of them takes several times as much."""
 PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _MODES: Mapping[str, Mode] = {
@@ -117,12 +119,21 @@ def _key(tools: tuple[Json, ...]) -> bytes:
         text = orjson.dumps(tools)
     except orjson.JSONEncodeError:
         return b""
-    return text if len(text) <= _MOST_REMEMBERED else b""
+    return text if len(text) <= REMEMBERED // 4 else b""
 
 
-@lru_cache(maxsize=256)
+@bounded(REMEMBERED)
 def declared(key: bytes) -> Declared:
     return _read(orjson.loads(key), None)
+
+
+def unfolded(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """The tools with what every `$ref` means in its place, all together within one budget."""
+    schemas = inline_all([tool.parameters for tool in tools])
+    return tuple(
+        tool if schema is tool.parameters else replace(tool, parameters=schema)
+        for tool, schema in zip(tools, schemas, strict=True)
+    )
 
 
 def _read(declarations: Iterable[Json], allowed: frozenset[str] | None) -> Declared:

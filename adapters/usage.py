@@ -30,8 +30,7 @@ def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
     if not isinstance(said, dict):
         return None, ()
     prompt, completion = figure(said.get("prompt_tokens")), figure(said.get("completion_tokens"))
-    asked = said.get("prompt_tokens_details") or {}
-    answered = said.get("completion_tokens_details") or {}
+    asked, answered = (_object(said, name) for name in _DETAILS)
     elsewhere = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
     usage = Usage(
         prompt=prompt or 0,
@@ -47,11 +46,17 @@ def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
     return usage, ()
 
 
+def _object(said: Json, name: str) -> Json:
+    """Details are told beside the figures that count: without them there is still usage."""
+    value = said.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def _details(said: Json) -> Json:
     """The members of OpenAI's usage object that have no field of their own."""
     found = {}
     for name, members in _DETAILS.items():
-        given = said.get(name) or {}
+        given = _object(said, name)
         found_here = {member: figure(given.get(member)) for member in members}
         figures = {member: count for member, count in found_here.items() if count is not None}
         if figures:

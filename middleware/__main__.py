@@ -41,8 +41,8 @@ Listens until it is interrupted; requests that are being answered then get 30 se
 """
 _CHECK = """\
 Reads the config as `serve` does, and says what it means: each model with its abilities and the
-adapters a request walks through, and every environment variable it needs, found or missing. Calls
-nothing; with --live it asks each upstream for a word, and says what is wrong and what to write.
+adapters a request walks through, and every environment variable it needs, found or missing. Asks
+an Ollama whether it runs; with --live each upstream for a word, and says what is wrong.
 
 Exit code: 0 all models can answer, 1 one of them lacks something, 2 the file has mistakes.
 """
@@ -189,9 +189,9 @@ def _check(options: argparse.Namespace) -> int:
     from middleware.models import ModelList
 
     config = load(options.config)
-    models = ModelList(config, _routes(config))
-    print(describe.check(config, models, os.environ))
-    well = all(entry.available for entry in models.routes.listing())
+    entries = probing.present(config)
+    print(describe.check(config, ModelList(config, _routes(config)), entries, os.environ))
+    well = all(entry.available for entry in entries)
     if options.from_docker:
         print("", describe.from_docker(config.server), sep="\n")
     if options.live:
@@ -220,10 +220,10 @@ def _last(options: argparse.Namespace) -> int:
 
 
 def _models(options: argparse.Namespace) -> int:
-    from middleware import describe
+    from middleware import describe, probing
     from middleware.config import load
 
-    print(describe.models(_routes(load(options.config)).listing()))
+    print(describe.models(probing.present(load(options.config))))
     return FINE
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from adapters.claude.capabilities import traits_of
 from adapters.traits import Traits
 
 _FILE = "model_prices_and_context_window_backup.json"
@@ -60,12 +61,13 @@ def known(kind: str, name: str) -> Traits:
     """What the data says of an upstream's model; no kind of ours is asked about another's."""
     if kind in _ALIKE:
         return _ALIKE[kind]
+    own = traits_of(name, {}) if kind == "claude" else Traits()
     table = _table()
     for prefix in _PREFIXES.get(kind, ()):
         for written in (prefix + name, prefix + name.rpartition("/")[2]):
             if (found := table.get(written)) is not None:
-                return found
-    return Traits()
+                return own.over(found)
+    return own
 
 
 def family(name: str) -> str:

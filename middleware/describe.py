@@ -100,14 +100,18 @@ def _try(server: Server, model: str) -> str:
     return f"curl {url} -H 'content-type: application/json'{key} -d '{body.decode()}'"
 
 
-def check(config: Config, models: ModelList, environment: Mapping[str, str]) -> str:
+def check(
+    config: Config,
+    models: ModelList,
+    entries: Sequence[ModelEntry],
+    environment: Mapping[str, str],
+) -> str:
     """Everything a config means, and what it lacks."""
-    entries = models.routes.listing()
     count = sum(entry.available for entry in entries)
     parts = [
         f"{config.source}: no mistakes; {count} of {len(entries)} models available.",
         f"server\n{columns([(address(config.server), _keys(config.server))])}",
-        f"models\n{columns(_model_rows(models))}",
+        f"models\n{columns(_model_rows(models, entries))}",
     ]
     if secrets := _secret_rows(config):
         parts.append(f"secrets\n{columns(secrets)}")
@@ -116,7 +120,7 @@ def check(config: Config, models: ModelList, environment: Mapping[str, str]) -> 
     return "\n\n".join(parts)
 
 
-def _model_rows(models: ModelList) -> list[tuple[str, ...]]:
+def _model_rows(models: ModelList, entries: Sequence[ModelEntry]) -> list[tuple[str, ...]]:
     return [
         (
             entry.id,
@@ -124,7 +128,7 @@ def _model_rows(models: ModelList) -> list[tuple[str, ...]]:
             _abilities(models, entry),
             " › ".join(entry.nesting) if entry.available else f"not available: {entry.reason}",
         )
-        for entry in models.routes.listing()
+        for entry in entries
     ]
 
 

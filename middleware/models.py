@@ -59,6 +59,21 @@ class ModelList:
         listed = await self.listed(wildcard)
         return [public for _, public, _, _ in self._rows(entry, listed, set()) if "*" not in public]
 
+    async def present(self) -> tuple[ModelEntry, ...]:
+        """The lines of the config; an Ollama is asked whether it runs, as keys tell nothing."""
+        entries = self.routes.listing()
+        asked = [entry for entry in entries if entry.available and self._is_ollama(entry)]
+        lists = await asyncio.gather(*[self.listed(entry.id) for entry in asked])
+        away = {entry.id: found.reason for entry, found in zip(asked, lists, strict=True)}
+        return tuple(
+            entry._replace(available=False, reason=why) if (why := away.get(entry.id)) else entry
+            for entry in entries
+        )
+
+    def _is_ollama(self, entry: ModelEntry) -> bool:
+        upstream = self.config.upstreams.get(entry.upstream)
+        return upstream is not None and upstream.kind == "ollama"
+
     async def entry(self, model: str) -> Json:
         """`/v1/models/ID`, for every name that would be answered."""
         self.routes.find(model)
@@ -141,8 +156,8 @@ class ModelList:
         if reason:
             ours["reason"] = reason
         if "*" not in public:
-            name = self.routes.leaf(public)[0]
-            ours |= abilities(traits, self.tools(entry, traits), catalog.family(name))
+            family = catalog.family(self._upstreams_name(entry, public))
+            ours |= abilities(traits, self.tools(entry, traits), family)
         return {**said, "x_usetool": ours}
 
     def known(self, entry: ModelEntry) -> Traits:
@@ -161,12 +176,13 @@ class ModelList:
             inner = next(one for one in self.routes.listing() if self._is(one, answerer))
             thinking = Traits(reasoning=True)
             return thinking.over(await self.traits(inner, answerer, Traits()))
-        if not entry.available or "*" in public:
+        upstream = self.config.upstreams.get(model.upstream)
+        if upstream is None or "*" in public:
             return _configured(model)
-        name, leaf = self.routes.leaf(public)
-        kind = self.config.upstreams[model.upstream].kind
-        known = listed.over(catalog.known(kind, name))
-        ask = getattr(leaf, "traits", None)
+        name = self._upstreams_name(entry, public)
+        known = listed.over(catalog.known(upstream.kind, name))
+        # Without its key it cannot be asked, but it is the same model.
+        ask = getattr(self.routes.leaf(public)[1], "traits", None) if entry.available else None
         if ask is not None:
             try:
                 async with asyncio.timeout(_ANSWER_WITHIN):
@@ -174,6 +190,14 @@ class ModelList:
             except TimeoutError:
                 pass
         return _configured(model).over(known)
+
+    def _upstreams_name(self, entry: ModelEntry, public: str) -> str:
+        if entry.available:
+            return self.routes.leaf(public)[0]
+        before, _, after = entry.id.partition("*")
+        return self.config.models[entry.id].name.replace(
+            "*", public[len(before) : len(public) - len(after)]
+        )
 
     def _is(self, entry: ModelEntry, name: str) -> bool:
         return entry.id == name or ("*" in entry.id and self._pattern(entry, name))

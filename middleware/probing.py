@@ -15,7 +15,7 @@ from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, sugge
 from middleware.config.shape import Auth
 from middleware.emulation import refuses_tools
 from middleware.models import ModelList
-from middleware.routing import Routes, build
+from middleware.routing import TRY_IT, ModelEntry, Routes, build
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 _SECONDS = 120.0
@@ -56,6 +56,20 @@ async def probe(config: Config, environment: Mapping[str, str]) -> list[Finding]
     try:
         models = [*prober.chosen()]
         return list(await asyncio.gather(*[prober.find(model) for model in models]))
+    finally:
+        await transport.close()
+
+
+def present(config: Config) -> tuple[ModelEntry, ...]:
+    """The models of a config, those of an Ollama that does not run as not available."""
+    return asyncio.run(_present(config))
+
+
+async def _present(config: Config) -> tuple[ModelEntry, ...]:
+    transport = Transport()
+    try:
+        routes = build(replace(config, recall=replace(config.recall, store="off")), transport)
+        return await ModelList(config, routes).present()
     finally:
         await transport.close()
 
@@ -225,7 +239,8 @@ def _verdict(error: GatewayError) -> str:
         "upstream_billing": "no credit",
         "insufficient_quota": "no credit",
     }
-    return f"{kinds.get(error.code or '', 'refuses')}: {error.message}"
+    message = error.message.removesuffix(TRY_IT).rstrip()  # it was tried
+    return f"{kinds.get(error.code or '', 'refuses')}: {message}"
 
 
 def _start(upstream: UpstreamConfig) -> str:

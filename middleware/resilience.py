@@ -16,6 +16,10 @@ from adapters.errors import GatewayError
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned
 
 _LONGEST_PAUSE = 5.0
+_LONGEST_FAILING = 5.0
+"""Seconds attempts may take to fail and be made again: what works for longer before it gives up
+would be paid again, and the client is better served elsewhere.
+"""
 _LONGEST_WAIT = 10.0
 """Seconds for all pauses of a request together; an upstream that asks for more is passed on."""
 
@@ -47,10 +51,12 @@ class Retry:
     total: float = 600
     """Seconds for all attempts together."""
     first_pause: float = 0.5
+    failing: float = _LONGEST_FAILING
 
     async def stream(self, request: ChatRequest) -> Events:
-        end = asyncio.get_running_loop().time() + self.total
-        attempts = _Attempts(min(end, request.call.deadline or end))
+        now = asyncio.get_running_loop().time()
+        end = now + self.total
+        attempts = _Attempts(min(end, request.call.deadline or end), now + self.failing)
         self.budget.at_work += 1
         try:
             first, events = await self._opened(request, attempts)
@@ -89,6 +95,7 @@ class Retry:
         self.budget.repeating += attempts.repeated == 0
         attempts.repeated += 1
         attempts.waited += pause
+        attempts.quick_until += max(pause, 0)
         await asyncio.sleep(pause)
 
     def _pause(self, error: GatewayError, repeated: int) -> float:
@@ -108,9 +115,12 @@ class _Attempts:
 
     end: float
     """When all attempts must be over."""
+    quick_until: float
+    """When a failure comes too late to be followed by another attempt; pauses do not count."""
     repeated: int = 0
     waited: float = 0.0
 
     def may_wait(self, pause: float) -> bool:
-        in_time = asyncio.get_running_loop().time() + pause < self.end
+        now = asyncio.get_running_loop().time()
+        in_time = now + pause < self.end and now < self.quick_until
         return in_time and self.waited + pause <= _LONGEST_WAIT

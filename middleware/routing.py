@@ -33,6 +33,8 @@ from middleware.search import Tavily
 
 # What a pipeline's config and the pipeline itself call by the same name.
 _SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
+TRY_IT = "`usetool check --live` tries it."
+_KEYS = frozenset({"api_key", "authorization", "x-api-key", "api-key"})
 _NAMES_SHOWN = 50
 _NAME_SHOWN = 100
 # What is learned of models is kept by their names, which behind a * are the client's words.
@@ -294,8 +296,23 @@ def _link(upstream: UpstreamConfig, transport: Transport) -> Link:
         timeouts=Timeouts(**upstream.timeouts),
         proxy=upstream.proxy.value if upstream.proxy else None,
         secrets=tuple(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET),
+        key_from=_key_from(upstream),
         opened_by=upstream.auth if upstream.of_client else "",
     )
+
+
+def _key_from(upstream: UpstreamConfig) -> str:
+    """Where to look when it refuses the key; never the key."""
+    if upstream.of_client:
+        return "The key is the one that the client sent."
+    named = {"api_key": upstream.api_key, **upstream.headers}
+    for name, secret in named.items():
+        if secret is not None and name.lower() in _KEYS:
+            where = f"env:{secret.variable}" if secret.variable else f"'{name}' in the config"
+            return f"The key comes from {where}. {TRY_IT}"
+    if upstream.kind == "longtail":  # LiteLLM looks for keys in places of its own
+        return ""
+    return f'No key is sent: write api_key = "env:NAME" under [upstreams.{upstream.id}].'
 
 
 def _headers(upstream: UpstreamConfig) -> dict[str, str]:

@@ -19,6 +19,7 @@ from middleware.config import Config, load
 from middleware.listening import Protocol
 from middleware.reloading import Reloader
 from middleware.served import Served
+from middleware.watchdog import Watchdog
 
 GRACE_SECONDS = 25
 # Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
@@ -42,6 +43,7 @@ class _Server(uvicorn.Server):
         super().__init__(settings)
         self._served = app.chat.served
         self._reloader = reloader
+        self._watchdog = Watchdog(app.chat.log)
         self._watching: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -52,10 +54,12 @@ class _Server(uvicorn.Server):
         self._reloader.heed_signals()
         _say(await _banner(self._served))
         self._watching = asyncio.create_task(self._reloader.watch())
+        self._watchdog.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._watching is not None:
             self._watching.cancel()
+        self._watchdog.stop()
         await super().shutdown(sockets)
 
 

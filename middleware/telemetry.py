@@ -93,6 +93,8 @@ def _figures(usage: Usage) -> list[int]:
 
 LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500}
 """The log's level → the least status of a request that it tells of."""
+_OF_NEWS = 400
+"""What is told of no request is a warning."""
 _COLOURS: Mapping[int, str] = {4: "\033[33m", 5: "\033[31m"}
 _UNCOLOURED = "\033[0m"
 
@@ -112,7 +114,8 @@ class Log:
         if _weight(line) < LEVELS[self.level]:
             return
         if self.readable:
-            self._lines.append(readable(line, time.strftime("%H:%M:%S")))
+            say = readable if "status" in line else _news
+            self._lines.append(say(line, time.strftime("%H:%M:%S")))
         else:
             said = {"time": _timestamp(int(time.time())), **line}
             self._lines.append(orjson.dumps(said).decode())
@@ -155,5 +158,10 @@ def readable(line: Json, clock: str) -> str:
 
 def _weight(line: Json) -> int:
     """The status, or what it would have been had a stream not begun with 200."""
-    status: int = line["status"]
+    status: int = line.get("status", _OF_NEWS)
     return 500 if "error" in line and status < 400 else status
+
+
+def _news(line: Json, clock: str) -> str:
+    """A line that is about no request's end."""
+    return f"{clock}  " + "  ".join(f"{name}: {value}" for name, value in line.items())

@@ -17,6 +17,7 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
+    Note,
     Noted,
     Opened,
     ReasoningDelta,
@@ -85,6 +86,7 @@ class Answer:
     asides: list[tuple[str, Any]] = field(default_factory=list)
     opened: Opened | None = None
     notes: list[str] = field(default_factory=list)
+    receipt: list[Note] = field(default_factory=list, compare=False)
     reason: str = ""
     usage: Usage | None = None
     native: str = ""
@@ -110,8 +112,10 @@ class Answer:
                 self.asides.append((name, value))
             case Opened(receipt, _):
                 self.opened = event
+                self.receipt += receipt
                 self.notes += [note.code for note in receipt]
             case Noted(receipt):
+                self.receipt += receipt
                 self.notes += [note.code for note in receipt]
             case Finish(reason, usage, native, turn):
                 self.reason, self.usage, self.native, self.turn = reason, usage, native, turn

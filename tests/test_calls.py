@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters.calls import Calls, made_id
+from adapters.calls import MOST_CALLS, Calls, End, made_id
+from adapters.errors import UpstreamError
 from adapters.protocol import Event, Noted, ToolCallDelta, ToolCallStart
 
 
@@ -264,3 +266,33 @@ def test_empty_arguments_of_calls_told_between_each_other() -> None:
     events += calls.close()
     assert [call.arguments for call in told(events)] == ['{"a":1}', '{"b":2}']
     assert codes(events) == ["empty_arguments_dropped"]
+
+
+# What is asked with every piece -------------------------------------------------------------------
+
+
+def is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+@given(st.lists(st.text('{}[]":,\\ a1\n', max_size=6), max_size=8) | st.lists(st.just("{}")))
+@example(["{", '"a\\', '"}', '":1', "}", " "])
+@example(['{"a":"}', '"}', "x"])
+@example(["[{}]"])
+@example(["}", "{}"])
+def test_the_end_of_an_object_is_found_in_pieces_as_in_the_whole(pieces: list[str]) -> None:
+    end, said = End(), list[str]()
+    for piece in pieces:
+        said.append(piece)
+        assert end.seen(said) == is_object("".join(said))
+
+
+def test_an_answer_has_no_more_calls_than_anybody_means() -> None:
+    calls = Calls("req_1")
+    for at in range(MOST_CALLS):
+        list(calls.whole(at, None, "f", "{}"))
+    with pytest.raises(UpstreamError, match="more than 1024 tool calls"):
+        list(calls.start(MOST_CALLS, None, "f"))

@@ -121,6 +121,7 @@ def test_what_is_wrong_is_said_in_one_line_and_what_to_do(
     assert advice in found.advice
     assert bool(found.advice) != found.well
     assert KEY not in describe.findings([found])
+    assert "check --live" not in found.verdict
 
 
 def test_an_upstream_that_is_away_is_told_from_one_that_refuses() -> None:

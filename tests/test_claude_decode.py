@@ -360,9 +360,59 @@ def test_server_tools_and_citations_stay_behind_by_name_and_cost_no_text() -> No
     )
     answer = hear(stream)
     assert (answer.text, answer.calls) == ("ab", [])
-    assert answer.notes == ["block_not_shown"] * 3
+    assert answer.notes == ["block_not_shown"] * 2 + ["citations_dropped"]
     assert content(answer.turn)[1]["input"] == {"query": "x"}
     assert content(answer.turn)[3]["citations"] == [cited["citation"]]
+
+
+def page(url: Any, title: Any = "T", **more: Any) -> Json:
+    return {"type": "web_search_result_location", "url": url, "title": title, **more}
+
+
+def cited(url: str, start: int, end: int, title: str = "T") -> Json:
+    place = {"start_index": start, "end_index": end, "title": title, "url": url}
+    return {"type": "url_citation", "url_citation": place}
+
+
+def resting(index: int, said: str, *citations: Json) -> Iterator[Json]:
+    """A streamed block of text and what it rests on."""
+    words = {"type": "text_delta", "text": said}
+    rests = [{"type": "citations_delta", "citation": citation} for citation in citations]
+    return block(index, {"type": "text", "text": "", "citations": []}, *rests, words)
+
+
+DOCUMENT: Json = {"type": "char_location", "document_index": 0, "document_title": "D"}
+
+
+@pytest.mark.parametrize(
+    ("citations", "expected", "notes"),
+    [
+        ([page("https://a")], [("https://a", "T")], []),
+        ([page("https://a", cited_text="x"), page("https://a", cited_text="y")],
+         [("https://a", "T")], []),
+        ([page("https://a"), page("HTTP://b", None)], [("https://a", "T"), ("HTTP://b", "")], []),
+        ([{"type": "search_result_location", "source": "https://s", "title": "S"}],
+         [("https://s", "S")], []),
+        ([{"type": "search_result_location", "source": "shelf 3"}], [], ["citations_dropped"]),
+        ([DOCUMENT, DOCUMENT, page("https://a")], [("https://a", "T")], ["citations_dropped"]),
+        ([page("javascript:alert(1)"), page(7)], [], ["citations_dropped"]),
+    ],
+)  # fmt: skip
+def test_citations_with_an_address_are_annotations_and_others_are_named(
+    citations: list[Json], expected: list[tuple[str, str]], notes: list[str]
+) -> None:
+    streamed = hear(
+        sse(begin(), *text(0, "沈阳: "), *resting(1, "晴 5℃", *citations), *text(2, "."), *end())
+    )
+    blocks = [{"type": "text", "text": "沈阳: "},
+              {"type": "text", "text": "晴 5℃", "citations": citations},
+              {"type": "text", "text": "."}]  # fmt: skip
+    whole = {**begin()["message"], "content": blocks, "stop_reason": "end_turn"}
+    for answer in (streamed, hear(orjson.dumps(whole), streamed=False)):
+        assert (answer.text, answer.error, answer.notes) == ("沈阳: 晴 5℃.", None, notes)
+        (said,) = [value for _, value in answer.asides] or [[]]
+        assert said == [cited(url, 4, 8, title) for url, title in expected]
+        assert content(answer.turn)[1]["citations"] == citations  # Claude has its own back
 
 
 def test_a_summary_of_what_was_before_is_kept_for_claude() -> None:
@@ -499,7 +549,6 @@ def test_what_is_no_claude_message_is_an_error_and_no_empty_success(body: Any) -
         {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use"}},
         {"type": "message_start"},
         {"type": "message_delta"},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": [1]},
     ],
 )
 def test_misshapen_event_fails_the_answer(event: Json) -> None:

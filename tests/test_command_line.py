@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -115,6 +117,55 @@ def test_check_ends_well_if_nothing_is_missing_and_shows_no_secret(
     said = capsys.readouterr().out
     assert "LOCKED_KEY  found  upstreams.locked" in said
     assert KEY not in said
+
+
+@pytest.mark.parametrize("command", ["check", "models"])
+def test_models_of_an_ollama_that_is_stopped_are_not_available(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ollama = '[upstreams.o]\nkind = "ollama"\nbase_url = "http://127.0.0.1:9"\n[models.q]\n'
+    (folder / "o.toml").write_text(f'{ollama}upstream = "o"\n[models."o/*"]\nupstream = "o"\n')
+    main([command, "--config", "o.toml"])
+    lines = [
+        line for line in capsys.readouterr().out.splitlines() if line.lstrip()[:2] in ("q ", "o/")
+    ]
+    assert len(lines) == 2
+    assert all("`ollama serve`" in line for line in lines)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_check_ends_as_well_as_the_ollama_is(
+    running: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tags = http.server.HTTPServer(("127.0.0.1", 0), Tags)
+    thread = threading.Thread(target=tags.serve_forever, daemon=True)
+    thread.start()
+    port = tags.server_port
+    if not running:
+        tags.shutdown()
+        tags.server_close()
+    text = f'[upstreams.o]\nkind = "ollama"\nbase_url = "http://127.0.0.1:{port}"\n'
+    (folder / "o.toml").write_text(f'{text}[models.q]\nupstream = "o"\n')
+    assert main(["check", "--config", "o.toml"]) == (FINE if running else LACKING)
+    assert ("not available" in capsys.readouterr().out) is not running
+    if running:
+        tags.shutdown()
+        tags.server_close()
+    thread.join()
+
+
+class Tags(http.server.BaseHTTPRequestHandler):
+    """An Ollama that has one model."""
+
+    def do_GET(self) -> None:
+        body = b'{"models": [{"name": "q"}]}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
 
 
 def test_check_says_that_the_proxy_of_the_environment_is_not_used(

@@ -502,4 +502,5 @@ def test_time_grows_with_the_text_and_not_faster(make: Callable[[int], str]) -> 
 
     seconds(2000)
     # Eight times the text in linear time is eight times the work; quadratic were sixty-four.
-    assert seconds(64_000) < 30 * max(seconds(8000), 0.004)
+    # An answer may have 1,024 calls, which the longer texts stay below.
+    assert seconds(36_000) < 30 * max(seconds(4500), 0.003)

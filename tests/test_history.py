@@ -246,6 +246,43 @@ def test_repair_makes_up_what_is_missing_and_says_so(
     assert len(made_up) == noted.count("result_made_up")
 
 
+def unmarked(content: str = "ok", **more: Any) -> Json:
+    return {"role": "tool", "content": content, **more}
+
+
+@pytest.mark.parametrize(
+    "one", [unmarked(), unmarked(tool_call_id=None), unmarked(tool_call_id="")]
+)
+def test_a_result_without_an_id_is_the_only_open_calls_if_repair_is_wanted(one: Json) -> None:
+    for messages in ([USER, said("A"), one], [said("B"), result("B"), said("A"), USER, one]):
+        settled, receipt = settle(messages, repair=True)
+        assert [m for m in settled if m["role"] == "tool"][-1] == {**one, "tool_call_id": "A"}
+        assert [note.code for note in receipt if note.code == "result_paired"] == ["result_paired"]
+        with pytest.raises(BadRequest, match="'A'; or set history_repair = true") as caught:
+            settle(messages)
+        assert caught.value.code == "missing_required_parameter"
+        assert caught.value.param == f"messages[{len(messages) - 1}].tool_call_id"
+
+
+def test_the_last_of_several_results_needs_no_id_either() -> None:
+    settled, _ = settle([said("A", "B"), result("B"), unmarked("a")], repair=True)
+    assert outline(settled) == ["AB", "B", "A"]
+
+
+@pytest.mark.parametrize("repair", [True, False])
+def test_a_result_that_may_be_of_two_calls_is_never_guessed(repair: bool) -> None:
+    with pytest.raises(BadRequest, match="2 calls have no result so far") as caught:
+        settle([said("A", "B"), unmarked(), unmarked()], repair=repair)
+    assert caught.value.param == "messages[1].tool_call_id"
+
+
+def test_a_result_without_id_and_call_is_left_out_by_repair_alone() -> None:
+    settled, receipt = settle([USER, unmarked()], repair=True)
+    assert (outline(settled), [note.code for note in receipt]) == (["user"], ["result_dropped"])
+    with pytest.raises(BadRequest, match="Missing required parameter"):
+        settle([USER, unmarked()])
+
+
 def test_arguments_of_calls_become_canonical_and_other_members_stay() -> None:
     message = said("A", content="text", reasoning_content="hm")
     message["tool_calls"][0]["function"]["arguments"] = '{"a" : 1.0}'

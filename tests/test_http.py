@@ -153,6 +153,27 @@ def answering(
     return behave
 
 
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden", "400 Bad Request"])
+def test_a_refused_key_is_named_and_nothing_else_is(status: str) -> None:
+    async def check() -> None:
+        body = b'{"error":{"message":"invalid x-api-key"}}'
+        async with loopback(answering(body, status=status)) as up:
+            error = await failing(replace(up.link, key_from="The key comes from env:K."))
+            told = f"Upstream 'up' answered {status[:3]}: invalid x-api-key"
+            assert error.message == told + ". The key comes from env:K." * (status[0:3] != "400")
+
+    run(check())
+
+
+def test_what_does_not_run_can_be_started() -> None:
+    async def check() -> None:
+        async with loopback(nothing) as up:
+            error = await failing(replace(up.link, started_by="acme serve"))
+            assert "start it: `acme serve`" in error.message
+
+    run(check())
+
+
 def test_an_error_keeps_its_status_its_wait_and_its_id() -> None:
     body = b'{"error":{"message":"slow down, ' + SECRET.encode() + b'"}}'
     behave = answering(

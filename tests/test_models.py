@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,63 @@ def test_an_upstream_that_does_not_say_leaves_the_list_whole(
             assert reason in said.get("reason", "")
 
     asyncio.run(run())
+
+
+KEYLESS = """
+[upstreams.claude]
+kind = "claude"
+api_key = "env:CLAUDE"
+[upstreams.deepseek]
+kind = "deepseek"
+api_key = "env:DEEPSEEK"
+[upstreams.openai]
+kind = "compatible"
+base_url = "https://api.openai.com/v1"
+api_key = "env:OPENAI"
+[models.sonnet]
+upstream = "claude"
+name = "claude-sonnet-5-5"
+[models.old]
+upstream = "claude"
+name = "claude-3-haiku-20240307"
+abilities = { vision = false }
+[models."c/*"]
+upstream = "claude"
+name = "claude-*"
+[models.deepseek]
+upstream = "deepseek"
+name = "deepseek-v4-pro"
+[models.gpt]
+upstream = "openai"
+name = "gpt-4o"
+[models.two]
+pipeline = "reason-then-answer"
+reasoner = "deepseek"
+answerer = "sonnet"
+"""
+
+
+def test_what_a_model_can_do_is_told_without_its_key_too() -> None:
+    names = ("sonnet", "old", "c/opus-4-5", "deepseek", "gpt", "two")
+
+    async def told(environment: Mapping[str, str]) -> dict[str, Json]:
+        async with running(KEYLESS, environment) as gateway:
+            return {name: (await gateway.get(f"/v1/models/{name}"))[1] for name in names}
+
+    keys = dict.fromkeys(("CLAUDE", "DEEPSEEK", "OPENAI"), "k")
+    with_keys, without = asyncio.run(told(keys)), asyncio.run(told({}))
+    for name in names:
+        for member in ("context_length", "max_output_tokens"):
+            assert with_keys[name].get(member) == without[name].get(member)
+        for member in ("abilities", "model_info"):
+            assert with_keys[name]["x_usetool"][member] == without[name]["x_usetool"][member]
+        assert not without[name]["x_usetool"]["available"]
+    info = without["sonnet"]["x_usetool"]["model_info"]
+    assert (info["vision"], info["structured_output"], info["family"]) == (
+        *(True, True), "claude-4-sonnet",
+    )  # fmt: skip
+    assert without["sonnet"]["x_usetool"]["abilities"]["reasoning"]
+    assert not without["old"]["x_usetool"]["abilities"]["vision"]
 
 
 def test_models_of_servers_are_read_whatever_stands_among_them() -> None:

@@ -166,6 +166,7 @@ def test_a_server_that_is_away_is_an_error_of_the_chat_in_its_own_words() -> Non
     error = run(work()).error
     assert isinstance(error, UpstreamError)
     assert error.code == "upstream_unreachable"
+    assert "`ollama serve`" in error.message
 
 
 def test_a_model_that_cannot_call_is_refused_before_it_is_asked() -> None:
@@ -231,7 +232,7 @@ def test_a_window_grows_with_the_conversation_and_never_shrinks() -> None:
     assert windows(request(), request(LONG), request(), request()) == [8192, 32768, 32768, 32768]
 
 
-def test_a_conversation_that_outgrew_its_window_gets_room_for_as_much_again() -> None:
+def test_a_conversation_that_outgrew_its_window_gets_the_models_own() -> None:
     turns = [request("x" * (4_000 * turn)) for turn in range(1, 13)]
     assert sorted(set(windows(*turns))) == [8192, 32768]
 
@@ -255,7 +256,7 @@ def test_a_prompt_larger_than_the_model_is_told() -> None:
         ({}, {"num_ctx": 2048}, [2048, 2048]),
         ({}, {"options": {"num_ctx": 2048}}, [2048, 2048]),
         ({"num_ctx": 4096}, {"num_ctx": 2048}, [2048, 2048]),
-        ({"min_num_ctx": 1024}, {}, [2048, 32768]),
+        ({"min_num_ctx": 1024}, {}, [4096, 32768]),
     ],
 )
 def test_a_window_somebody_chose_is_left_alone(
@@ -274,7 +275,7 @@ def test_a_plan_sends_nothing_and_changes_nothing() -> None:
     leaf = connect(Settings(Link("o", "http://o", Transport())))
     planned = leaf.plan(request(LONG, tools=(TOOL,)))
     assert planned == leaf.plan(request(LONG, tools=(TOOL,)))
-    assert planned[0].body["options"]["num_ctx"] == 16384
+    assert planned[0].body["options"]["num_ctx"] == 32768
     assert leaf.windows == {}
 
 

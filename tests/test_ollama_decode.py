@@ -365,10 +365,16 @@ def test_what_stands_behind_the_end_is_not_read() -> None:
     assert events_of(line(content="a"), end(), line(content="b"), end()) == [TextDelta("a"), DONE]
 
 
-@pytest.mark.parametrize("message", [{"content": 5}, {"content": None, "thinking": []}, {}])
+@pytest.mark.parametrize("message", [{"content": None, "thinking": []}, {"thinking": 5}, {}])
 def test_odd_members_of_a_message_are_nothing(message: Json) -> None:
     odd = {**line(), "message": message}
     assert events_of(odd, end()) == [DONE]
+
+
+@pytest.mark.parametrize("message", [{"content": 5}, {"tool_calls": True}, {"tool_calls": "f"}, 5])
+def test_what_may_have_been_text_or_a_call_is_never_left_out(message: Any) -> None:
+    _, failure = heard(raw(line(content="a"), {**line(), "message": message}, end()))
+    assert isinstance(failure, UpstreamError)
 
 
 # Cuts ------------------------------------------------------------------------------------------

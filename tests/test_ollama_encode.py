@@ -595,8 +595,8 @@ def test_a_conversation_says_each_thing_once() -> None:
     ("tokens", "least", "most", "window"),
     [
         (10, MINIMUM, None, 8192),
-        (8192, MINIMUM, None, 8192),
-        (8193, MINIMUM, None, 16384),
+        (4096, MINIMUM, None, 8192),
+        (4097, MINIMUM, None, 16384),
         (10, 16384, 32768, 16384),
         (90_000, MINIMUM, 40_960, 40_960),
         (10, MINIMUM, 2048, 2048),
@@ -608,10 +608,24 @@ def test_windows_are_few_and_never_larger_than_the_model(
     assert fitting(tokens, least, most) == window
 
 
-def test_what_outgrew_its_window_will_go_on_growing() -> None:
-    assert [grown(tokens, 8192, 100_000) for tokens in (10, 8192, 8193, 30_000, 60_000)] == [
-        *(8192, 8192, 32768, 65536, 100_000),
+def test_a_window_grows_once_to_the_models_own() -> None:
+    assert [grown(tokens, 8192, 100_000) for tokens in (10, 8192, 8193, 200_000)] == [
+        *(8192, 8192, 100_000, 100_000),
     ]
+    assert grown(100_001, 100_000, 100_000) == 100_000
+
+
+@pytest.mark.parametrize("most", [4096, 8192, 40_960, 131_072, 1 << 20])
+@pytest.mark.parametrize("turn", [50, 3_000, 20_000])
+def test_a_conversation_of_any_length_has_two_windows_at_most(turn: int, most: int) -> None:
+    held = fitting(turn, MINIMUM, most)
+    seen = {held}
+    for tokens in range(turn, 2 * most, turn):
+        held = grown(tokens, held, most)
+        seen.add(held)
+        assert held >= min(tokens, most)
+    assert len(seen) <= 2
+    assert max(seen) <= most
 
 
 def test_the_estimate_counts_text_tools_and_the_answer_but_not_the_bytes_of_images() -> None:

@@ -6,13 +6,19 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
+from typing import Any
 
 import pytest
 
+from adapters.claude import State, close, decode, decode_answer
 from adapters.errors import Truncated, Unavailable
-from adapters.exchange import Clock, converse
+from adapters.exchange import Clock, Exchange, converse
+from adapters.framing import Sse
 from adapters.http import Timeouts
 from adapters.protocol import Call, TextDelta
+from tests.claude_wire import begin, end, thought
+from tests.claude_wire import sse as claude_sse
+from tests.claude_wire import text as claude_text
 from tests.language import SAY, STOP, USAGE, exchange, sse
 from tests.loopback import Behaviour, Peer, loopback
 from tests.tape import Answer, fold, run
@@ -63,6 +69,7 @@ def talk(
     *,
     streamed: bool = True,
     within: float | None = None,
+    said: Exchange[Any] | None = None,
 ) -> tuple[Answer, float]:
     """One conversation and how long it took; the upstream must have been left at its end."""
 
@@ -72,9 +79,14 @@ def talk(
             started = loop.time()
             deadline = None if within is None else started + within
             call = Call(streamed=streamed, deadline=deadline)
-            answer = await fold(converse(up.link, exchange(streamed=streamed), call))
+            talking = said or exchange(streamed=streamed)
+            answer = await fold(converse(up.link, talking, call))
             took = loop.time() - started
-            if answer.error is not None and not isinstance(answer.error, Truncated):
+            if (
+                said is None
+                and answer.error is not None
+                and not isinstance(answer.error, Truncated)
+            ):
                 await asyncio.wait_for(up.gone.wait(), 0.25)
             return answer, took
 
@@ -91,7 +103,7 @@ async def never(peer: Peer) -> None:
     [
         (never, {"first_event": 0.2}, ""),
         (says(ends=False), {"first_event": 0.2}, ""),
-        (pinging, {"first_event": 0.2}, ""),
+        (pinging, {"first_event": 0.1, "content": 0.2}, ""),
         (says(sse({"model": "m"}, {"note": "n"}), ends=False), {"first_event": 0.2}, ""),
         (says(sse(SAY), ends=False), {"idle": 0.2}, "a"),
         (pings_after(sse(SAY)), {"content": 0.2}, "a"),
@@ -172,6 +184,48 @@ def test_a_slow_client_is_no_silence_of_the_upstream() -> None:
             return text
 
     assert run(whole()) == "aa"
+
+
+def test_whoever_pings_is_alive_before_its_first_word() -> None:
+    slow = says(*[PING] * 5, sse(SAY, STOP, USAGE), every=0.1)
+    answer, _ = talk(slow, {"first_event": 0.2, "content": 5})
+    assert (answer.text, answer.error) == ("a", None)
+
+
+def thinks(*pings: bytes, every: float = 0.1) -> Behaviour:
+    """Claude's thought of which nothing is shown, then a word."""
+    before = claude_sse(begin(), *[*thought(0)][:1])
+    behind = claude_sse(*[*thought(0)][1:], *claude_text(1, "a"), *end())
+    return says(before, *pings, behind, every=every)
+
+
+CLAUDE_PING = claude_sse({"type": "ping"})
+
+
+@pytest.mark.parametrize(
+    ("behave", "timeouts", "alive"),
+    [
+        (thinks(*[CLAUDE_PING] * 4), {"first_event": 0.2, "content": 5}, True),
+        (thinks(*[CLAUDE_PING] * 4), {"first_event": 0.2, "content": 0.3}, False),
+        # Some stretches have no pings: the block that is open stands for them.
+        (thinks(every=0.5), {"first_event": 0.2, "idle_open": 5, "content": 5}, True),
+        (thinks(every=0.5), {"first_event": 0.1, "idle_open": 0.2, "content": 5}, False),
+    ],
+)
+def test_a_thought_that_is_not_shown_is_life_and_content_is_its_limit(
+    behave: Behaviour, timeouts: dict[str, float], alive: bool
+) -> None:
+    said = Exchange("/", {}, (), State(), True, Sse, decode, close, decode_answer)
+    answer, _ = talk(behave, timeouts, said=said)
+    assert (answer.text, answer.error is None) == (("a", True) if alive else ("", False))
+
+
+def test_a_thought_behind_text_is_life_too() -> None:
+    opened = claude_sse(begin(), *claude_text(0, "a"), *[*thought(1)][:1])
+    behave = says(opened, claude_sse(*[*thought(1)][1:], *end()), every=0.4)
+    said = Exchange("/", {}, (), State(), True, Sse, decode, close, decode_answer)
+    answer, _ = talk(behave, {"idle": 0.1, "idle_open": 5}, said=said)
+    assert (answer.text, answer.error) == ("a", None)
 
 
 def test_a_thought_may_be_silent_for_longer() -> None:

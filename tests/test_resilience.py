@@ -35,9 +35,12 @@ class Failing:
     failures: list[GatewayError]
     after_opening: bool = False
     requests: list[ChatRequest] = field(default_factory=list)
+    seconds: float = 0
+    """How long it works before it fails."""
 
     async def stream(self, request: ChatRequest) -> Events:
         self.requests.append(request)
+        await asyncio.sleep(self.seconds)
         if self.after_opening:
             yield OPENED
         if self.failures:
@@ -132,6 +135,23 @@ def test_no_attempt_begins_after_the_time_of_all_attempts() -> None:
     with pytest.raises(Unavailable):
         ask(inner, total=0)
     assert len(inner.requests) == 1
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(0.2, 1), (0.06, 2), (0, 3)])
+def test_what_took_long_to_fail_is_not_asked_again(seconds: float, calls: int) -> None:
+    """A 500 after 75 seconds is one call; the client is told not to repeat it either."""
+    inner = Failing([Unavailable("away") for _ in range(3)], seconds=seconds)
+    retry = Retry(inner, Budget(), first_pause=0.001, failing=0.1)
+    with pytest.raises(Unavailable) as caught:
+        asyncio.run(_all(retry))
+    assert (len(inner.requests), caught.value.again) == (calls, "elsewhere")
+
+
+def test_a_pause_the_upstream_asked_for_is_no_time_it_took() -> None:
+    inner = Failing([RateLimited("slow down", retry_after="0.15") for _ in range(2)])
+    retry = Retry(inner, Budget(), failing=0.1)
+    assert asyncio.run(_all(retry)) == [OPENED, END]
+    assert len(inner.requests) == 3
 
 
 def test_a_later_attempt_knows_when_all_must_end() -> None:

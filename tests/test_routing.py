@@ -424,7 +424,8 @@ def test_strict_stands_around_the_leaf_so_what_the_operator_drops_is_no_mistake(
 
 
 def link_of(text: str) -> Link:
-    found = config.parse(f'[upstreams.up]\n{text}\n[models.m]\nupstream = "up"\n', environment={})
+    given = f'[upstreams.up]\n{text}\n[models.m]\nupstream = "up"\n'
+    found = config.parse(given, environment={"MY_KEY": "sk-a-key-of-mine"})
     route = build(found, Transport()).find("m")
     retry: Any = route
     while not isinstance(retry, Retry):
@@ -450,6 +451,26 @@ OPEN = 'kind = "compatible"\nbase_url = "http://127.0.0.1:1/v1"\n'
 )
 def test_headers_of_every_call(text: str, name: str, value: str | None) -> None:
     assert link_of(OPEN + text).headers.get(name) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            'api_key = "env:MY_KEY"',
+            "The key comes from env:MY_KEY. `usetool check --live` tries it.",
+        ),
+        (f'api_key = "{KEY}"', "The key comes from 'api_key' in the config. `usetool check"),
+        ('headers = {Authorization = "env:MY_KEY"}', "The key comes from env:MY_KEY."),
+        ('headers = {X-Team = "env:MY_KEY"}', 'No key is sent: write api_key = "env:NAME" under'),
+        ('api_key = "client"', "The key is the one that the client sent."),
+        ("", "No key is sent"),
+    ],
+)
+def test_a_key_that_is_refused_is_told_by_its_place(text: str, told: str) -> None:
+    link = link_of(OPEN + text)
+    assert link.key_from.startswith(told)
+    assert not any(secret in link.key_from for secret in link.secrets)
 
 
 def test_timeouts_reach_the_transport() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from adapters.asking import Listed, models_at
-from adapters.claude.capabilities import capability
+from adapters.claude.capabilities import capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Profile, encode, must_stream
 from adapters.claude.tools import box_of
@@ -38,15 +38,7 @@ class Claude:
         return await models_at(self.settings.link, "/v1/models?limit=1000")
 
     async def traits(self, model: str) -> Traits:
-        able = capability(model, self.settings.abilities)
-        return Traits(
-            max_output=able.max_output,
-            tools=able.tools,
-            parallel=able.tools,
-            vision=able.vision,
-            reasoning=able.thinking != "off",
-            json_schema=able.json_schema,
-        )
+        return traits_of(model, self.settings.abilities)
 
     def may_think(self, request: ChatRequest) -> bool:
         able = capability(request.model, self.settings.abilities)

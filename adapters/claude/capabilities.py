@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from adapters.traits import Traits
+
 Thinking = Literal["off", "manual", "adaptive", "always"]
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
@@ -105,6 +107,19 @@ def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
         return found
     said = {name: value for name, value in abilities.items() if name in _KNOWN}
     return replace(found, **said) if said else found
+
+
+def traits_of(model: str, abilities: Mapping[str, Any]) -> Traits:
+    """What there is to say of a model to those who choose one."""
+    able = capability(model, abilities)
+    return Traits(
+        max_output=able.max_output,
+        tools=able.tools,
+        parallel=able.tools,
+        vision=able.vision,
+        reasoning=able.thinking != "off",
+        json_schema=able.json_schema,
+    )
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _LIFETIMES: Mapping[str, str] = {"5m": "5m", "30m": "1h", "1h": "1h", "12h": "1h", "24h": "1h"}
 
 CACHING = ("cache_control", "prompt_cache_breakpoint")
-"""Members of a part that say how far to cache."""
+"""Members of a part, a message or a tool that say how far to cache."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Content:
         if text.strip():
             block = {"type": "text", "text": text}
             # A type and a text alone say nothing of caching.
-            return [block | self._cache(part, where) if len(part) > 2 else block]
+            return [block | self.breakpoint(part, where) if len(part) > 2 else block]
         if text:
             self._empty(where)
         return []
@@ -136,7 +136,7 @@ class Content:
                 f"Claude cannot take content of type '{kind}'. Send text, an image or a PDF "
                 "(transcribe audio first).",
             )
-        return {**block, **self._cache(part, where)}
+        return {**block, **self.breakpoint(part, where)}
 
     def _image(self, image: Json, where: str) -> Json:
         if not self.capability.vision:
@@ -155,10 +155,12 @@ class Content:
             )
         return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
 
-    def _cache(self, part: Json, where: str) -> Json:
+    def breakpoint(self, part: Json, where: str) -> Json:
         """A cache breakpoint: OpenAI's, or `cache_control` as Claude's own clients write it."""
         if isinstance(part.get("cache_control"), dict):
             return {"cache_control": part["cache_control"]}
+        if part.get("cache_control"):
+            self.note("member_dropped", f"{where}.cache_control", "it is no object")
         asked = part.get("prompt_cache_breakpoint")
         if not isinstance(asked, dict):
             return {}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from adapters.calls import Calls
+from adapters.claude.citations import address, cited
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard, words
+from adapters.exchange import Heard, quoted, words
 from adapters.history import is_json_object
 from adapters.protocol import (
     Aside,
@@ -27,6 +28,7 @@ from adapters.protocol import (
 )
 from adapters.reading import exact, load
 
+T = TypeVar("T")
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
 
@@ -41,13 +43,17 @@ class State(Heard):
     """The block that is open; {} between blocks."""
     pieces: list[str] = field(default_factory=list)
     """What its deltas said."""
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    """Pieces of its other members."""
     position: int = 0
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)
     native: str = ""
     details: Json = field(default_factory=dict)
     """What goes with a refusal."""
-    noted: set[str] = field(default_factory=set)
+    noted: set[Note] = field(default_factory=set)
+    told: int = 0
+    """Characters of the texts that are whole: annotations count them."""
     begun: bool = False
     """There is a message; without one an end is the end of nothing."""
     broken: bool = False
@@ -64,11 +70,10 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
             text = delta["text"]
             state.pieces.append(text)
             return (TextDelta(text if type(text) is str else words(text)),) if text else ()
-        if said == "input_json_delta":
+        if said == "input_json_delta" and state.block["type"] == "tool_use":
             piece = delta["partial_json"]
             state.pieces.append(piece)
-            mine = state.block["type"] == "tool_use"
-            return state.calls.delta(state.position, piece) if mine else ()
+            return state.calls.delta(state.position, piece)
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
 
@@ -90,33 +95,48 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 
 
 def _delta(delta: Json, state: State) -> Iterable[Event]:
-    """A piece of the open block, other than text and arguments."""
-    if delta["type"] == "thinking_delta":
-        thought = delta.get("thinking")  # some only count
-        if not thought:
-            return ()
-        state.pieces.append(thought)
-        return (ReasoningDelta(words(thought)),)
-    _extend(state.block, delta)
+    """A piece of the open block, other than text and the arguments of a call."""
+    match delta["type"]:
+        case "thinking_delta":  # some only count
+            return _think(_own(delta, "thinking", str, state), state)
+        case "input_json_delta":
+            state.pieces.append(_own(delta, "partial_json", str, state) or "")
+        case kind:
+            _extend(kind, delta, state)
     return ()
 
 
-def _extend(block: Json, delta: Json) -> None:
+def _own(said: Json, name: str, kind: type[T], state: State) -> T | None:
+    """A member that only Claude wants back: one that is odd spoils its turn, not the answer."""
+    value = state.optional(said, name, kind)
+    state.broken |= value is None and bool(said.get(name))
+    return value
+
+
+def _think(thought: str | None, state: State) -> Iterable[Event]:
+    if not thought:
+        return ()
+    state.pieces.append(thought)
+    return (ReasoningDelta(thought),)
+
+
+def _extend(kind: str, delta: Json, state: State) -> None:
     """What no client is shown, but Claude may want back."""
-    match delta["type"]:
+    match kind:
         case "signature_delta":
-            block["signature"] = (block.get("signature") or "") + delta["signature"]
+            _add("signature", _own(delta, "signature", str, state), state)
         case "citations_delta":
-            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+            _add("citations", _own(delta, "citation", dict, state), state)
         case "compaction_delta":
-            _compact(block, delta)
+            # A summary comes in pieces, what stands for it enciphered comes whole.
+            _add("content", _own(delta, "content", str, state) or "", state)
+            if delta.get("encrypted_content"):
+                state.block["encrypted_content"] = delta["encrypted_content"]
 
 
-def _compact(block: Json, delta: Json) -> None:
-    """A summary comes in pieces, what stands for it enciphered comes whole."""
-    block["content"] = (block.get("content") or "") + (delta.get("content") or "")
-    if delta.get("encrypted_content"):
-        block["encrypted_content"] = delta["encrypted_content"]
+def _add(name: str, piece: str | Json | None, state: State) -> None:
+    if piece is not None:
+        state.parts.setdefault(name, []).append(piece)
 
 
 def _skip(event: Json, state: State) -> Iterable[Event]:
@@ -137,7 +157,7 @@ def _identify(message: Json, state: State) -> None:
     state.begun = True
     state.model = message.get("model") or state.model
     _take_usage(message, state)
-    state.tier = _TIERS.get(state.usage.get("service_tier") or "")
+    state.tier = _TIERS.get(str(state.usage.get("service_tier")))
 
 
 def _whole(message: Json, state: State) -> Iterator[Event]:
@@ -160,27 +180,27 @@ def _say_arguments(value: Any, state: State) -> Iterable[Event]:
 def _start(event: Json, state: State) -> Iterator[Event]:
     block = state.block = dict(event["content_block"])
     state.position += 1
+    state.busy = block["type"] != "text"
     match block["type"]:
         case "text":
             if block.get("text"):
                 state.pieces.append(block["text"])
                 yield TextDelta(words(block["text"]))
         case "thinking":
-            if block.get("thinking"):
-                state.pieces.append(block["thinking"])
-                yield ReasoningDelta(words(block["thinking"]))
+            yield from _think(_own(block, "thinking", str, state), state)
         case "tool_use":
             yield from state.calls.start(state.position, block.get("id"), block["name"])
         case "redacted_thinking":
             pass
         case kind:
-            yield from _note_once(f"a block of type '{kind}' stayed behind", state)
+            text = f"a block of type '{kind}' stayed behind"
+            yield from _note_once(Note("block_not_shown", "content", text), state)
 
 
-def _note_once(text: str, state: State) -> Iterator[Event]:
-    if text not in state.noted:
-        state.noted.add(text)
-        yield Noted((Note("block_not_shown", "content", text),))
+def _note_once(note: Note, state: State) -> Iterator[Event]:
+    if note not in state.noted:
+        state.noted.add(note)
+        yield Noted((note,))
 
 
 def _stop(event: Json, state: State) -> Iterator[Event]:
@@ -189,20 +209,34 @@ def _stop(event: Json, state: State) -> Iterator[Event]:
 
 def _end_block(state: State) -> Iterator[Event]:
     """Complete the open block as Claude would have it back."""
-    block, state.block = state.block, {}
+    block, state.block, state.busy = state.block, {}, False
     said, state.pieces = "".join(state.pieces), []
+    parts, state.parts = state.parts, {}
+    for name, pieces in parts.items():
+        block[name] = _joined(_own(block, name, _kind_of(pieces), state), pieces)
     if "type" in block:
         state.blocks.append(block)
         yield from _complete(block, said, state)
-    if block.get("citations"):
-        yield from _note_once("citations stayed behind", state)
+
+
+def _kind_of(pieces: list[Any]) -> type[Any]:
+    return str if type(pieces[0]) is str else list
+
+
+def _joined(begun: Any, pieces: list[Any]) -> Any:
+    if _kind_of(pieces) is str:
+        return (begun or "") + "".join(pieces)
+    return [*(begun or ()), *pieces]
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
     kind = block["type"]
-    if kind in ("text", "thinking"):
-        block[kind] = said
-        state.broken |= kind == "thinking" and not block.get("signature")
+    if kind == "text":
+        block["text"] = said
+        yield from _cite(block, len(said), state)
+    elif kind == "thinking":
+        block["thinking"] = said
+        state.broken |= not block.get("signature")
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
@@ -212,9 +246,20 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         yield from state.calls.delta(state.position, arguments)
 
 
+def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
+    """Say what a whole text rests on."""
+    start, state.told = state.told, state.told + length
+    citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
+    if found := cited(citations, start, state.told):
+        yield Aside("annotations", found)
+    if not all(map(address, citations)):
+        text = "a document that is cited has no address, and OpenAI's annotations are addresses"
+        yield from _note_once(Note("citations_dropped", "annotations", text), state)
+
+
 def _take_usage(message: Json, state: State) -> None:
     """Counters are cumulative; the last figure of each counts."""
-    for name, figure in (message.get("usage") or {}).items():
+    for name, figure in (state.optional(message, "usage", dict) or {}).items():
         if figure is not None:
             state.usage[name] = figure
 
@@ -227,10 +272,10 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
-        state.native = str(said["stop_reason"])
+        state.native = quoted(said["stop_reason"])
         state.ending = True
     if state.native == "refusal":
-        state.details = said.get("stop_details") or state.details
+        state.details = state.optional(said, "stop_details", dict) or state.details
 
 
 def _end(event: Json, state: State) -> Iterator[Event]:
@@ -241,8 +286,8 @@ def _finish(state: State) -> Iterator[Event]:
     yield from _end_block(state)
     _require_something(state)
     yield from state.calls.close()
-    if state.details.get("explanation"):
-        yield RefusalDelta(words(state.details["explanation"]))
+    if explanation := state.optional(state.details, "explanation", str):
+        yield RefusalDelta(explanation)
     turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
     if thoughts := leading_thoughts(turn):
         yield Aside("thinking_blocks", thoughts)

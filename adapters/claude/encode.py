@@ -19,7 +19,13 @@ from adapters.claude.parameters import (
 )
 from adapters.claude.structured import structured
 from adapters.claude.thinking import Situation, is_on, thought_of
-from adapters.claude.tools import choice_in_words, encode_choice, encode_tools, is_forced
+from adapters.claude.tools import (
+    choice_in_words,
+    encode_choice,
+    encode_tools,
+    is_forced,
+    mark_tools,
+)
 from adapters.fields import Fields
 from adapters.foreign import unheard_of
 from adapters.protocol import ChatRequest, Json, Receipt
@@ -67,6 +73,7 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     if form_in_words:
         said.system.append({"type": "text", "text": form_in_words})
     tools, reduced = encode_tools(box, capability)
+    mark_tools(tools, request.tools, content)
     thought = thought_of(fields, extra, capability, _situation(fields, said, box, profile))
     body = {
         "model": request.model,
@@ -83,7 +90,7 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         "service_tier": service_tier(fields),
         **extra.take_all(_PASSED),
     }
-    limit_breakpoints(said, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
+    limit_breakpoints(said, tools, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
     fields.add(box.receipt + unforced + reduced + tuple(content.notes))
     fields.add(unheard_of(request, "Claude", CACHING))
     return _filled(body), fields.receipt("Claude") + extra.receipt("Claude")

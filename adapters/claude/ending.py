@@ -43,12 +43,13 @@ def usage_of(said: Json) -> tuple[Usage, Receipt]:
     asked, answered = figure(said.get("input_tokens")), figure(said.get("output_tokens"))
     read = figure(said.get("cache_read_input_tokens"))
     written = figure(said.get("cache_creation_input_tokens"))
+    details = said.get("output_tokens_details")
     usage = Usage(
         prompt=(asked or 0) + (read or 0) + (written or 0),
         completion=answered or 0,
         cached=read,
         cache_write=written,
-        reasoning=figure((said.get("output_tokens_details") or {}).get("thinking_tokens")),
+        reasoning=figure(details.get("thinking_tokens")) if isinstance(details, dict) else None,
     )
     if asked is not None and answered is not None:
         return usage, ()

@@ -29,4 +29,4 @@ def failure(said: Json, upstream: str, secrets: tuple[str, ...]) -> UpstreamErro
     told = told if isinstance(told, dict) else {"message": told}
     kind = str(told.get("type") or "")
     words = str(told.get("message") or kind)
-    return from_words(STATUS.get(kind, 500), words, upstream, secrets)
+    return from_words(STATUS.get(kind, 500), words, upstream, secrets, within=True)

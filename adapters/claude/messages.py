@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from adapters.claude.content import Content
+from adapters.claude.content import CACHING, Content
 from adapters.errors import BadRequest
 from adapters.fields import unsupported
 from adapters.history import GO_ON, wrapped_arguments
@@ -23,6 +23,7 @@ from adapters.protocol import TURN, Json
 from adapters.toolbox import alias
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_CACHING = frozenset(CACHING)
 _BEGINNING = "(conversation start)"
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -86,21 +87,40 @@ class _Writer:
         role = message["role"]
         if message.get("name") and role != "user":
             self.content.note("name_dropped", f"{where}.name", "only a user's turn can say a name")
+        blocks = self._blocks(message, where)
+        if not _CACHING.isdisjoint(message):
+            self._mark(blocks, message, where)
         match role:
-            case "tool":
-                identity = self.open_calls[message["tool_call_id"]]
-                self._say("user", [self.content.result(message, identity, where)], where)
-            case "user":
-                self._say("user", self.content.user(message, where), where)
+            case "tool" | "user":
+                self._say("user", blocks, where)
             case "assistant":
-                blocks = self._assistant(message, where)
                 self.flush()
                 # Thoughts stay valid only behind what stood before them when they were made.
                 if TURN in message and self._ends_in_text and not self.content.capability.prefill:
                     self._ask_to_go_on()
                 self._say("assistant", blocks, where)
             case _:
-                self.add_system(self.content.texts(message["content"], where), where)
+                self.add_system(blocks, where)
+
+    def _blocks(self, message: Json, where: str) -> list[Json]:
+        match message["role"]:
+            case "tool":
+                identity = self.open_calls[message["tool_call_id"]]
+                return [self.content.result(message, identity, where)]
+            case "user":
+                return self.content.user(message, where)
+            case "assistant":
+                return self._assistant(message, where)
+        return self.content.texts(message["content"], where)
+
+    def _mark(self, blocks: list[Json], message: Json, where: str) -> None:
+        """A breakpoint of a whole message is that of its last block."""
+        mark = self.content.breakpoint(message, where)
+        if mark and (not blocks or blocks[-1]["type"] in THOUGHTS):
+            text = "Claude can cache to a block of text, image, call or result, and here is none"
+            self.content.note("cache_breakpoints_dropped", where, text)
+        elif mark:
+            blocks[-1] = {**mark, **blocks[-1]}
 
     def add_system(self, blocks: list[Json], where: str) -> None:
         """A system message: in its own place before the conversation, else inside it."""
@@ -257,18 +277,28 @@ def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
     return blocks if fits else []
 
 
-def limit_breakpoints(said: Conversation, most: int, content: Content) -> None:
-    """Keep the last cache breakpoints: they reach furthest."""
-    places = [said.system, *(turn["content"] for turn in said.turns)]
-    marked = [
-        (blocks, at)
-        for blocks in places
-        for at, block in enumerate(blocks)
-        if "cache_control" in block
-    ]
-    surplus = marked[: max(0, len(marked) - most)]
+def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content: Content) -> None:
+    """Leave out what Claude would refuse of the cache breakpoints, those of least use first.
+
+    The last ones of the conversation reach furthest, and Claude looks for a shorter prefix behind
+    each by itself. The last one before the conversation is what other conversations share, and
+    what is left when this one was edited; those before it are parts of it.
+    """
+    before = _marked([tools, said.system])
+    inside = _marked([turn["content"] for turn in said.turns])
+    by_use = [*before[:-1], *inside, *before[-1:]]
+    surplus = by_use[: max(0, len(by_use) - most)]
     for blocks, at in surplus:
         blocks[at] = {k: v for k, v in blocks[at].items() if k != "cache_control"}
     if surplus:
         text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
         content.note("cache_breakpoints_dropped", "messages", text)
+
+
+def _marked(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
+    return [
+        (blocks, at)
+        for blocks in places
+        for at, block in enumerate(blocks)
+        if "cache_control" in block
+    ]

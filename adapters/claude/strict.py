@@ -36,8 +36,8 @@ class Strict:
 
 def strict(schema: Json) -> Strict | None:
     """Reduce a schema to what Claude can be held to; None if that would change what it allows."""
-    root, sentences = object_root(schema)
-    reduced, keywords = subset(inline(root), _KEYWORDS)
+    root, sentences = object_root(inline(schema))
+    reduced, keywords = subset(root, _KEYWORDS)
     if not _is_closed(reduced):
         return None
     if sentences:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
+from adapters.cache import bounded
 from adapters.claude.capabilities import Capability
+from adapters.claude.content import Content
 from adapters.claude.strict import Strict, strict
 from adapters.fields import unsupported
 from adapters.protocol import ChatRequest, Json, Note, Receipt
 from adapters.schema import object_root
-from adapters.toolbox import Tool, Toolbox, declared, toolbox
+from adapters.schema.merging import MOST_BRANCHES
+from adapters.schema.walk import Budget
+from adapters.toolbox import REMEMBERED, Tool, Toolbox, alias, declared, toolbox, unfolded
 
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
@@ -90,14 +94,27 @@ def encode_tools(box: Toolbox, capability: Capability) -> tuple[list[Json], Rece
     return [*tools], receipt
 
 
-@lru_cache(maxsize=256)
+def mark_tools(tools: list[Json], declarations: Sequence[Json], content: Content) -> None:
+    """Put cache breakpoints onto tools; clients write them beside the function or into it."""
+    marks: dict[str, Json] = {}
+    for position, declaration in enumerate(declarations):
+        said = declaration[declaration.get("type", "function")]
+        for holder in (declaration, said):
+            if mark := content.breakpoint(holder, f"tools[{position}]"):
+                marks[alias(said["name"])] = mark
+    if marks:
+        tools[:] = [{**tool, **marks.get(tool["name"], {})} for tool in tools]
+
+
+@bounded(REMEMBERED)
 def _remembered(key: bytes, strict_too: bool) -> tuple[list[Json], Receipt]:
     return _encode(declared(key).tools, strict_too)
 
 
 def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:
     writer = _Writer(strict_too)
-    encoded = [writer.tool(tool, f"tools[{at}]") for at, tool in enumerate(tools)]
+    whole = unfolded(tools) if any(tool.strict for tool in tools) else tools
+    encoded = [writer.tool(tool, f"tools[{at}]", whole[at]) for at, tool in enumerate(tools)]
     return encoded, tuple(writer.notes)
 
 
@@ -111,21 +128,24 @@ class _Writer:
     strict: int = 0
     optional: int = 0
     unions: int = 0
+    budget: Budget = field(default_factory=lambda: Budget(MOST_BRANCHES))
 
-    def tool(self, tool: Tool, where: str) -> Json:
-        reduced = self._strict(tool, where) if tool.strict else None
+    def tool(self, tool: Tool, where: str, whole: Tool) -> Json:
+        """Encode a tool; `whole` is the same without references."""
+        reduced = self._strict(whole, where) if tool.strict else None
         if reduced:
             return _said(tool, tool.description, reduced.schema) | {"strict": True}
         schema, description = tool.parameters, tool.description
         if schema.get("type") != "object" or _COMBINERS & schema.keys():
-            schema, lost = object_root(schema)
+            schema, lost = object_root(schema, self.budget)
             description = "\n".join(filter(None, [description, *lost]))
             text = "Claude takes one object: the schema was merged into one"
             self.notes.append(Note("schema_root_merged", f"{where}.function.parameters", text))
         return _said(tool, description, schema)
 
     def _strict(self, tool: Tool, where: str) -> Strict | None:
-        reduced = strict(tool.parameters) if self.strict_too else None
+        free = self.strict_too and self.strict < MOST_STRICT
+        reduced = strict(tool.parameters) if free else None
         if reduced is None or not self._fits(reduced):
             text = "sent as a hint: Claude cannot be held to this schema"
             self.notes.append(Note("strict_dropped", f"{where}.function.strict", text))
@@ -140,8 +160,7 @@ class _Writer:
 
     def _fits(self, one: Strict) -> bool:
         return (
-            self.strict < MOST_STRICT
-            and self.optional + one.optional <= MOST_OPTIONAL
+            self.optional + one.optional <= MOST_OPTIONAL
             and self.unions + one.unions <= MOST_UNIONS
             and one.optional < MOST_OPTIONAL
             and one.unions < MOST_UNIONS

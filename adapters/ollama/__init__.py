@@ -39,7 +39,7 @@ def connect(settings: Settings) -> Ollama:
     least = settings.options.get("min_num_ctx", MINIMUM)
     if type(least) is not int or least < 1:
         raise ValueError(f"min_num_ctx is {least!r}: write a number of tokens such as {MINIMUM}")
-    link = replace(settings.link, base_url=address)
+    link = replace(settings.link, base_url=address, started_by="ollama serve")
     return Ollama(link, settings.options, Asked(link, settings.abilities))
 
 

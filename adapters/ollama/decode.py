@@ -11,7 +11,7 @@ import orjson
 
 from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
-from adapters.exchange import Heard
+from adapters.exchange import Heard, quoted, words
 from adapters.history import is_json_object
 from adapters.protocol import (
     Event,
@@ -26,6 +26,8 @@ from adapters.protocol import (
 )
 from adapters.reading import exact, load
 from adapters.schema import mismatch
+from adapters.schema.mismatch import MOST_STEPS
+from adapters.schema.walk import Budget
 from adapters.thoughts import Splitter
 from adapters.usage import figure
 
@@ -52,6 +54,7 @@ _ERROR_WORDS: tuple[tuple[str, int], ...] = (
 )
 _CALL_BEGINS = '{"name":"%s","arguments":'
 _CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]+)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_LONGEST_BEGINNING = 200
 _NEARLY_FULL = 0.95
 
 
@@ -64,6 +67,8 @@ class State(Heard):
     """Calls so far; the server's own index is 0 for every call in some versions."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
     """Upstream's name of each tool offered → its parameters."""
+    checks: Budget = field(default_factory=lambda: Budget(MOST_STEPS))
+    """What all calls of an answer may cost to be checked."""
     shaped: bool = False
     """A grammar lets a call come as text: `{"name": …, "arguments": …}`."""
     must_call: bool = False
@@ -111,29 +116,27 @@ def _decode_line(line: Any, state: State) -> Iterator[Event]:
     message = line.get("message")
     if type(message) is dict:
         state.model = state.model or _string(line, "model") or "unnamed"
-        yield from _say(message, line.get("logprobs"), state)
+        yield from _say(message, line, state)
         state.quick = not state.shaped and state.thought is None
-    elif not state.model:
+    elif message is not None or not state.model:
         raise _unreadable(state, "sent an object without a message")
     if line.get("done"):
         yield from _end(line, state)
 
 
-def _say(message: Json, logprobs: Any, state: State) -> Iterator[Event]:
-    if isinstance(logprobs, list):
-        state.logprobs += map(_logprob, logprobs)
-    if thought := _string(message, "thinking"):
+def _say(message: Json, line: Json, state: State) -> Iterator[Event]:
+    state.logprobs += map(_logprob, state.entries(line, "logprobs"))
+    if thought := state.optional(message, "thinking", str):
         state.logprobs = []  # OpenAI has no place for those of a thought
         yield ReasoningDelta(thought)
-    if text := _string(message, "content"):
-        yield from _text(text, state)
-    calls = message.get("tool_calls")
-    if isinstance(calls, list) and calls:
+    if text := message.get("content"):
+        yield from _text(words(text), state)
+    if calls := message.get("tool_calls"):
         yield from _release(state)
-        line = exact(state.raw)
-        precise = line["message"]["tool_calls"] if line else calls
-        for call, same in zip(calls, precise, strict=True):
-            yield from _call(call, same, state)
+        precise = exact(state.raw)
+        same = precise["message"]["tool_calls"] if precise else calls
+        for call, written in zip(calls, same, strict=True):
+            yield from _call(call, written, state)
 
 
 def _string(said: Any, name: str) -> str:
@@ -153,8 +156,11 @@ def _text(text: str, state: State) -> Iterator[Event]:
 
 def _shaped_text(text: str, state: State) -> Iterator[Event]:
     """Hold back what may be a call; anything else leaves as soon as it cannot be one."""
+    decided = len(state.held) >= _LONGEST_BEGINNING
     state.held += text
-    begun = "".join(state.held[:200].split())
+    if decided:
+        return
+    begun = "".join(state.held[:_LONGEST_BEGINNING].split())
     calls = (_CALL_BEGINS % "".join(name.split()) for name in state.schemas)
     if not any(one.startswith(begun) or begun.startswith(one) for one in calls):
         yield from _release(state)
@@ -193,7 +199,7 @@ def _checked(name: str, arguments: Any, state: State) -> Iterator[Event]:
         if state.schemas:
             yield Noted((Note("tool_unknown", "tool_calls", f"'{name}' was not offered"),))
         return
-    if fault := mismatch(arguments, schema):
+    if fault := mismatch(arguments, schema, state.checks):
         yield Noted((Note("arguments_mismatch", "tool_calls", f"{name}: {fault}"),))
 
 
@@ -206,7 +212,7 @@ def _dumped(arguments: Any, state: State) -> str:
 
 def _logprob(said: Any) -> Json:
     said = said if isinstance(said, dict) else {}
-    token = said.get("token") or ""
+    token = _string(said, "token")
     top = said.get("top_logprobs")
     return {
         "token": token,
@@ -223,7 +229,7 @@ def _logprob(said: Any) -> Json:
 
 
 def _end(line: Json, state: State) -> Iterator[Event]:
-    native = _string(line, "done_reason")
+    native = quoted(line.get("done_reason"))
     yield from _flush(state, cut=native == "length")
     yield from state.calls.close()
     usage, notes = _usage(line, state.window)
@@ -291,12 +297,12 @@ def _usage(line: Json, window: int | None) -> tuple[Usage, list[Note]]:
 
 
 def _failure(line: Json, state: State) -> UpstreamError:
-    words = words_of(orjson.dumps(line))
+    said = words_of(orjson.dumps(line))
     status = line.get("status_code") or line.get("status")
     if type(status) is not int or not 400 <= status < 600:
-        low = words.lower()
+        low = said.lower()
         status = next((status for part, status in _ERROR_WORDS if part in low), 500)
-    return from_words(status, words, state.upstream, state.secrets)
+    return from_words(status, said, state.upstream, state.secrets, within=True)
 
 
 def _unreadable(state: State, what: str) -> UpstreamError:

@@ -67,7 +67,7 @@ def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Rece
     if tools and setup.abilities.tools is False:
         raise _cannot_call(request.model)
     if tools:
-        body["tools"], receipt = declared(tools)
+        body["tools"], receipt = declared(box)
         fields.add(receipt)
     members = {
         "format": _format(fields, tools, forced(box)),
@@ -128,12 +128,10 @@ def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
         if lost:
             text = f"not enforced, its grammar cannot say it: {', '.join(lost)}"
             fields.note("schema_reduced", name, text)
-    if not tools:
+    if not tools or (answer is None and not must_call):
         return answer
     call = sayable(call_shape(tools))[0]  # arguments are checked when they come
-    if must_call:
-        return call
-    return None if answer is None else either_shape(call, answer)
+    return call if must_call else either_shape(call, answer)
 
 
 def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | None:

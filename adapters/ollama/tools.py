@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-import orjson
-
+from adapters.cache import bounded
 from adapters.protocol import Json, Note, Receipt
 from adapters.schema import inline, object_root, subset
-from adapters.toolbox import Tool, Toolbox
+from adapters.toolbox import REMEMBERED, Tool, Toolbox, unfolded
+from adapters.toolbox import declared as read_tools
 
 # What the server keeps of a property; everything else it drops without a word.
 _KEPT = frozenset({"type", "properties", "items", "enum", "required", "anyOf", "description"})
-_MOST_REMEMBERED = 16_384
 _ROOT = ("type", "properties", "required")
 # What its grammar enforces; of the rest some is ignored and some is an error.
 _ENFORCED = frozenset(
@@ -34,10 +32,24 @@ def offered(box: Toolbox) -> tuple[Tool, ...]:
     return box.tools
 
 
-def declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
-    """Write tools as the server reads them."""
+def declared(box: Toolbox) -> tuple[list[Json], Receipt]:
+    """Write the offered tools as the server reads them."""
+    tools = offered(box)
+    if not box.key or len(tools) < len(box.tools):
+        return _declared(tools)
+    written, notes = _remembered(box.key)
+    return [*written], notes
+
+
+# The same tools come with every turn of a conversation, so the work is done once.
+@bounded(REMEMBERED)
+def _remembered(key: bytes) -> tuple[list[Json], Receipt]:
+    return _declared(read_tools(key).tools)
+
+
+def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
     written, notes = [], []
-    for tool in tools:
+    for tool in unfolded(tools):
         parameters, moved, lost = _reduced(tool.parameters)
         function: Json = {"name": tool.name}
         if tool.description:
@@ -61,21 +73,7 @@ class _Reduced(NamedTuple):
 
 
 def _reduced(parameters: Json) -> _Reduced:
-    """The same tools come with every turn of a conversation, so the work is done once."""
-    try:
-        text = orjson.dumps(parameters)
-    except orjson.JSONEncodeError:
-        return _reduce(parameters)
-    return _remembered(text) if len(text) <= _MOST_REMEMBERED else _reduce(parameters)
-
-
-@lru_cache(maxsize=256)
-def _remembered(text: bytes) -> _Reduced:
-    return _reduce(orjson.loads(text))
-
-
-def _reduce(parameters: Json) -> _Reduced:
-    root, lost = object_root(inline(parameters))
+    root, lost = object_root(parameters)
     reduced, moved = subset(root, _KEPT)
     return _Reduced({name: reduced[name] for name in _ROOT if name in reduced}, moved, lost)
 
@@ -86,7 +84,8 @@ def call_shape(tools: tuple[Tool, ...]) -> Json:
     A server that has tools looks for calls in JSON too: it knows them by `name` and `arguments`,
     and takes an object with other keys for the arguments themselves (Ollama 0.12.6).
     """
-    arguments = [subset(object_root(inline(one.parameters))[0], _ENFORCED)[0] for one in tools]
+    schemas = (one.parameters for one in unfolded(tools))
+    arguments = [subset(object_root(schema)[0], _ENFORCED)[0] for schema in schemas]
     return {
         "type": "object",
         "properties": {

@@ -17,14 +17,17 @@ _MOST_ANSWER_TOKENS = 8192
 
 
 def fitting(tokens: int, least: int, most: int | None) -> int:
-    """Return the window to ask for: sizes are few, because each change loads the model again."""
-    window = max(least, 1 << (tokens - 1).bit_length())
+    """Return the first window of a model: room for as much again, in a power of two."""
+    window = max(least, 1 << (2 * tokens - 1).bit_length())
     return min(window, most) if most else window
 
 
 def grown(tokens: int, held: int, most: int | None) -> int:
-    """Return the window after this one: what has outgrown it will go on growing."""
-    return held if tokens <= held else fitting(2 * tokens, held, most)
+    """Return the window after this one, once it is outgrown: the model's own, and so the last.
+
+    Each change loads the model again, and forgets what it had read of every conversation.
+    """
+    return held if tokens <= held else most or fitting(tokens, held, most)
 
 
 def overflow(tokens: int, window: Any) -> Receipt:

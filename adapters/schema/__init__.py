@@ -2,7 +2,7 @@
 
 from adapters.schema.merging import object_root
 from adapters.schema.mismatch import mismatch
-from adapters.schema.references import inline
+from adapters.schema.references import inline, inline_all
 from adapters.schema.subsets import subset
 
-__all__ = ("inline", "mismatch", "object_root", "subset")
+__all__ = ("inline", "inline_all", "mismatch", "object_root", "subset")

@@ -8,6 +8,8 @@ from typing import Any
 from adapters.protocol import Json
 from adapters.schema.walk import (
     MOST_LEVELS,
+    SHOWN,
+    Budget,
     Walk,
     all_of,
     branches,
@@ -19,16 +21,18 @@ from adapters.schema.walk import (
 )
 
 _COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
-_MOST_BRANCHES = 1_000
+MOST_BRANCHES = 10_000
 
 
-def object_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
+def object_root(schema: Json, budget: Budget | None = None) -> tuple[Json, tuple[str, ...]]:
     """Merge a root that is a `$ref`, `allOf`, `anyOf` or `oneOf` into one object.
 
-    Also returns, in sentences, what one object cannot say.
+    Also returns, in sentences, what one object cannot say. The schemas of one request may share a
+    budget.
     """
     lost: list[str] = []
-    root = _flattened(Walk(schema, _MOST_BRANCHES), schema, lost, 0)
+    walk = Walk(schema, Budget(MOST_BRANCHES) if budget is None else budget)
+    root = _flattened(walk, schema, lost, 0)
     kind = root.pop("type", "object")
     if "object" not in (kind if isinstance(kind, list) else [kind]):
         lost.append(f"The value was to be of type {shown(kind)}.")
@@ -37,7 +41,7 @@ def object_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
 
 def _flattened(walk: Walk, schema: Any, lost: list[str], depth: int) -> Json:
     """Merge what is combined at this level; always a copy."""
-    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step():
+    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step(_size(schema)):
         return {}
     if not schema.keys() & _COMBINERS:
         return schema.copy()
@@ -51,6 +55,11 @@ def _flattened(walk: Walk, schema: Any, lost: list[str], depth: int) -> Json:
         if len(choices) > 1:
             lost.append(_in_words(keyword, choices))
     return all_of([*parts, without(schema, _COMBINERS)])
+
+
+def _size(schema: Json) -> int:
+    """A reference to what is large may be in many branches."""
+    return 1 + (len(schema) + len(properties(schema)) + len(branches(schema, "required"))) // 8
 
 
 def _each(walk: Walk, schemas: list[Any], lost: list[str], depth: int) -> list[Json]:
@@ -83,7 +92,8 @@ def _kind(choices: list[Json]) -> Any:
 
 def _one_of(schemas: list[Any]) -> Any:
     """Say that one of these holds; a tag that has another value in each becomes an enum."""
-    distinct = list({_key(schema): schema for schema in schemas}.values())
+    same = {id(schema): schema for schema in schemas}.values()  # of one reference, most of them
+    distinct = list({_key(schema): schema for schema in same}.values())
     if len(distinct) == 1:
         return distinct[0]
     if not all(map(_values, distinct)):
@@ -109,11 +119,11 @@ def _values(schema: Any) -> list[Any]:
 
 def _in_words(keyword: str, choices: list[Json]) -> str:
     how = "exactly" if keyword == "oneOf" else "at least"
-    return f"Give {how} one of these: {clipped(' | '.join(map(_choice_words, choices)))}."
+    return f"Give {how} one of these: {clipped(' | '.join(map(_choice_words, choices[:SHOWN])))}."
 
 
 def _choice_words(choice: Json) -> str:
     names = required(choice) or list(properties(choice)) or [shown(choice.get("type", "any"))]
     description = choice.get("description")
-    group = f"({', '.join(names)})"
-    return f"{group} {description}" if isinstance(description, str) else group
+    group = f"({', '.join(map(clipped, names[:SHOWN]))})"
+    return f"{group} {clipped(description)}" if isinstance(description, str) else group

@@ -7,10 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from adapters.protocol import Json
-from adapters.schema.walk import MOST_LEVELS, Walk, branches, clipped, properties, required, shown
+from adapters.schema.pattern import ways
+from adapters.schema.walk import (
+    MOST_LEVELS,
+    Budget,
+    Walk,
+    branches,
+    clipped,
+    properties,
+    required,
+    shown,
+)
 
-_MOST_STEPS = 20_000
-_PATTERN_COST = 1_000_000
+MOST_STEPS = 20_000
+_WAYS_A_STEP = 50
+_LONGEST_PATH = 200
 
 
 def _is_number(value: Any) -> bool:
@@ -41,9 +52,13 @@ _LIMITS: Mapping[str, tuple[type, Callable[[Any, Any], bool], str]] = {
 }
 
 
-def mismatch(value: Any, schema: Any) -> str | None:
-    """Say where and why a value does not fit, or None; what cannot be checked fits."""
-    return next(_faults(Walk(schema, _MOST_STEPS), value, schema, ("$", 0)), None)
+def mismatch(value: Any, schema: Any, budget: Budget | None = None) -> str | None:
+    """Say where and why a value does not fit, or None; what cannot be checked fits.
+
+    Who checks many values of one sender gives all of them one budget.
+    """
+    walk = Walk(schema, Budget(MOST_STEPS) if budget is None else budget)
+    return next(_faults(walk, value, schema, ("$", 0)), None)
 
 
 _At = tuple[str, int]
@@ -54,7 +69,7 @@ def _faults(walk: Walk, value: Any, schema: Any, at: _At) -> Iterator[str]:
     path, depth = at
     if schema is False:
         yield f"{path}: must be left out"
-    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step():
+    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step(_size(schema)):
         return
     if (kinds := schema.get("type")) and not _is_of(value, kinds):
         yield f"{path}: must be of type {shown(kinds)}, is {shown(value)}"
@@ -62,7 +77,7 @@ def _faults(walk: Walk, value: Any, schema: Any, at: _At) -> Iterator[str]:
     inside = (path, depth + 1)
     yield from _value_faults(value, schema, path)
     yield from _limit_faults(value, schema, path)
-    yield from _pattern_faults(value, schema, path)
+    yield from _pattern_faults(walk, value, schema, path)
     yield from _combined_faults(walk, value, schema, inside)
     yield from _denied_faults(walk, value, schema, inside)
     if isinstance(value, dict):
@@ -103,20 +118,21 @@ def _limit_faults(value: Any, schema: Json, path: str) -> Iterator[str]:
             yield f"{path}: {words.format(limit)}, is {shown(value)}"
 
 
-def _pattern_faults(value: Any, schema: Json, path: str) -> Iterator[str]:
+def _pattern_faults(walk: Walk, value: Any, schema: Json, path: str) -> Iterator[str]:
     pattern = schema.get("pattern")
-    if isinstance(value, str) and isinstance(pattern, str) and _misses(pattern, value):
+    if isinstance(value, str) and isinstance(pattern, str) and _misses(walk, pattern, value):
         yield f"{path}: does not match {clipped(pattern)}, is {shown(value)}"
 
 
-def _misses(pattern: str, text: str) -> bool:
-    """Whether a pattern certainly does not match; one that could run for minutes is not tried."""
-    bare = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "x", pattern)
-    loops = len(re.findall(r"[*+]|\{\d*,", bare))
-    tries = loops if pattern.startswith("^") else loops + 1
-    nested = re.search(r"\)[*+{]|\[\[|--|&&|~~|\|\|", bare + pattern)
-    if nested or len(pattern) > 500 or len(text) ** tries > _PATTERN_COST:
+def _misses(walk: Walk, pattern: str, text: str) -> bool:
+    """Whether a pattern certainly does not match; one that could run for long is not tried."""
+    tries = ways(pattern, len(text))
+    if tries is None:
         return False
+    steps = len(pattern) + (tries + len(text)) // _WAYS_A_STEP
+    if not walk.budget.affords(steps):
+        return False
+    walk.step(steps)
     try:
         return re.search(pattern, text) is None
     except (re.error, OverflowError, RecursionError):
@@ -139,10 +155,10 @@ def _denied_faults(walk: Walk, value: Any, schema: Json, at: _At) -> Iterator[st
     """What must not fit; a check that was cut short is no proof that it does."""
     choices = branches(schema, "oneOf")
     fitting = [one for one in choices if not _fault(walk, value, one, at)]
-    if len(fitting) > 1 and walk.steps > 0:
+    if len(fitting) > 1 and not walk.over:
         yield f"{at[0]}: fits {len(fitting)} of oneOf, must fit exactly one"
     refused = schema.get("not", False)
-    if refused is not False and not _fault(walk, value, refused, at) and walk.steps > 0:
+    if refused is not False and not _fault(walk, value, refused, at) and not walk.over:
         yield f"{at[0]}: must not fit {shown(refused)}"
 
 
@@ -154,15 +170,17 @@ def _object_faults(walk: Walk, value: Json, schema: Json, at: _At) -> Iterator[s
     path, depth = at
     for name in required(schema):
         if name not in value:
-            yield f"{path}: required property '{name}' is missing"
+            yield f"{path}: required property '{clipped(name)}' is missing"
     known = properties(schema)
     # Names that fit a pattern are known as well, and patterns are not tried.
     others = True if "patternProperties" in schema else schema.get("additionalProperties", True)
     for name, member in value.items():
+        if not walk.step():
+            return
         if name not in known and others is False:
-            yield f"{path}: property '{name}' is not known"
+            yield f"{path}: property '{clipped(name)}' is not known"
         else:
-            yield from _faults(walk, member, known.get(name, others), (f"{path}.{name}", depth))
+            yield from _faults(walk, member, known.get(name, others), _into(path, name, depth))
 
 
 def _list_faults(walk: Walk, value: list[Any], schema: Json, at: _At) -> Iterator[str]:
@@ -170,5 +188,21 @@ def _list_faults(walk: Walk, value: list[Any], schema: Json, at: _At) -> Iterato
     first = branches(schema, "prefixItems")
     rest = schema.get("items")
     for position, member in enumerate(value):
+        if not walk.step():
+            return
         expected = first[position] if position < len(first) else rest
         yield from _faults(walk, member, expected, (f"{path}[{position}]", depth))
+
+
+def _into(path: str, name: str, depth: int) -> _At:
+    """Names may have megabytes."""
+    return f"{path}.{clipped(name)}" if len(path) < _LONGEST_PATH else path, depth
+
+
+def _size(schema: Json) -> int:
+    """What reading one node takes: its lists may be as long as a request."""
+    lists = (schema[name] for name in _LISTS if isinstance(schema.get(name), list))
+    return 1 + len(schema) // 8 + sum(map(len, lists))
+
+
+_LISTS = ("enum", "required", "anyOf", "oneOf", "allOf", "type")

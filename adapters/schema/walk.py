@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +21,26 @@ _SINGLES = frozenset(
     }
 )
 _HOLDERS = _MAPS | _LISTS | _SINGLES
-_SHOWN = 200
+SHOWN = 200
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may be done, in steps of a few microseconds: for one schema, or for many."""
+
+    steps: int
+
+    @property
+    def over(self) -> bool:
+        return self.steps <= 0
+
+    def spend(self, steps: int = 1) -> bool:
+        """Count some; False once there were too many."""
+        self.steps -= steps
+        return self.steps >= 0
+
+    def affords(self, steps: int) -> bool:
+        return steps <= self.steps
 
 
 @dataclass(slots=True)
@@ -29,18 +48,25 @@ class Walk:
     """One walk: a schema a few lines long can unfold into billions of nodes."""
 
     root: Any
-    steps: int
-    """How many nodes it may still visit."""
+    budget: Budget
+    _targets: dict[str, Json | None] = field(default_factory=dict)
 
-    def step(self) -> bool:
-        """Count one node; False once there were too many."""
-        self.steps -= 1
-        return self.steps >= 0
+    def step(self, steps: int = 1) -> bool:
+        return self.budget.spend(steps)
+
+    @property
+    def over(self) -> bool:
+        return self.budget.over
 
     def target(self, reference: Any) -> Json | None:
         """Find what a `$ref` inside this document points at."""
         if not isinstance(reference, str) or (reference != "#" and reference[:2] != "#/"):
             return None
+        if reference not in self._targets:
+            self._targets[reference] = self._found(reference)
+        return self._targets[reference]
+
+    def _found(self, reference: str) -> Json | None:
         node = self.root
         for part in unquote(reference[1:]).split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
@@ -127,12 +153,40 @@ def appended(description: Any, words: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as JSON of a readable length."""
-    try:
-        return clipped(json.dumps(value, ensure_ascii=False))
-    except RecursionError:
-        return "…"
+    """A value as JSON of a readable length; what is behind that is not even written."""
+    text = ""
+    for piece in _written(value):
+        text += piece
+        if len(text) > SHOWN:
+            break
+    return clipped(text)
+
+
+def _written(value: Any) -> Iterator[str]:
+    """JSON, piece by piece."""
+    if isinstance(value, dict):
+        members = (((_begun(name), ": "), member) for name, member in value.items())
+        yield from _listed("{", members, "}")
+    elif isinstance(value, list):
+        yield from _listed("[", (((), member) for member in value), "]")
+    else:
+        yield _begun(value)
+
+
+def _begun(value: Any) -> str:
+    short = value[: SHOWN + 1] if isinstance(value, str) else value
+    return json.dumps(short, ensure_ascii=False)
+
+
+def _listed(
+    opener: str, members: Iterable[tuple[tuple[str, ...], Any]], closer: str
+) -> Iterator[str]:
+    yield opener
+    for position, (name, member) in enumerate(members):
+        yield from (", ", *name) if position else name
+        yield from _written(member)
+    yield closer
 
 
 def clipped(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

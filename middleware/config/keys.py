@@ -81,14 +81,14 @@ SERVER: Mapping[str, Key] = {
 TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
     "first_event": Key(
-        SECONDS, "Until the first word of an answer; 60 (600: deepseek, local, ollama)"
+        SECONDS, "Until the first sign of an answer; 60 (600: deepseek, local, ollama)"
     ),
     "idle": Key(
         SECONDS,
         "Silence in a stream; 60, while a thought or a call is open 300. In [defaults.timeouts] "
         "also how long an answer waits for a client that does not read it; 60",
     ),
-    "content": Key(SECONDS, "Silence in a stream that is kept open by pings; 300"),
+    "content": Key(SECONDS, "Time without content in a stream that pings, from its beginning; 300"),
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
     "total": Key(SECONDS, "One attempt, from end to end; 600"),
 }
@@ -120,7 +120,11 @@ ABILITIES: Mapping[str, Key] = {
 }
 OPTIONS: Mapping[str, Key] = {
     "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
-    "num_ctx": Key(whole(1), "Context window to ask for (ollama; local 4096)"),
+    "num_ctx": Key(
+        whole(1),
+        "Context window to ask for; unset, room for the conversation and, once that is "
+        "outgrown, the whole of the model (ollama); 4096 (local)",
+    ),
     "min_num_ctx": Key(whole(1), "Least context window, if the request decides it (ollama)"),
     "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
     "reask": Key(whole(0, 1), "How often a faulty call is asked for again (emulated tools)"),

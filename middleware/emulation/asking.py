@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from adapters.errors import BadRequest
 from adapters.history import rounds, text_of
 from adapters.protocol import ChatRequest, Json, Note, Receipt
-from adapters.toolbox import Tool, Toolbox, toolbox
+from adapters.toolbox import Tool, Toolbox, toolbox, unfolded
 from middleware.emulation.constrain import Held, Way, held
 from middleware.emulation.conversation import (
     first_question,
@@ -69,7 +69,8 @@ def asked(request: ChatRequest, options: Emulation, hold_to_form: bool) -> Asked
     """What to send; None where tools play no part."""
     if not request.tools and not has_calls(request.messages):
         return None
-    box = _by_own_names(toolbox(request))
+    box = toolbox(request)
+    box = _by_own_names(replace(box, tools=unfolded(box.tools)))
     tools = _offered(box)
     messages = rendered(request.messages, tools, options.result_length)
     plain = replace(request, messages=messages, tools=(), tool_choice=None)

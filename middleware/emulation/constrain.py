@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from adapters.protocol import Json
-from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.schemas import choices_of, properties
 
@@ -70,7 +69,7 @@ def call_schema(tools: Sequence[Tool]) -> Json:
 
 def bounded(schema: Json) -> Json:
     """The schema without what constraints cannot take, and with an end to what has none."""
-    found: Json = _bounded(inline(schema), 0)
+    found: Json = _bounded(schema, 0)
     return {"type": "object", **found}
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.schema import inline
 from adapters.toolbox import Mode, Tool
 from middleware.emulation.names import plain
 from middleware.emulation.schemas import properties, required, types
@@ -138,7 +137,7 @@ def block(name: str, arguments: str) -> str:
 def described(tool: Tool) -> str:
     """A tool as the model is told of it: line by line where it is flat, else as JSON Schema."""
     head = f"- {tool.name}: {_one_line(tool.description)}".rstrip(": ")
-    schema = inline(tool.parameters)
+    schema = tool.parameters
     declared, needed = properties(schema), required(schema)
     if not declared:
         return head
@@ -150,7 +149,7 @@ def described(tool: Tool) -> str:
 
 def signature(tool: Tool) -> str:
     """A tool in one line, to remind a model of it."""
-    schema = inline(tool.parameters)
+    schema = tool.parameters
     declared, needed = properties(schema), required(schema)
     said = (
         f"{name}{'' if name in needed else '?'}: {_type_name(declared[name])}" for name in declared

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adapters.calls import Calls
 from adapters.protocol import Event, FinishReason, Receipt, TextDelta
-from adapters.schema import inline
 from adapters.toolbox import Tool
 from middleware.emulation.block import Block, read_no_tool, read_short
 from middleware.emulation.body import token_ahead
@@ -76,7 +75,6 @@ class Reader:
 
     def __init__(self, tools: Sequence[Tool], calls: Calls, how: How | None = None) -> None:
         self._how = how or How()
-        tools = [replace(tool, parameters=inline(tool.parameters)) for tool in tools]
         names = Names([tool.name for tool in tools], self._how.known)
         self._tape = Tape()
         self._output = Output(

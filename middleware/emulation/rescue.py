@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
-from adapters.toolbox import toolbox
+from adapters.toolbox import toolbox, unfolded
 from middleware.emulation.asking import Asked, wants_json
 from middleware.emulation.reader import How
 from middleware.emulation.turn import Turn, in_parts
@@ -40,4 +40,4 @@ def _asked(request: ChatRequest) -> Asked:
     box = toolbox(request)
     demanded = box.mode in ("required", "named")
     how = How(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
-    return Asked(request, box.tools, box, how, ())
+    return Asked(request, unfolded(box.tools), box, how, ())

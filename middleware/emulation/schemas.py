@@ -14,7 +14,8 @@ import orjson
 
 from adapters.protocol import Json
 from adapters.schema import mismatch
-from adapters.schema.walk import branches, properties, required
+from adapters.schema.mismatch import MOST_STEPS
+from adapters.schema.walk import Budget, branches, properties, required
 from middleware.emulation import lenient
 from middleware.emulation.names import plain, same
 
@@ -68,25 +69,36 @@ def choices_of(schema: Json) -> list[Any]:
     return branches(schema, "anyOf") or branches(schema, "oneOf")
 
 
-def coerced(value: Any, schema: Any, depth: int = 0) -> Any:
+def coerced(value: Any, schema: Any) -> Any:
     """The value as the schema wants it, where only its form was wrong; what is valid stays."""
-    if not isinstance(schema, dict) or depth > _DEPTH:
+    return _coerced(value, schema, Budget(MOST_STEPS), 0)
+
+
+# Nested choices double the work with every level: what the budget does not reach stays as it is.
+def _coerced(value: Any, schema: Any, budget: Budget, depth: int) -> Any:
+    if not isinstance(schema, dict) or depth > _DEPTH or not budget.spend():
         return value
     if isinstance(value, dict):
-        value = _members(value, schema, depth)
+        value = _members(value, schema, budget, depth)
     elif isinstance(value, list):
-        value = [coerced(item, schema.get("items"), depth + 1) for item in value]
-    if not problem(value, schema):
+        items = schema.get("items")
+        value = [_coerced(item, items, budget, depth + 1) for item in value]
+    if not mismatch(value, schema, budget):
         return value
+    return _chosen(value, schema, budget, depth)
+
+
+def _chosen(value: Any, schema: Json, budget: Budget, depth: int) -> Any:
+    """The value as the first choice wants it that it can be made to fit."""
     for choice in choices_of(schema):
-        candidate = coerced(value, choice, depth + 1)
-        if not problem(candidate, choice):
+        candidate = _coerced(value, choice, budget, depth + 1)
+        if not mismatch(candidate, choice, budget) and not budget.over:
             return candidate
     # Values that are no texts are meant as they are written.
     return _from_text(value, schema) if isinstance(value, str) else value
 
 
-def _members(value: Json, schema: Json, depth: int) -> Json:
+def _members(value: Json, schema: Json, budget: Budget, depth: int) -> Json:
     """Names in the schema's spelling; what `additionalProperties: false` forbids goes."""
     declared = properties(schema)
     spelled: dict[str, list[str]] = {}
@@ -99,7 +111,7 @@ def _members(value: Json, schema: Json, depth: int) -> Json:
         taken = said in declared or len(meant) != 1 or meant[0] in (value.keys() | members.keys())
         name = said if taken else meant[0]
         if name in declared or not closed:
-            members[name] = coerced(member, declared.get(name), depth + 1)
+            members[name] = _coerced(member, declared.get(name), budget, depth + 1)
     return members
 
 

@@ -13,7 +13,7 @@ _SENSITIVE = re.compile(r"(^|-)(authorization|cookie|api-?key|token|secret|passw
 # Clients put keys into bodies too, where some gateways look for them.
 _IN_BODY = re.compile(
     r'("(?:[\w-]*api[-_]?key|(?:proxy-)?authorization|password|passwd|(?:client_|app_)?secret'
-    r'|(?:access|auth|bearer|refresh)_token)"\s*:\s*)"(?:[^"\\]|\\.)*"',
+    r'|(?:access|auth|bearer|refresh)_token)"\s*:\s*)"(?:[^"\\]++|\\.)*+"',
     re.IGNORECASE,
 )
 _SHORTEST = 4

@@ -15,10 +15,8 @@ import orjson
 
 from adapters.protocol import Json
 
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
-_UNCLOSED = re.compile(r"\A\s*<think>.*\Z", re.DOTALL)
-# The template opened the thought, so the answer begins inside of it.
-_UNOPENED = re.compile(r"\A(?:\s*<think>)?(?:(?!<think>).)*?</think>[ \t]*(?:\n|\Z)", re.DOTALL)
+_OPENER, _CLOSER = "<think>", "</think>"
+_LINE_END = re.compile(r"[ \t]*+(?:\n|\Z)")
 _EXACT = 1 << 53
 """From here on JavaScript clients round whole numbers."""
 _MOST_REMEMBERED = 2048
@@ -32,17 +30,41 @@ def words(content: Any) -> str:
     """The text of a message without the thoughts some clients put into it; images are a word."""
     text = content if isinstance(content, str) else _joined(content)
     if "think>" in text:
-        text = _UNCLOSED.sub("", _THOUGHT.sub("", apart(text)[1]))
+        text = _without_thoughts(apart(text)[1])
     return text.strip()
+
+
+# A text may be all tags, so each is looked for once: from where the last one was found.
+def _without_thoughts(text: str) -> str:
+    """What stands outside of the tags; nothing, if the text begins with one that has no end."""
+    kept, at = [], 0
+    while (start := text.find(_OPENER, at)) >= 0 and (end := text.find(_CLOSER, start)) >= 0:
+        kept.append(text[at:start])
+        at = end + len(_CLOSER)
+    rest = "".join(kept) + text[at:]
+    return "" if rest.lstrip().startswith(_OPENER) else rest
 
 
 def apart(text: str) -> tuple[str, str]:
     """The thought a text begins with, if it has its end on a line of its own, and the rest."""
-    found = _UNOPENED.match(text) if "</think>" in text else None
-    if found is None:
+    end = _end_of_opening(text) if _CLOSER in text else 0
+    if not end:
         return "", text
-    thought = found[0].strip().removeprefix("<think>").removesuffix("</think>")
-    return thought.strip(), text[found.end() :].lstrip()
+    thought = text[:end].strip().removeprefix(_OPENER).removesuffix(_CLOSER)
+    return thought.strip(), text[end:].lstrip()
+
+
+def _end_of_opening(text: str) -> int:
+    """Where the thought is over that a text begins with, or its template did; 0: it has none."""
+    bare = text.lstrip()
+    at = len(text) - len(bare) + (len(_OPENER) if bare.startswith(_OPENER) else 0)
+    following = text.find(_OPENER, at)
+    limit = len(text) if following < 0 else following
+    while (closer := text.find(_CLOSER, at, limit)) >= 0:
+        at = closer + len(_CLOSER)
+        if over := _LINE_END.match(text, at):
+            return over.end()
+    return 0
 
 
 def _joined(content: Any) -> str:
@@ -84,16 +106,14 @@ def _values(arguments: str) -> str:
 
 
 def _numbers_alike(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _numbers_alike(item) for name, item in value.items()}
-        case list():
-            return [_numbers_alike(item) for item in value]
-        case float() if abs(value) < _EXACT and value.is_integer():
-            return int(value)
-        case int() if abs(value) >= _EXACT:
-            return float(value)
-    return value
+    kind = type(value)  # arguments may be a million numbers
+    if kind is dict:
+        return {name: _numbers_alike(item) for name, item in value.items()}
+    if kind is list:
+        return [_numbers_alike(item) for item in value]
+    if kind is float and abs(value) < _EXACT and value.is_integer():
+        return int(value)
+    return float(value) if kind is int and abs(value) >= _EXACT else value
 
 
 def calls(message: Json) -> tuple[Call, ...]:

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import re
 
-# Whole characters and every other escape are passed over, so that none is taken for a half.
-_ESCAPES = re.compile(
-    rb"(?i:\\u d[89ab][0-9a-f]{2} \\u d[c-f][0-9a-f]{2} | (\\u d[89a-f][0-9a-f]{2}) ) | \\.",
-    re.VERBOSE | re.DOTALL,
+# A first half without a second one behind it, and a second one without a first.
+_HALVES = re.compile(
+    rb"""(?i: \\u d[89ab][0-9a-f]{2} (?! \\u d[c-f][0-9a-f]{2} )
+    | (?<! \\u d[89ab][0-9a-f]{2} ) \\u d[c-f][0-9a-f]{2} )""",
+    re.VERBOSE,
 )
-_UNKNOWN = rb"\ufffd"
+_UNKNOWN = rb"\\ufffd"
+_BACKSLASH, _ASIDE = rb"\\", b"\0\0"
 
 
 def without_halves(body: bytes) -> bytes:
     """Put U+FFFD, which stands for what cannot be said, in the place of each."""
-    return _ESCAPES.sub(lambda found: _UNKNOWN if found[1] else found[0], body)
+    if b"\0" in body:  # no JSON has one
+        return body
+    # An escaped backslash before a `u` begins no escape.
+    apart = body.replace(_BACKSLASH, _ASIDE)
+    return _HALVES.sub(_UNKNOWN, apart).replace(_ASIDE, _BACKSLASH)

@@ -153,7 +153,8 @@ class ToolMessage(TypedDict):
     role: Literal["tool"]
     # Images too, which OpenAI refuses here: Claude reads them, and the others say that they do not.
     content: _UserContent
-    tool_call_id: Annotated[str, Field(min_length=1)]
+    # Where it is left out, the conversation may still say which call is meant: `history.settle`.
+    tool_call_id: NotRequired[str | None]
 
 
 @shape

@@ -13,14 +13,17 @@ from adapters.fields import refuse_losses
 from adapters.history import settle
 from adapters.protocol import Call, ChatRequest, Json, Note, Receipt, value
 from middleware.doors.openai import legacy
+from middleware.doors.openai.grammars import check_grammars
 from middleware.doors.openai.halves import without_halves
 from middleware.doors.openai.mistakes import refusal
 from middleware.doors.openai.shapes import FIELDS, REQUEST
 
 MAX_DEPTH = 64
+MAX_VALUES = 60_000
+"""Each costs microseconds here and at every leaf, however short it is."""
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NO_OPENERS = bytes(set(range(256)) - set(b"[{"))
-_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{},"'))
 # With what may follow a backslash in JSON, so that none comes to stand before another's follower.
 _NO_MARKS_OR_ESCAPES = bytes(set(_NO_MARKS) - set(b"\\/bfnrtu"))
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
@@ -59,6 +62,7 @@ def parse(
     if legacy.is_used(data):
         data = legacy.modern(data, repair, notes)
     _check(data, notes)
+    check_grammars(data)
     messages, changed = settle(data["messages"], repair)
     receipt = (*notes, *changed)
     if strict:
@@ -88,10 +92,18 @@ def _other_way(call: Call, streamed: bool) -> Call:
 
 
 def _object(body: bytes, notes: list[Note]) -> Json:
+    marks = _marks(body)
+    if len(marks) - marks.count(b"]") > MAX_VALUES:
+        raise BadRequest(
+            f"The request body has more than {MAX_VALUES} values: objects, arrays and their "
+            "members. Send fewer messages, tools or properties of tools.",
+            code="request_too_large",
+            status=413,
+        )
     data = _value(body, notes)
     if not isinstance(data, dict):
         raise BadRequest("The request body must be a JSON object.", code="invalid_type")
-    if _is_deep(body):
+    if _is_deep(marks):
         raise BadRequest(
             f"The request body is nested more than {MAX_DEPTH} levels deep. Flatten it.",
             code="invalid_value",
@@ -114,19 +126,28 @@ def _value(body: bytes, notes: list[Note]) -> Any:
         ) from None
 
 
-def _is_deep(body: bytes) -> bool:
-    """Take the innermost brackets away, a level at a time; those in strings do not count."""
-    if len(body.translate(None, _NO_OPENERS)) <= MAX_DEPTH:
-        return False
+def _marks(body: bytes) -> bytes:
+    """The commas and brackets of a body, as far as there are many; those in strings do not count.
+
+    All brackets come as square ones.
+    """
+    openers = len(body.translate(None, _NO_OPENERS))
+    if openers <= MAX_DEPTH and len(body) <= MAX_VALUES:
+        return b""
     marks = body.translate(_ALIKE, _NO_MARKS_OR_ESCAPES)
     plain = marks.replace(b"\\\\", b"").replace(b'\\"', b"")
     quoted = plain.translate(None, _NO_MARKS).replace(b'""', b"")
-    brackets = b"".join(quoted.split(b'"')[::2])
+    return b"".join(quoted.split(b'"')[::2])
+
+
+def _is_deep(marks: bytes) -> bool:
+    """Take the innermost brackets away, a level at a time."""
+    brackets = marks.replace(b",", b"")
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return False
-    return True
+    return bool(brackets)
 
 
 def _check(data: Json, notes: list[Note]) -> None:
