@@ -193,6 +193,8 @@ class Output:
         """Something behind a token could not be read at all."""
         if self._puts_off(partial(self.fail, body), body or " "):
             return
+        self._flush()
+        self._set_apart()
         detail = f"the call could not be read: {body[:80]!r}"
         # What begins like a call was one gone wrong; all else was meant to be read.
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()

@@ -20,7 +20,7 @@ from middleware.emulation.tape import Tape, Waiting
 _GOES_ON = frozenset(",.;:!?)]}»”’\"'…、，。；：！？—–")
 _SENTENCE = re.compile(r"[.!?…。！？][*_\"'”’)）\]»`]*\Z")
 # A marker in the middle of a line, which the lines below it belong to.
-_DANGLING = re.compile(r"[^\s`*#>][^\n]*[\s`]USE[ _-]?TOOL[*_`:： \t]*\s*\Z", re.IGNORECASE)
+_DANGLING = re.compile(r"[^\s`*#>][ \t]{0,8}[ \t`]USE[ _-]?TOOL[*_`:：\s]*+\Z", re.IGNORECASE)
 _BLANK = re.compile(r"[^\S\n]*+")
 _CLOSING = re.compile(r"(?:`{3,}|~{3,})\s*")
 _EXAMPLE = re.compile(
@@ -61,7 +61,7 @@ class Quotation:
             return (yield from reading)
         here = output.here
         before, code = here.line, here.code
-        dangling = _DANGLING.search(here.said) is not None
+        dangling = _DANGLING.search(here.said[-_LOOK:]) is not None
         tape.keep()
         output.attempt()
         result = yield from reading

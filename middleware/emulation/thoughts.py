@@ -22,6 +22,9 @@ _CALL = re.compile(
 _LONGEST = max(LONGEST, *map(len, (*THOUGHTS, *_ENDINGS)))
 
 
+_LONGEST_CALL = 1 << 16
+
+
 def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
     """Take the thought an answer begins with, if it begins with one."""
     blank = yield from tape.past_blank()
@@ -80,10 +83,11 @@ def _is_past(text: str, hold: int) -> bool:
 def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
     """Pass the thought on up to its closer; a call in it waits until the closer comes."""
     kept: list[str] = []
+    room = _LONGEST_CALL
     while True:
         text = tape.text
         end = text.find(closer, tape.at)
-        call = None if kept else _CALL.search(text, tape.at)
+        call = None if kept or room <= 0 else _CALL.search(text, tape.at)
         if call and (end < 0 or call.start() < end):
             output.think(tape.take(call.start()))
             kept.append(tape.take(call.end()))
@@ -93,11 +97,7 @@ def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
             tape.take(end + len(closer))
             return
         stop = len(text) if tape.ended else _held(text, tape.at, closer)
-        piece = tape.take(stop)
-        if kept:
-            kept.append(piece)
-        else:
-            output.think(piece)
+        room = _keep(kept, tape.take(stop), room, output)
         if tape.ended:
             break
         yield
@@ -105,6 +105,17 @@ def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
         output.think("".join(kept))
     else:
         tape.back("".join(kept))  # it never stopped thinking: its call is its answer
+
+
+def _keep(kept: list[str], piece: str, room: int, output: Output) -> int:
+    """Keep a piece behind a call; what comes very far behind it is the thought going on."""
+    room -= len(piece) if kept else 0
+    if kept and room > 0:
+        kept.append(piece)
+    else:
+        output.think("".join(kept) + piece)
+        kept.clear()
+    return room
 
 
 def _held(text: str, at: int, closer: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -30,6 +30,7 @@ from middleware.emulation.output import Fault, Ready
 from middleware.emulation.reader import Reader
 
 _MOMENT = 1 << 14
+_MOST_NOTES = 64
 
 _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
@@ -172,9 +173,10 @@ class Turn:
         made = self.calls
         corrections = [one for one in self._corrections if one not in made]
         ready: list[Ready] = []
+        others = self._tools_at_fault(corrections)
         spoken = self._reader.spoken
         for one in self._reader.open:
-            call = one if isinstance(one, Ready) else self._settled(one, corrections)
+            call = one if isinstance(one, Ready) else self._settled(one, corrections, others)
             if call is not None:
                 ready.append(call)
             elif isinstance(one, Fault) and one.text:
@@ -185,9 +187,12 @@ class Turn:
         for position, call in enumerate(ready, start=len(self._reader.made)):
             yield from self._calls.whole(position, None, *call)
 
-    def _settled(self, fault: Fault, corrections: list[Ready]) -> Ready | None:
+    def _tools_at_fault(self, corrections: list[Ready]) -> Set[str]:
+        faults = self.faults if corrections else ()
+        return {one.name for one in faults if _is_of_a_tool(one)}
+
+    def _settled(self, fault: Fault, corrections: list[Ready], others: Set[str]) -> Ready | None:
         """The correction of a faulty call, else the call as far as it was read."""
-        others = {one.name for one in self.faults if _is_of_a_tool(one)}
         for one in corrections:
             if one.name == fault.name if _is_of_a_tool(fault) else one.name not in others:
                 corrections.remove(one)
@@ -197,7 +202,8 @@ class Turn:
         return fault.best
 
     def _note(self, code: str, text: str) -> None:
-        self._notes += (Note(code, "tool_calls", text[:200]),)
+        if len(self._notes) < _MOST_NOTES:
+            self._notes += (Note(code, "tool_calls", text[:200]),)
 
 
 async def in_parts(batches: Events) -> Events:
