@@ -342,10 +342,15 @@ def test_serve_says_where_it_is_and_answers_until_it_is_interrupted(folder: Path
 
 
 def began(*arguments: str, shown: str = "") -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *([shown] if shown else []), "-m", "middleware", *arguments],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    # A suite that a shell runs in the background ignores Ctrl-C, and its children would too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, *([shown] if shown else []), "-m", "middleware", *arguments],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("module", ["argparse", "middleware.config.keys", "aiohttp", "uvicorn"])
@@ -356,7 +361,8 @@ def test_ctrl_c_during_the_start_says_stopping_and_no_more(module: str, folder: 
         while not process.stderr.readline().rstrip().endswith(f" {module}"):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        told = [line for line in process.stderr if not line.startswith("import time:")]
+        said = process.communicate(timeout=30)[1].splitlines(keepends=True)
+        told = [line for line in said if not line.startswith("import time:")]
     assert told == ["stopping\n"]
 
 
