@@ -59,6 +59,7 @@ def routes_of(config: Config) -> Routes:
 def listing(config: Config) -> tuple[ModelList, list[Status]]:
     """A config's models, and which of them can answer as far as this machine knows."""
     import asyncio
+    from dataclasses import replace
 
     from adapters.http import Transport
     from middleware.models import ModelList
@@ -66,7 +67,8 @@ def listing(config: Config) -> tuple[ModelList, list[Status]]:
 
     async def ask() -> tuple[ModelList, list[Status]]:
         transport = Transport()
-        models = ModelList(config, build(config, transport))
+        forgetful = replace(config, recall=replace(config.recall, store="off"))
+        models = ModelList(config, build(forgetful, transport))
         try:
             return models, await models.statuses(only_local=True)
         finally:
