@@ -60,14 +60,26 @@ def _once(work: Work) -> float:
     return time.thread_time() - begun
 
 
+def is_long(held: float) -> bool:
+    """Whether it held the loop for too long, on a machine as quick as this was written on."""
+    return held > LONGEST_HOLD and held > LONGEST_HOLD * min(4, seconds(_reference) / 0.02)
+
+
+def _reference() -> None:
+    """What takes 20 ms of CPU there while nothing else runs."""
+    made: dict[str, Any] = {}
+    for at in range(40_000):
+        made[str(at)] = [at, {"a": at}]
+
+
 def require_linear(read: Callable[[Any], Any], grow: Callable[[int], Any], size: int) -> None:
     """A reader takes not much more than twice as long for what is twice as large."""
     for part in (64, 16, 4):  # so that what is worse fails soon
         begun = _once(partial(read, grow(size // part)))
-        assert begun < LONGEST_HOLD, f"{begun:.2f} s for one part of {part}"
+        assert not is_long(begun), f"{begun:.2f} s for one part of {part}"
     small, large = grow(size // 2), grow(size)
     half, whole = seconds(partial(read, small)), seconds(partial(read, large))
-    assert whole < LONGEST_HOLD, f"{whole:.2f} s"
+    assert not is_long(whole), f"{whole:.2f} s"
     assert whole <= 3 * half + _NOISE, f"{half:.4f} s, then {whole:.4f} s"
 
 
@@ -150,8 +162,8 @@ CHECKED: Mapping[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("case", CHECKED)
 def test_a_value_is_checked_within_a_budget(case: str) -> None:
     value, schema = CHECKED[case]
-    assert seconds(lambda: mismatch(value, schema), 1) < LONGEST_HOLD
-    assert seconds(lambda: coerced(value, schema), 1) < LONGEST_HOLD
+    assert not is_long(seconds(lambda: mismatch(value, schema), 1))
+    assert not is_long(seconds(lambda: coerced(value, schema), 1))
 
 
 @pytest.mark.parametrize(
@@ -293,11 +305,11 @@ def test_no_request_holds_the_loop(name: str) -> None:
     body = orjson.dumps({"model": "m", **BODIES[name]})
     assert len(body) < 9_000_000
     parsed = seconds(lambda: parse(body), 2)
-    assert parsed < LONGEST_HOLD
+    assert not is_long(parsed)
     for leaf in LEAVES:
         sent: list[int] = []
         written = seconds(partial(_write, leaf, parse(body).request, sent), 2)
-        assert written + parsed < LONGEST_HOLD, f"{leaf}: {parsed:.2f} s and {written:.2f} s"
+        assert not is_long(written + parsed), f"{leaf}: {parsed:.2f} s and {written:.2f} s"
         assert max(sent, default=0) < 2 * len(body) + 4_000_000, f"{leaf}: {max(sent)} bytes"
 
 
@@ -334,7 +346,7 @@ def test_commas_and_brackets_in_strings_are_no_values() -> None:
 def test_halves_of_characters_are_found_in_linear_time() -> None:
     for text in (r"\n", r"\ud83d", r"\ud83d\ude00", r"\\ud83d", r"\ude00\ud83d"):
         body = f'{{"model":"m","messages":[{{"role":"user","content":"{text * 300_000}\\ud83d"}}]}}'
-        assert seconds(partial(parse, body.encode()), 2) < LONGEST_HOLD
+        assert not is_long(seconds(partial(parse, body.encode()), 2))
 
 
 # Answers: of every wire, in reads of the size the network has, and in single bytes ---------------
@@ -457,7 +469,7 @@ def test_no_answer_holds_the_loop(name: str) -> None:
         return once + again * (size // len(again))
 
     require_linear(partial(hear, wire), grow, 1 << 19)
-    assert hear(wire, grow(1 << 13), 1) < LONGEST_HOLD
+    assert not is_long(hear(wire, grow(1 << 13), 1))
 
 
 WHOLE: Mapping[str, tuple[str, bytes, bytes, bytes]] = {
@@ -495,7 +507,7 @@ WHOLE: Mapping[str, tuple[str, bytes, bytes, bytes]] = {
 def test_no_frame_holds_the_loop(name: str) -> None:
     wire, begin, again, end = WHOLE[name]
     data = begin + again * ((1 << 22) // len(again)) + end
-    assert hear(wire, data, 1 << 23) < LONGEST_HOLD
+    assert not is_long(hear(wire, data, 1 << 23))
 
 
 def test_an_answer_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -> None:
