@@ -104,10 +104,10 @@ def check(
     environment: Mapping[str, str],
 ) -> str:
     """Everything a config means, and what it lacks."""
-    count = sum(not status.reason for status in statuses)
+    server, count = config.server, sum(not status.reason for status in statuses)
     parts = [
         f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",
-        f"server\n{columns([(address(config.server), _keys(config.server))])}",
+        f"server\n{columns([('address', address(server)), ('keys', _keys(server))])}",
         f"models\n{columns(_model_row(models, status) for status in statuses)}",
     ]
     if secrets := _secret_rows(config):

@@ -106,7 +106,8 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
     assert main(["check"]) == LACKING
     assert capsys.readouterr().out == (
         "config.toml: no mistakes; 1 of 2 models available.\n\n"
-        "server\n  http://127.0.0.1:8100  none asked, as only this machine can call\n\n"
+        "server\n  address  http://127.0.0.1:8100\n"
+        "  keys     none asked, as only this machine can call\n\n"
         "models\n"
         "  plain     open    tools native                    Route › Show › Automatic › LeakRescue "
         "› Retry › Compatible\n"
