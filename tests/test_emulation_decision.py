@@ -19,7 +19,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
-from middleware.emulation import Automatic, EmulatedTools, Emulation
+from middleware.emulation import Automatic, EmulatedTools, Emulation, Wanted, tooled
 from tests.dialogue import Model, answer, ask, assistant, request, result, user
 
 TOOLS = (
@@ -112,6 +112,14 @@ def test_a_plan_too_is_emulated_for_a_model_that_is_known_to_have_no_tools() -> 
     adapter = Automatic(model, EmulatedTools(model))
     (planned,) = adapter.plan(asked())
     assert "USE_TOOL" in planned.body["messages"][0]["content"]
+
+
+def test_a_plan_for_the_embedded_model_shows_the_prompt_it_gets() -> None:
+    adapter = tooled(Model(), Model(), Wanted("auto", "local"))
+    (planned,) = adapter.plan(asked())
+    assert "USE_TOOL" in planned.body["messages"][0]["content"]
+    native = tooled(Model(), Model(), Wanted("auto", "local", {"tools": True}))
+    assert "USE_TOOL" not in str(native.plan(asked())[0].body)
 
 
 def test_a_plan_that_fails_for_another_reason_fails() -> None:

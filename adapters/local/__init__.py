@@ -89,10 +89,6 @@ class Local:
         written = self._written(request)
         return (Planned(self.link.name, f"local:{self.name}", written.body, written.receipt),)
 
-    async def calls_tools(self, _model: str) -> bool | None:
-        """Its server reads no calls of this model and does not heed tool_choice."""
-        return False
-
     async def traits(self, _model: str) -> Traits:
         return Traits(context_length=self.model.window, tools=False, vision=False, json_schema=True)
 

@@ -18,6 +18,8 @@ from middleware.emulation.rescue import LeakRescue
 
 # The kinds whose servers read calls out of text themselves, and miss some.
 _LEAKING = frozenset(("ollama", "compatible"))
+# The kinds whose servers read no calls and do not heed tool_choice.
+_TOOLLESS = frozenset(("local",))
 _USUAL: Mapping[str, Mapping[str, Any]] = {"local": {"constraint": "lark"}}
 _REMEMBERED, _MOST = 300.0, 256
 _EMULATED = Note(
@@ -48,7 +50,8 @@ def tooled(inner: Adapter, leaf: Adapter, wanted: Wanted) -> Adapter:
     if wanted.mode == "native":
         return inner
     native = LeakRescue(inner) if wanted.kind in _LEAKING else inner
-    said = False if wanted.mode == "emulated" else wanted.abilities.get("tools")
+    usual = False if wanted.kind in _TOOLLESS else None
+    said = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
     if said is not None:
         return native if said else emulated
     if isinstance(leaf, Knowing):
