@@ -38,10 +38,8 @@ from middleware.emulation.asking import Emulation, asked
 from middleware.emulation.schemas import coerced
 from middleware.recall import MemoryStore, Recall, said
 
-LONGEST_HOLD = 0.5
-"""Seconds of CPU that may go by in one piece: twice the promise of 250 ms, since other load on the
-same cores makes all CPU time longer.
-"""
+LONGEST_HOLD = 0.25
+"""Seconds of CPU that may go by in one piece."""
 _NOISE = 0.04
 
 ollama = import_module("adapters.ollama.decode")
