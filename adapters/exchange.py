@@ -39,6 +39,10 @@ from adapters.reading import load
 T = TypeVar("T")
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
+_PINGS_FOR = 5
+"""Who waits so long for a first event waits this many times as long while only pings come: with
+the usual 60 s as long as `content`, and in proportion where somebody is less patient.
+"""
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
@@ -296,7 +300,9 @@ class Clock:
         start = self._now()
         self._end = min(start + timeouts.total, deadline or math.inf)
         self._first_event = start + timeouts.first_event
-        self._first_content = start + max(timeouts.first_event, timeouts.content)
+        most = max(timeouts.first_event, timeouts.content)
+        self._first_content = start + most
+        self._only_pings = start + min(most, _PINGS_FOR * timeouts.first_event)
         self._whole = min(start + timeouts.plain, self._end)
         self._content_at: float | None = None
         self._in_block = False
@@ -321,7 +327,8 @@ class Clock:
             if not self.alive:
                 return min(self._first_event, self._end)
             silence = max(times.first_event, times.idle_open if busy else 0)
-            return min(now + silence, self._first_content, self._end)
+            most = self._first_content if busy else self._only_pings
+            return min(now + silence, most, self._end)
         silence = times.idle_open if busy or self._in_block else times.idle
         return min(now + silence, self._content_at + times.content, self._end)
 

@@ -192,6 +192,12 @@ def test_whoever_pings_is_alive_before_its_first_word() -> None:
     assert (answer.text, answer.error) == ("a", None)
 
 
+def test_pings_alone_are_waited_for_in_proportion_to_the_first_event() -> None:
+    answer, took = talk(pinging, {"first_event": 0.1, "content": 60})
+    assert answer.error is not None
+    assert 0.4 < took < 2
+
+
 def thinks(*pings: bytes, every: float = 0.1) -> Behaviour:
     """Claude's thought of which nothing is shown, then a word."""
     before = claude_sse(begin(), *[*thought(0)][:1])

@@ -81,7 +81,9 @@ SERVER: Mapping[str, Key] = {
 TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
     "first_event": Key(
-        SECONDS, "Until the first sign of an answer; 60 (600: deepseek, local, ollama)"
+        SECONDS,
+        "Until the first sign of an answer, and five times that while only pings come; 60 (600: "
+        "deepseek, local, ollama)",
     ),
     "idle": Key(
         SECONDS,
