@@ -15,7 +15,7 @@ import orjson
 
 from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard, quoted, words
+from adapters.exchange import Heard, few, quoted, words
 from adapters.protocol import (
     Aside,
     CallKind,
@@ -43,7 +43,7 @@ class _Slot:
 
     key: int
     identity: str = ""
-    early: str = ""
+    early: list[str] = field(default_factory=list)
     started: bool = False
 
 
@@ -87,7 +87,7 @@ def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[
     if not choices:
         _require_no_error(chunk, state)
         _require_chunk(chunk, state)
-    for choice in choices or ():
+    for choice in few(choices) or ():
         yield from _choice(choice, chunk, state)
     # With the reason, after it, or on every chunk: the last one is the whole. Beside a choice it
     # is no end: some servers give reason and usage with every piece.
@@ -116,7 +116,7 @@ def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
 def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
     yield from _say(delta, choice, state)
     if delta.get("tool_calls"):
-        for piece in _placed(delta["tool_calls"], state):
+        for piece in _placed(few(delta["tool_calls"]), state):
             yield from _piece(piece, state)
     if delta.get("function_call"):
         yield from _piece({"index": 0, "function": delta["function_call"]}, state)
@@ -168,12 +168,12 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 
 
 def _whole_calls(message: Json, state: State) -> Iterator[Event]:
-    calls = list(message.get("tool_calls") or ())
+    calls = list(few(message.get("tool_calls")) or ())
     if message.get("function_call"):
         calls.append({"function": message["function_call"]})
     for position, call in enumerate(calls):
         kind, said = _told(call)
-        slot = _Slot(position, call.get("id") or "", early=_argument_text(said))
+        slot = _Slot(position, call.get("id") or "", early=[_argument_text(said)])
         state.slots[position] = slot
         if said.get("name"):
             yield from _start(slot, said["name"], kind, state)
@@ -220,7 +220,7 @@ def _text(text: Any, state: State) -> Iterator[Event]:
 
 def _parts(parts: list[Json]) -> Iterator[Event]:
     """Mistral's and Databricks' content in parts: text, and thoughts, which are lists again."""
-    for part in parts:
+    for part in few(parts):
         thought = part.get("thinking") or part.get("summary")
         if isinstance(thought, list):
             thought = _joined(thought)
@@ -257,14 +257,14 @@ def _piece(piece: Json, state: State) -> Iterable[Event]:
     if slot.started:
         return state.calls.delta(slot.key, arguments)
     slot.identity = slot.identity or piece.get("id") or ""
-    slot.early += arguments
+    slot.early.append(arguments)
     return _start(slot, said["name"], kind, state) if said.get("name") else ()
 
 
 def _start(slot: _Slot, name: str, kind: CallKind, state: State) -> Iterator[Event]:
     slot.started = True
     yield from state.calls.start(slot.key, slot.identity, name, kind)
-    yield from state.calls.delta(slot.key, slot.early)
+    yield from state.calls.delta(slot.key, "".join(slot.early))
 
 
 def _told(call: Json) -> tuple[CallKind, Json]:

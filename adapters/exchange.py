@@ -44,6 +44,8 @@ _PINGS_FOR = 5
 the usual 60 s as long as `content`, and in proportion where somebody is less patient.
 """
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
+_MOST_PARTS = 4096
+"""In one list; nobody means so many, and a stream has each in a frame of its own."""
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
 
@@ -83,6 +85,14 @@ class Heard:
     def leave_out(self, name: str, value: Any) -> None:
         text = f"the upstream sent {type(value).__name__} there, which means nothing"
         self.left_out.setdefault(name, Note("answer_member_dropped", name, text))
+
+
+def few(parts: Any) -> Any:
+    """What is read one by one, each at the price of an event."""
+    if parts and len(parts) > _MOST_PARTS:
+        text = f"The upstream's answer has a list of more than {_MOST_PARTS} parts."
+        raise UpstreamError(text, code="upstream_too_large")
+    return parts
 
 
 def words(value: Any) -> str:

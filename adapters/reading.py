@@ -11,18 +11,26 @@ from typing import Any
 import orjson
 
 from adapters.errors import UpstreamError
+from adapters.marks import marks, most_openers
 
 _BYTE_ORDER_MARK = "\ufeff"
 _SAYABLE: Mapping[tuple[str, float], float] = {("logprob", -math.inf): -9999.0}
 """Numbers JSON does not have, by their member → what OpenAI writes there; others are null."""
 _MOST_LOOSE = 200_000
 """Values of one JSON text that are looked at one by one."""
+_SHORT, _SPARSE = 1 << 16, 16
+"""Bytes of a JSON text that may hold anything; of a longer one for each object and array in it.
+
+The densest that says something, probabilities of tokens, have twice as many for each. Objects
+without members take 40 times their bytes of memory, and the time to make them.
+"""
 # Numbers that a float or 64 bits may not hold to the last digit.
 _LONG = re.compile(rb"\d[\d.]{15}|\d[eE][+-]?\d{3}")
 
 
 def load(data: bytes) -> Any:
     """Parse an upstream's JSON."""
+    _require_sparse(data)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -35,6 +43,16 @@ def load(data: bytes) -> Any:
             f"The upstream sent something that is not JSON, beginning: {start!r}",
             code="upstream_not_json",
         ) from error
+
+
+def _require_sparse(data: bytes) -> None:
+    most = len(data) // _SPARSE
+    if len(data) > _SHORT and most_openers(data) > most and marks(data).count(b"[") > most:
+        raise UpstreamError(
+            f"The upstream sent {len(data)} bytes of JSON with more than {most} objects and "
+            "arrays, which is too many.",
+            code="upstream_too_large",
+        )
 
 
 def _loosely(data: bytes) -> Any:

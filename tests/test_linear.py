@@ -477,6 +477,19 @@ WHOLE: Mapping[str, tuple[str, bytes, bytes, bytes]] = {
         b"," + orjson.dumps(_call({"a": 1.5})).replace(b"1.5", b"1." + b"5" * 20),
         b"]}}\n",
     ),
+    **{
+        f"{kind} {name}": (wire, begin + b"[", again, b"{}]" + end)
+        for kind, again in (("empty", b"{},"), ("short", b'{"type":"x","text":"a"},'))
+        for name, wire, begin, end in (
+            ("values", "compatible", b'data: {"a":', b"}\n\n"),
+            ("choices", "compatible", b'data: {"choices":', b"}\n\n"),
+            ("calls", "compatible", b'data: {"choices":[{"delta":{"tool_calls":', b"}}]}\n\n"),
+            ("parts", "compatible", b'data: {"choices":[{"delta":{"content":', b"}}]}\n\n"),
+            ("details", "compatible", b'data: {"choices":[{"delta":{"logprobs":', b"}}]}\n\n"),
+            ("calls in a line", "ollama", b'{"message":{"tool_calls":', b"}}\n"),
+            ("blocks", "claude", b'data: {"type":"message_start","message":{"content":', b"}}\n\n"),
+        )
+    },
     "nested": (
         "compatible",
         b'data: {"a":[NaN,[]',
@@ -506,6 +519,36 @@ def test_no_frame_holds_the_loop(name: str) -> None:
     wire, begin, again, end = WHOLE[name]
     data = begin + again * ((1 << 22) // len(again)) + end
     assert not is_long(hear(wire, data, 1 << 23))
+
+
+@pytest.mark.parametrize(
+    ("wire", "begin"),
+    [
+        ("compatible", b'{"choices":[{"message":{"content":['),
+        ("compatible", b'{"choices":[{"message":{"tool_calls":['),
+        ("claude", b'{"stop_reason":"end_turn","content":['),
+        ("ollama", b'{"done":true,"message":{"tool_calls":['),
+    ],
+)
+def test_no_whole_answer_holds_the_loop(wire: str, begin: bytes) -> None:
+    for again in (b"{},", b'{"type":"text","text":"a"},', b'{"type":"thinking"},'):
+        listener = _listener(wire, streamed=False)
+        listener.feed(begin + again * ((1 << 22) // len(again)))
+        listener.feed(b"{}]}" if wire == "claude" else b"{}]}}" + b"]}" * (wire == "compatible"))
+        begun = time.thread_time()
+        assert not listener.feed(b"")
+        assert listener.failure is not None
+        assert time.thread_time() - begun < LONGEST_HOLD
+
+
+def test_a_long_answer_may_have_a_probability_of_each_token() -> None:
+    top = [{"token": "a", "logprob": -1.5, "bytes": [97]}] * 20
+    token = {"token": "a", "logprob": -1.5, "bytes": [97], "top_logprobs": top}
+    choice = {"message": {"content": "a"}, "logprobs": {"content": [token] * 4000}}
+    listener = _listener("compatible", streamed=False)
+    listener.feed(orjson.dumps({"choices": [{**choice, "finish_reason": "stop"}]}))
+    assert listener.feed(b"")
+    assert listener.failure is None
 
 
 def test_an_answer_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -> None:

@@ -35,13 +35,23 @@ def test_what_means_one_thing_only_is_read(data: bytes, value: Any) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"<html>", b'{"a": "cut', b'{"a": NaN', b'{"a": nan}', b"{'a': 1}", b"[" * 10**5],
+    [b"", b"<html>", b'{"a": "cut', b'{"a": NaN', b'{"a": nan}', b"{'a': 1}", b"[" * 10**4],
     ids=range(7),
 )
 def test_what_is_no_json_is_the_upstreams_mistake(data: bytes) -> None:
     with pytest.raises(UpstreamError) as caught:
         load(data)
     assert caught.value.code == "upstream_not_json"
+
+
+@pytest.mark.parametrize("text", ["", "[{" * 50_000])
+@pytest.mark.parametrize("value", [{}, []])
+def test_objects_are_counted_by_what_is_around_them(value: Any, text: str) -> None:
+    apart = [value, "a" * 40] * 5000
+    assert load(orjson.dumps([apart, text])) == [apart, text]
+    with pytest.raises(UpstreamError) as caught:
+        load(orjson.dumps([[value] * 50_000, text]))
+    assert caught.value.code == "upstream_too_large"
 
 
 @pytest.mark.parametrize(

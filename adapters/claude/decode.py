@@ -13,7 +13,7 @@ from adapters.claude.citations import address, cited
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard, quoted, words
+from adapters.exchange import Heard, few, quoted, words
 from adapters.history import is_json_object
 from adapters.protocol import (
     Aside,
@@ -163,7 +163,7 @@ def _identify(message: Json, state: State) -> None:
 def _whole(message: Json, state: State) -> Iterator[Event]:
     """A message that has its content already: each of its blocks begins and ends at once."""
     precise = (exact(state.raw) or message)["content"]
-    for position, block in enumerate(message["content"]):
+    for position, block in enumerate(few(message["content"])):
         yield from _start({"content_block": block}, state)
         if block is not precise[position] and block["type"] == "tool_use":
             yield from _say_arguments(precise[position].get("input") or {}, state)

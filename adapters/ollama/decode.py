@@ -11,7 +11,7 @@ import orjson
 
 from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
-from adapters.exchange import Heard, quoted, words
+from adapters.exchange import Heard, few, quoted, words
 from adapters.history import is_json_object
 from adapters.protocol import (
     Event,
@@ -131,7 +131,7 @@ def _say(message: Json, line: Json, state: State) -> Iterator[Event]:
         yield ReasoningDelta(thought)
     if text := message.get("content"):
         yield from _text(words(text), state)
-    if calls := message.get("tool_calls"):
+    if calls := few(message.get("tool_calls")):
         yield from _release(state)
         precise = exact(state.raw)
         same = precise["message"]["tool_calls"] if precise else calls

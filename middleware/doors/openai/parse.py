@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from adapters.errors import BadRequest
 from adapters.fields import refuse_losses
 from adapters.history import settle
+from adapters.marks import marks, most_openers
 from adapters.protocol import Call, ChatRequest, Json, Note, Receipt, value
 from middleware.doors.openai import legacy
 from middleware.doors.openai.grammars import check_grammars
@@ -21,11 +22,6 @@ from middleware.doors.openai.shapes import FIELDS, REQUEST
 MAX_DEPTH = 64
 MAX_VALUES = 60_000
 """Each costs microseconds here and at every leaf, however short it is."""
-_ALIKE = bytes.maketrans(b"{}", b"[]")
-_NO_OPENERS = bytes(set(range(256)) - set(b"[{"))
-_NO_MARKS = bytes(set(range(256)) - set(b'[]{},"'))
-# With what may follow a backslash in JSON, so that none comes to stand before another's follower.
-_NO_MARKS_OR_ESCAPES = bytes(set(_NO_MARKS) - set(b"\\/bfnrtu"))
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
 _PARAMS = FIELDS.difference(
     ("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
@@ -92,8 +88,8 @@ def _other_way(call: Call, streamed: bool) -> Call:
 
 
 def _object(body: bytes, notes: list[Note]) -> Json:
-    marks = _marks(body)
-    if len(marks) - marks.count(b"]") > MAX_VALUES:
+    found = _marks(body)
+    if len(found) - found.count(b"]") > MAX_VALUES:
         raise BadRequest(
             f"The request body has more than {MAX_VALUES} values: objects, arrays and their "
             "members. Send fewer messages, tools or properties of tools.",
@@ -103,7 +99,7 @@ def _object(body: bytes, notes: list[Note]) -> Json:
     data = _value(body, notes)
     if not isinstance(data, dict):
         raise BadRequest("The request body must be a JSON object.", code="invalid_type")
-    if _is_deep(marks):
+    if _is_deep(found):
         raise BadRequest(
             f"The request body is nested more than {MAX_DEPTH} levels deep. Flatten it.",
             code="invalid_value",
@@ -127,22 +123,14 @@ def _value(body: bytes, notes: list[Note]) -> Any:
 
 
 def _marks(body: bytes) -> bytes:
-    """The commas and brackets of a body, as far as there are many; those in strings do not count.
-
-    All brackets come as square ones.
-    """
-    openers = len(body.translate(None, _NO_OPENERS))
-    if openers <= MAX_DEPTH and len(body) <= MAX_VALUES:
-        return b""
-    marks = body.translate(_ALIKE, _NO_MARKS_OR_ESCAPES)
-    plain = marks.replace(b"\\\\", b"").replace(b'\\"', b"")
-    quoted = plain.translate(None, _NO_MARKS).replace(b'""', b"")
-    return b"".join(quoted.split(b'"')[::2])
+    """Its commas and brackets, as far as there may be too many."""
+    few = len(body) <= MAX_VALUES and most_openers(body) <= MAX_DEPTH
+    return b"" if few else marks(body)
 
 
-def _is_deep(marks: bytes) -> bool:
+def _is_deep(found: bytes) -> bool:
     """Take the innermost brackets away, a level at a time."""
-    brackets = marks.replace(b",", b"")
+    brackets = found.replace(b",", b"")
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
