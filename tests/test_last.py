@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from adapters.kept import MOST, Contact
+from adapters.protocol import Finish, Note
 from middleware.__main__ import main
 from middleware.cli.common import FINE, LACKING
 from middleware.last.records import MOST_BYTES, Records
@@ -293,6 +294,19 @@ def test_the_oldest_go_first_by_number_and_by_size() -> None:
         records.end(one.visit, 1.0)
     assert [one.visit.id for one in records.of(None)] == ["req_4", "req_3"]
     assert Records(0).begin(Visit("req_0", 0.0)) is None
+
+
+def test_what_was_said_of_a_request_counts_and_an_answer_is_not_kept_with_it() -> None:
+    records = Records(50)
+    turn = {"role": "assistant", "content": "a" * 1_000_000}
+    for number in range(20):
+        visit = Visit(f"req_{number}", 0.0, finish=Finish("stop", turn=turn))
+        visit.receipt = (Note("parameter_dropped", "x" * (MOST_BYTES // 4), "t"),)
+        records.begin(visit)
+        records.end(visit, 1.0)
+    kept = list(records.of(None))
+    assert [one.visit.id for one in kept] == ["req_19", "req_18", "req_17"]
+    assert [one.visit.finish for one in kept] == [Finish("stop")] * 3
 
 
 def test_of_a_long_answer_only_the_beginning_is_kept() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adapters.kept import MOST, Kept
 from middleware.telemetry import Visit
@@ -15,6 +15,8 @@ MOST_BYTES = 16 << 20
 """Of all records together: long conversations must not fill the memory."""
 
 
+_NOTE = 200
+"""Bytes of a note beside its texts."""
 _REFUSED = 20
 """Of these so many beside the others: what strangers ask must not drive those out."""
 
@@ -56,6 +58,8 @@ class Records:
     def end(self, visit: Visit, now: float) -> None:
         if visit.error is not None:
             _let_go(visit.error)
+        if visit.finish is not None and visit.finish.turn is not None:
+            visit.finish = replace(visit.finish, turn=None)  # as long as the answer
         record = self._running.pop(visit.id, None)
         if record is None:
             if self.count:
@@ -64,9 +68,7 @@ class Records:
         record.seconds = now - visit.began
         if record.dropped:
             return
-        record.size = len(record.body) + sum(
-            [len(call.body) + min(call.size, MOST) for call in record.calls]
-        )
+        record.size = _weight(record)
         self._bytes += record.size
         while self._bytes > MOST_BYTES:
             self._drop()
@@ -88,6 +90,12 @@ class Records:
     def find(self, client: str | None, identity: str) -> Record | None:
         wanted = identity.replace("chatcmpl-", "req_", 1)
         return next((one for one in self.of(client) if one.visit.id == wanted), None)
+
+
+def _weight(record: Record) -> int:
+    notes = [_NOTE + len(note.field) + len(note.text) for note in record.visit.receipt]
+    calls = [len(call.body) + min(call.size, MOST) for call in record.calls]
+    return len(record.body) + sum(notes) + sum(calls)
 
 
 def _let_go(error: BaseException) -> None:
