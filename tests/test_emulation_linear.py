@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import pytest
 
-from middleware.emulation import lenient
-from tests.test_emulation_reader import block, read
+from adapters.calls import Calls
+from middleware.emulation import Reader, lenient
+from tests.test_emulation_reader import TOOLS, block, read
 
 # What a text may begin with, so that a reader is at work …
 STARTS: Sequence[str] = [
@@ -112,3 +116,34 @@ def test_the_lenient_reader_is_linear_on_its_own(text: str) -> None:
     with suppress(ValueError):
         lenient.read(text)
     assert time.process_time() - begun < 3
+
+
+_MOMENT = 1 << 14
+"""As much is read before others have their turn."""
+CALLS: Mapping[str, str] = {
+    "alone": '{{"name": "get_weather", "arguments": {{"tags": [{}1]}}}}',
+    "in tags": '<tool_call>{{"name": "get_weather", "arguments": {{"tags": [{}1]}}}}</tool_call>',
+    "in a block": block('{{"tags": [{}1]}}'),
+    "in a fence": '```json\n{{"name": "get_weather", "arguments": {{"tags": [{}1]}}}}\n```',
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("value", ["1,", "{'a':1},"])
+def test_a_call_of_very_many_values_holds_nobody(call: str, value: str) -> None:
+    text = CALLS[call].format(value * ((1 << 21) // len(value)))
+    reader, longest = Reader(TOOLS, Calls("r")), 0.0
+    pieces = [text[at : at + _MOMENT] for at in range(0, len(text), _MOMENT)]
+    feeds: list[Callable[[], Any]] = [partial(reader.feed, piece) for piece in pieces]
+    for feed in (*feeds, reader.close):
+        begun = time.thread_time()
+        list(feed())
+        longest = max(longest, time.thread_time() - begun)
+    assert longest < 0.25
+    assert not reader.made
+
+
+def test_a_call_may_hold_a_long_text_full_of_brackets() -> None:
+    said = {"city": '[{"a", ' * 50_000}
+    call = json.dumps({"name": "get_weather", "arguments": said})
+    assert read([f"<tool_call>{call}</tool_call>"]).made() == [("get_weather", said)]

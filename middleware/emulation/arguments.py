@@ -26,6 +26,7 @@ from middleware.emulation.schemas import (
     types,
     value_of,
 )
+from middleware.emulation.strict import require_few, strict
 from middleware.emulation.synonyms import ARGUMENTS, NAMES
 
 _FENCE = re.compile(r"\s*+(?:```|~~~)\w*+")
@@ -79,8 +80,9 @@ def settle(said: str | Pairs | Json | None, schema: Json, name: str = "") -> Arg
 def _untouched(text: str, schema: Json) -> Arguments | None:
     """Strict JSON that the schema takes as it is."""
     try:
+        require_few(text)
         value = orjson.loads(text)
-    except orjson.JSONDecodeError:
+    except ValueError:
         return None
     if not isinstance(value, dict) or problem(value, schema) or _wrapper(value, schema):
         return None
@@ -113,9 +115,9 @@ def _readings(text: str) -> Iterator[Any]:
     """Every way to read the text, the strictest first."""
     bare = (_unfenced(text) or text).strip().strip("`").strip()
     try:
-        yield json.loads(bare, strict=False)
+        yield strict(bare)
         return  # valid input is never reinterpreted
-    except (ValueError, RecursionError):
+    except ValueError:
         pass
     if bare.startswith(_BEGINNINGS):
         try:
@@ -244,7 +246,7 @@ def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:
 def _figure(bare: str, text: str, wanted: frozenset[str]) -> Any:
     """A number where it is one; "NaN" is a text where it may be."""
     try:
-        value = json.loads(bare, strict=False)
-    except (ValueError, RecursionError):
+        value = strict(bare)
+    except ValueError:
         return text
     return text if (not wanted or "string" in wanted) and not is_json(value) else value

@@ -14,6 +14,7 @@ from middleware.emulation.elements import elements, gathered
 from middleware.emulation.found import Found
 from middleware.emulation.names import Names
 from middleware.emulation.schemas import properties
+from middleware.emulation.strict import strict
 from middleware.emulation.synonyms import ARGUMENTS, HOLDERS, NAMES
 
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
@@ -63,9 +64,7 @@ _K3_HEAD = re.compile(r"[^<]*")
 def parse(text: str) -> Any:
     """Strict JSON, else what the lenient reader makes of it; raise ValueError."""
     try:
-        return json.loads(text, strict=False)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        return strict(text)
     except ValueError:
         return lenient.read(text).value
 

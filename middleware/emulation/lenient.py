@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from middleware.emulation.strict import require_few
+
 _DEPTH = 64
-_MOST_STEPS = 50_000
+_MOST_STEPS = 20_000
 _CLOSERS = frozenset("}]｝］)")
 _QUOTES: Mapping[str, str] = {
     '"': '"',
@@ -98,6 +100,7 @@ class _Text:
 
 def read(text: str, at: int = 0) -> Reading:
     """Read one value; raise ValueError where even a lenient reader finds none."""
+    require_few(text)
     source = _Text(text)
     value, end = _value(source, _blank(source, at), 0)
     return Reading(value, end, not source.open_ended)

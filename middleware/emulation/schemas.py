@@ -18,6 +18,7 @@ from adapters.schema.mismatch import MOST_STEPS
 from adapters.schema.walk import Budget, branches, properties, required
 from middleware.emulation import lenient
 from middleware.emulation.names import plain, same
+from middleware.emulation.strict import strict
 
 __all__ = (
     "choices_of",
@@ -174,7 +175,7 @@ def value_of(text: str) -> Any:
     if text.startswith(_ESCAPED):
         text = text.replace('\\"', '"').replace("\\\\", "\\")
     try:
-        return json.loads(text, strict=False)
+        return strict(text)
     except (ValueError, RecursionError):
         pass
     try:

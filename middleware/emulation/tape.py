@@ -6,7 +6,6 @@ it returns depends on the text alone, so every cut of the text gives the same re
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Generator, Mapping
 from typing import NamedTuple, TypeVar
@@ -14,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from middleware.emulation import lenient
 from middleware.emulation.formats import KNOWN, LONGEST, PARTIAL, held_from
 from middleware.emulation.language import is_barrier
+from middleware.emulation.strict import strict
 
 T = TypeVar("T")
 Waiting = Generator[None, None, T]
@@ -324,8 +324,8 @@ class Value(NamedTuple):
 
 def _is_strict(text: str) -> bool:
     try:
-        json.loads(text, strict=False)
-    except (ValueError, RecursionError):
+        strict(text)
+    except ValueError:
         return False
     return True
 
