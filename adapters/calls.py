@@ -131,8 +131,7 @@ class Calls:
         if type(name) is not str or not name:
             raise TypeError(f"a call has the name {name!r}")
         if len(self._calls) >= MOST_CALLS:
-            text = f"The upstream's answer has more than {MOST_CALLS} tool calls."
-            raise UpstreamError(text, code="upstream_too_large")
+            raise too_many()
         call = _Open(self._unique(identity), name, free=kind == "custom")
         self._calls[key] = call
         if not self.parallel and len(self._calls) > 1:
@@ -260,6 +259,12 @@ class Calls:
             identity = made_id(self.request_id, len(self._calls))
         self._ids.add(identity)
         return identity
+
+
+def too_many() -> UpstreamError:
+    """The error of an answer with more calls than anybody means."""
+    text = f"The upstream's answer has more than {MOST_CALLS} tool calls."
+    return UpstreamError(text, code="upstream_too_large")
 
 
 def made_id(request_id: str, position: int) -> str:

@@ -412,6 +412,43 @@ def test_a_further_form_is_read_in_every_cut(text: str, calls: list[Call]) -> No
         assert (seen.made(), seen.text.strip()) == (calls, ""), pieces
 
 
+SPOKEN = "Let me look that up:"
+
+
+@pytest.mark.parametrize("between", [" ", "\n", "\n\n"])
+@pytest.mark.parametrize("mark", ["[TOOL_CALLS]", "[TOOL_REQUEST]", "<|python_tag|>"])
+def test_words_between_a_mark_and_its_call_are_text(mark: str, between: str) -> None:
+    call = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+    for body in (call, f"[{call}]"):
+        text = f"{mark} {SPOKEN}{between}{body}"
+        for pieces in ([text], *cut_everywhere(text), list(text)):
+            seen = read(pieces)
+            assert (seen.made(), seen.text) == ([OSLO], SPOKEN), pieces
+    again = f"[TOOL_CALLS] {SPOKEN} [{call}] [TOOL_CALLS] And then: [{call}][/TOOL_CALLS]"
+    for pieces in ([again], list(again)):
+        assert read(pieces).made() == [OSLO, OSLO]
+        assert read(pieces).text.split() == f"{SPOKEN} And then:".split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[TOOL_CALLS] is Mistral's mark.",
+        '[TOOL_CALLS] is what it writes, for example {"name": "get_weather", "arguments": {}}',
+        'The mark [TOOL_CALLS] stands before it: [{"name": "get_weather", "arguments": {}}] here.',
+        '`[TOOL_CALLS]` stands before it: [{"name": "get_weather", "arguments": {}}] here.',
+        '[TOOL_CALLS] stands before it: [{"name": "get_weather", "arguments": {}}], as told.',
+        '[TOOL_CALLS] stands before it: {"name": "no_such_tool", "arguments": {}}',
+        '[TOOL_CALLS] stands before data: {"city": "Oslo"}',
+        "[TOOL_CALLS] stands " + "far " * 50 + 'from {"name": "get_weather"} here.',
+    ],
+)
+def test_a_mark_that_is_spoken_of_stays_text(text: str) -> None:
+    for pieces in ([text], *cut_everywhere(text), list(text)):
+        seen = read(pieces)
+        assert (seen.made(), seen.reader.open, seen.text) == ([], [], text), pieces
+
+
 def test_a_list_of_calls_amid_prose_is_read_as_one_call_is() -> None:
     text = 'Sure.\n[get_weather(city="Oslo"), clock.now()]\nWait.'
     seen = read(list(text))

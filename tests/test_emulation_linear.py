@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from adapters.calls import Calls
+from adapters.calls import MOST_CALLS, Calls
+from adapters.errors import UpstreamError
 from middleware.emulation import Reader, lenient
 from tests.test_emulation_reader import TOOLS, block, read
 
@@ -97,6 +98,34 @@ LONG: Sequence[Callable[[int], str]] = [
 @pytest.mark.parametrize("make", LONG)
 def test_a_long_text_in_one_piece_is_read_in_linear_time(make: Callable[[int], str]) -> None:
     assert seconds(make(1 << 18), 1 << 18) < 2
+
+
+# What waits for its end, each 1 MB long: its last step is a moment, since all others wait for it.
+@pytest.mark.parametrize(
+    ("start", "unit"),
+    [
+        ("", '<tool_call>{"a": "b'),
+        ("x ", "<tool_call>{}{"),
+        ("Lines:\n", '{"name": "get_weather", "arguments": {}}\n'),
+        ('USE_TOOL\nTOOL_NAME: get_weather\nTOOL_ARGS: {"city": "', "b\n"),
+    ],
+)
+def test_no_step_is_long_and_neither_is_the_last(start: str, unit: str) -> None:
+    text, longest = start + unit * ((1 << 20) // len(unit)), 0.0
+    reader = Reader(TOOLS, Calls("req_test"))
+    steps = [partial(reader.feed, text[at : at + 4096]) for at in range(0, len(text), 4096)]
+    for step in (*steps, reader.close):
+        begun = time.process_time()
+        list(step())
+        longest = max(longest, time.process_time() - begun)
+    assert longest < 0.1
+
+
+@pytest.mark.parametrize("text", ["<tool_call>nothing</tool_call>\n", "<tool_call>{}</tool_call>"])
+def test_an_answer_of_countless_faulty_calls_is_refused(text: str) -> None:
+    assert len(read([text * MOST_CALLS]).reader.open) == MOST_CALLS
+    with pytest.raises(UpstreamError, match="more than 1024 tool calls"):
+        read([text * (MOST_CALLS + 1)])
 
 
 @pytest.mark.parametrize(

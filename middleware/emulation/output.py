@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
-from adapters.calls import Calls
+from adapters.calls import MOST_CALLS, Calls, too_many
 from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
@@ -91,6 +91,7 @@ class Output:
     _words: list[str] = field(default_factory=list)
     _held: list[str] = field(default_factory=list)
     _queue: list[Event | Candidate | Found] = field(default_factory=list)
+    _proposed: int = 0
 
     @property
     def plain(self) -> bool:
@@ -100,6 +101,11 @@ class Output:
     @property
     def trying(self) -> bool:
         return self._later is not None
+
+    @property
+    def has_room(self) -> bool:
+        """May more be put off? What is done at once is to take a moment only."""
+        return len(self._later or ()) < MOST_CALLS
 
     def attempt(self) -> None:
         """Put off what is done from here on."""
@@ -173,6 +179,10 @@ class Output:
     def propose(self, candidate: Candidate) -> None:
         if self._puts_off(partial(self.propose, candidate), candidate):
             return
+        self._proposed += 1
+        if self._proposed > MOST_CALLS:
+            self.say(candidate.raw)
+            return
         self._flush()
         self._queue.append(candidate._replace(raw="".join(self._held) + candidate.raw))
         self._held.clear()
@@ -198,7 +208,7 @@ class Output:
         detail = f"the call could not be read: {body[:80]!r}"
         # What begins like a call was one gone wrong; all else was meant to be read.
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
-        self.open.append(Fault("unreadable_arguments", "", detail, None, text))
+        self._stay_open(Fault("unreadable_arguments", "", detail, None, text))
 
     def note(self, code: str, text: str) -> None:
         if len(self.notes) >= _MOST_NOTES:
@@ -251,7 +261,7 @@ class Output:
         elif not isinstance(one, Candidate):
             self._events.append(one)
         elif accepts and (unknown := self._unknown(one.found)):
-            self.open.append(self._no_tool(unknown, one.raw))
+            self._stay_open(self._no_tool(unknown, one.raw))
         elif accepts:
             for found in one.found:
                 self._settle(found)
@@ -306,10 +316,15 @@ class Output:
             return
         call = self._settled(found)
         if isinstance(call, Fault) or self.open:
-            self.open.append(call)
+            self._stay_open(call)
         else:
             self._events += self.calls.whole(len(self.made), None, *call)
             self.made.append(call)
+
+    def _stay_open(self, call: Ready | Fault) -> None:
+        if len(self.made) + len(self.open) >= MOST_CALLS:
+            raise too_many()
+        self.open.append(call)
 
     def _settled(self, found: Found) -> Ready | Fault:
         """The call as it may be passed on, or what is wrong with it."""

@@ -23,10 +23,10 @@ _SENTENCE = re.compile(r"[.!?…。！？][*_\"'”’)）\]»`]*\Z")
 _DANGLING = re.compile(r"[^\s`*#>][ \t]{0,8}[ \t`]USE[ _-]?TOOL[*_`:：\s]*+\Z", re.IGNORECASE)
 _BLANK = re.compile(r"[^\S\n]*+")
 _CLOSING = re.compile(r"(?:`{3,}|~{3,})\s*")
-_EXAMPLE = re.compile(
+EXAMPLE = re.compile(
     r"\b(?:examples?|e\.g|for instance|samples?|looks? like|such as)\b|例|比如|形如", re.IGNORECASE
 )
-_INTRODUCED = re.compile(rf"{_EXAMPLE.pattern}|[:：]\Z", re.IGNORECASE)
+_INTRODUCED = re.compile(rf"{EXAMPLE.pattern}|[:：]\Z", re.IGNORECASE)
 _LOOK, _PARAGRAPH = 64, 256
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Quotation:
         tape.keep()
         output.attempt()
         result = yield from reading
-        while (before or code) and (further := (yield from self._following())):
+        while (before or code) and output.has_room and (further := (yield from self._following())):
             yield from further
         calls = bool(output.tried)
         quoted = calls and (dangling or (yield from self._goes_on(before, code)))
@@ -126,7 +126,7 @@ class Quotation:
     def _fenced(self, raw: str, before: str) -> Candidate | None:
         """The calls of a fence, which what is said behind it may still make an example."""
         output, found = self._output, list[Found]()
-        if not output.forced and _EXAMPLE.search(before):
+        if not output.forced and EXAMPLE.search(before):
             return None
         for one in output.tried:
             if isinstance(one, str):
@@ -142,7 +142,7 @@ class Quotation:
         after = yield from self._after()
         if after.islower() or after.isdigit() or after == "`":
             return True
-        if not before or not after:
+        if not (before or self._output.said_meanwhile) or not after:
             return False
         return after in _GOES_ON or (after.isalpha() and not _SENTENCE.search(before))
 

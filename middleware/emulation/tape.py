@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from middleware.emulation import lenient
@@ -29,6 +30,9 @@ _SIGNS: Mapping[tuple[bool, bool], re.Pattern[str]] = {
 }
 _STEPS: Mapping[str, int] = {"{": 1, "[": 1, "}": -1, "]": -1, '"': 0}
 _BLANK = re.compile(r"\s*")
+_NEWLINE = re.compile(r"\n")
+_MOST_LINES = 1 << 13
+"""In which the end of a value that is not closed is looked for, once it is read whole."""
 _CALLS = re.compile(r"\[?\s*[A-Za-z_][\w.\-]*\(")
 _CALLS_BEGUN = re.compile(r"\[?\s*(?:[A-Za-z_][\w.\-]*)?")
 _BRACKET = re.compile(r"[)\]]")
@@ -339,9 +343,8 @@ def _try(text: str) -> lenient.Reading | None:
 
 def _up_to_barrier(text: str) -> tuple[str, str]:
     """Cut before the first line that cannot be part of a value."""
-    at = text.find("\n")
-    while at >= 0:
-        if is_barrier(text[at + 1 : at + 1 + _LINE_START].split("\n", 1)[0], True):
-            return text[: at + 1], text[at + 1 :]
-        at = text.find("\n", at + 1)
+    for end in islice(_NEWLINE.finditer(text), _MOST_LINES):
+        at = end.end()
+        if is_barrier(text[at : at + _LINE_START].split("\n", 1)[0], True):
+            return text[:at], text[at:]
     return text, ""

@@ -18,9 +18,12 @@ from middleware.emulation.formats import (
     any_of,
     held_from,
     is_end,
+    is_special,
 )
 from middleware.emulation.found import Found
 from middleware.emulation.output import Output
+from middleware.emulation.quotation import EXAMPLE
+from middleware.emulation.synonyms import ARGUMENTS, BESIDE, HOLDERS, NAMES
 from middleware.emulation.tape import Tape, Waiting
 
 _HEADER = 240
@@ -33,6 +36,12 @@ _ADDRESSEE = re.compile(r"[\w.\-]*(?=<\|content_)")
 _ADDRESSEE_BEGUN = re.compile(r"[\w.\-]*(?:<\|?[a-z_]{0,8})?")
 _SPECIAL = re.compile(r"<\||<｜|\[[A-Z_]+\]")
 _LEAD = 512
+_SAID, _OPEN = r"[^\n`<{\[]{1,200}+\s{0,8}+", r"[{\[][\s{\[]{0,8}+"
+_WORDS = re.compile(
+    rf"(?P<words>{_SAID}){_OPEN}[\"'“](?:{'|'.join((*NAMES, *ARGUMENTS, *HOLDERS, *BESIDE))})[\"'”]"
+)
+_ONE_WORD = re.compile(r"[\w.\-:]+\s*")  # a name, which the arguments follow
+_WORDS_BEGUN = re.compile(rf"{_SAID}(?:{_OPEN}(?:[\"'“]\w{{0,16}})?)?|\Z")
 
 
 class Trained:
@@ -103,6 +112,9 @@ class Trained:
             if inner not in BY_OPENER:
                 break
             token = inner
+        if is_special(token) and format.reads and (words := (yield from self._words())):
+            yield from self._behind_words(format, raw, words)
+            return
         if not ((yield from self._plausible(format)) or (yield from self._is_block(format))):
             self._output.say(raw)
             return
@@ -120,6 +132,36 @@ class Trained:
                 break
         if "\\n" in raw:
             yield from to_closer(self._tape, CLOSERS)
+
+    def _behind_words(self, format: Format, raw: str, words: str) -> Waiting[None]:
+        """A call behind words that stand behind its mark: they are text, and the mark is not."""
+        output = self._output
+        block = yield from self._is_block(format)
+        self._tape.pull(words)
+        body, whole = yield from Body(self._tape, output, format).read()
+        found = self._found(format, body, whole)
+        if not found or not (block or all(output.names.find(one.name) for one in found)):
+            output.say(raw + words + body)
+            return
+        output.say(words.rstrip())
+        output.hold(words[len(words.rstrip()) :])
+        for one in found:
+            output.accept(one)
+        self._due.update(format.closers)
+
+    def _words(self) -> Waiting[str]:
+        """What stands on a line of its own before JSON that begins like a call."""
+        here = self._output.here
+        if here.code or (here.line and not self._output.behind_call):
+            return ""
+        while True:
+            text = self._tape.peek(_LEAD)
+            if found := _WORDS.match(text):
+                words = found["words"]
+                return "" if _ONE_WORD.fullmatch(words) or EXAMPLE.search(words) else words
+            if self._tape.ended or not _WORDS_BEGUN.fullmatch(text):
+                return ""
+            yield
 
     def _is_block(self, format: Format) -> Waiting[bool]:
         """Is this a block that begins a line and ends soon, whatever it holds?"""
