@@ -105,7 +105,7 @@ def test_a_long_text_in_one_piece_is_read_in_linear_time(make: Callable[[int], s
     ("start", "unit"),
     [
         ("", '<tool_call>{"a": "b'),
-        ("x ", "<tool_call>{}{"),
+        ("x ", '<tool_call>{"a": "b'),
         ("Lines:\n", '{"name": "get_weather", "arguments": {}}\n'),
         ('USE_TOOL\nTOOL_NAME: get_weather\nTOOL_ARGS: {"city": "', "b\n"),
     ],
@@ -113,10 +113,10 @@ def test_a_long_text_in_one_piece_is_read_in_linear_time(make: Callable[[int], s
 def test_no_step_is_long_and_neither_is_the_last(start: str, unit: str) -> None:
     text, longest = start + unit * ((1 << 20) // len(unit)), 0.0
     reader = Reader(TOOLS, Calls("req_test"))
-    steps = [partial(reader.feed, text[at : at + 4096]) for at in range(0, len(text), 4096)]
-    for step in (*steps, reader.close):
+    steps = [reader.feed(text[at : at + 4096]) for at in range(0, len(text), 4096)]
+    for step in (*steps, reader.close()):
         begun = time.process_time()
-        list(step())
+        list(step)
         longest = max(longest, time.process_time() - begun)
     assert longest < 0.1
 

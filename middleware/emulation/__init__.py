@@ -3,7 +3,7 @@
 from middleware.emulation.asking import Emulation
 from middleware.emulation.choice import Automatic, Wanted, tooled
 from middleware.emulation.emulated import EmulatedTools
-from middleware.emulation.output import Fault, Ready
+from middleware.emulation.found import Fault, Ready
 from middleware.emulation.reader import How, Reader
 from middleware.emulation.refusals import refuses_tools
 from middleware.emulation.rescue import LeakRescue

@@ -17,7 +17,7 @@ from middleware.emulation.conversation import (
     instructed,
     rendered,
 )
-from middleware.emulation.output import Fault
+from middleware.emulation.found import Fault
 from middleware.emulation.prompt import Ask, decision, instructions, signature
 from middleware.emulation.reader import How
 

@@ -13,8 +13,8 @@ from adapters.history import rounds, text_of
 from adapters.protocol import Json
 from adapters.toolbox import Tool
 from middleware.emulation.formats import BY_OPENER, HARMONY
+from middleware.emulation.found import Ready
 from middleware.emulation.language import is_protocol
-from middleware.emulation.output import Ready
 from middleware.emulation.prompt import AFTER_RESULTS, block
 from middleware.emulation.reader import How, Reader
 

@@ -11,44 +11,20 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, NamedTuple
 
 from adapters.calls import MOST_CALLS, Calls, too_many
 from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
 from adapters.toolbox import Tool
 from middleware.emulation.arguments import as_text, settle
 from middleware.emulation.context import Candidate, Context, goes_on
-from middleware.emulation.found import Found
+from middleware.emulation.found import Fault, Found, Ready
 from middleware.emulation.names import Names, plain
 from middleware.emulation.prompt import PLACEHOLDERS
 from middleware.emulation.schemas import properties
 
 _MOST_NOTES = 16
-FaultKind = Literal["unknown_tool", "unreadable_arguments", "schema"]
-
-
 # What looks like a special token; it is no text.
 _MARKS = re.compile(r"<\|[^<>|]*\|>|<｜[^<>｜]*｜>|\[(?:TOOL_CALLS|ARGS|CALL_ID)\]")
-
-
-class Ready(NamedTuple):
-    """A good call that waits behind one that is not."""
-
-    name: str
-    arguments: str
-
-
-class Fault(NamedTuple):
-    """A call that cannot be passed on as it is."""
-
-    kind: FaultKind
-    name: str
-    detail: str
-    """One line for the model: what was wrong."""
-    best: Ready | None = None
-    """The call as far as it could be read."""
-    text: str = ""
-    """What the model wrote, without the words of the protocol."""
 
 
 @dataclass(slots=True)

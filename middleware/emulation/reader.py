@@ -27,9 +27,10 @@ from middleware.emulation.formats import (
     STOP,
     held_from,
 )
+from middleware.emulation.found import Fault, Ready
 from middleware.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.emulation.names import Names
-from middleware.emulation.output import Fault, Output, Ready
+from middleware.emulation.output import Output
 from middleware.emulation.quotation import Quotation, fence_line, is_closing
 from middleware.emulation.tape import Tape, Waiting
 from middleware.emulation.thoughts import read_thought

@@ -103,15 +103,8 @@ class Trained:
 
     def _call(self, token: str) -> Waiting[None]:
         """One call, through the wrappers around it."""
-        raw = ""
-        while True:
-            raw += self._tape.take(self._tape.at + len(token))
-            format = BY_OPENER[token]
-            raw += yield from past_blank(self._tape)
-            inner = yield from token_ahead(self._tape)
-            if inner not in BY_OPENER:
-                break
-            token = inner
+        raw, token = yield from self._openers(token)
+        format = BY_OPENER[token]
         if is_special(token) and format.reads and (words := (yield from self._words())):
             yield from self._behind_words(format, raw, words)
             return
@@ -132,6 +125,16 @@ class Trained:
                 break
         if "\\n" in raw:
             yield from to_closer(self._tape, CLOSERS)
+
+    def _openers(self, token: str) -> Waiting[tuple[str, str]]:
+        """Take them all; the last is that of the call."""
+        raw = ""
+        while True:
+            raw += self._tape.pull(token) + (yield from past_blank(self._tape))
+            inner = yield from token_ahead(self._tape)
+            if inner not in BY_OPENER:
+                return raw, token
+            token = inner
 
     def _behind_words(self, format: Format, raw: str, words: str) -> Waiting[None]:
         """A call behind words that stand behind its mark: they are text, and the mark is not."""

@@ -26,7 +26,7 @@ from adapters.protocol import (
 from middleware.emulation.arguments import settle
 from middleware.emulation.asking import Asked
 from middleware.emulation.bodies import names_another
-from middleware.emulation.output import Fault, Ready
+from middleware.emulation.found import Fault, Ready
 from middleware.emulation.reader import Reader
 
 _MOMENT = 1 << 14
