@@ -219,7 +219,7 @@ def test_calls_that_stay_text_stand_on_lines_of_their_own() -> None:
 
 
 def test_a_flood_of_unknown_calls_makes_a_short_question() -> None:
-    flood = "\n".join(block(f"fly_{number}", "{}") for number in range(2000))
+    flood = "\n".join(block(f"fly_{number}", "{}") for number in range(1000))
     model = TextOnly([Say(flood, size=4096), Say("NO_TOOL")])
     heard(EmulatedTools(model), asked(tools=LOCK))
     assert len(model.requests[1].messages[-1]["content"]) < 2000

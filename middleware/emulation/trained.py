@@ -105,7 +105,7 @@ class Trained:
         """One call, through the wrappers around it."""
         raw, token = yield from self._openers(token)
         format = BY_OPENER[token]
-        if is_special(token) and format.reads and (words := (yield from self._words())):
+        if words := (yield from self._words(token)):
             yield from self._behind_words(format, raw, words)
             return
         if not ((yield from self._plausible(format)) or (yield from self._is_block(format))):
@@ -152,10 +152,12 @@ class Trained:
             output.accept(one)
         self._due.update(format.closers)
 
-    def _words(self) -> Waiting[str]:
+    def _words(self, token: str) -> Waiting[str]:
         """What stands on a line of its own before JSON that begins like a call."""
         here = self._output.here
         if here.code or (here.line and not self._output.behind_call):
+            return ""
+        if not (is_special(token) and BY_OPENER[token].reads):
             return ""
         while True:
             text = self._tape.peek(_LEAD)
