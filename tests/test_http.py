@@ -94,7 +94,7 @@ def test_a_failure_before_the_answer_is_asked_once_and_named(
 ) -> None:
     async def check() -> None:
         async with loopback(behave) as up:
-            error = await failing(up.link, 1.0)
+            error = await failing(up.link, 0.2)
             assert isinstance(error, Unavailable)
             assert (error.code, error.status) == (code, status)
             # A silent upstream may still be at work: asking it again would double its load.
