@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform
 
-from adapters.kept import Kept
+from adapters.wire.capture import Capture
 
 Json = dict[str, Any]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
@@ -22,7 +22,7 @@ _Class = TypeVar("_Class")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(cls: type[_Class]) -> type[_Class]:
+def value_class(cls: type[_Class]) -> type[_Class]:
     """A frozen dataclass to the type checker alone: at run time freezing would make each twice as
     dear, and a stream makes hundreds.
     """
@@ -40,8 +40,8 @@ class Note(NamedTuple):
 Receipt = tuple[Note, ...]
 
 
-@value
-class Call:
+@value_class
+class RequestContext:
     """Who asked and how; never sent upstream."""
 
     id: str = "req_local"
@@ -52,11 +52,11 @@ class Call:
     streamed: bool = False
     key: str = field(default="", repr=False, compare=False)
     """The client's key, for upstreams that are opened by it."""
-    kept: Kept | None = field(default=None, repr=False, compare=False)
+    kept: Capture | None = field(default=None, repr=False, compare=False)
     """Where to keep what upstreams are told and answer."""
 
 
-@value
+@value_class
 class ChatRequest:
     """One chat, in OpenAI's shape. Below the door `model` is the upstream's name for it."""
 
@@ -68,10 +68,10 @@ class ChatRequest:
     """Every other OpenAI field, as given."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields OpenAI does not have."""
-    call: Call = Call()
+    call: RequestContext = RequestContext()
 
 
-@value
+@value_class
 class Usage:
     """Tokens as the upstream reported them; None where it did not."""
 
@@ -86,7 +86,7 @@ class Usage:
     """What each model of a pipeline reported; None: nothing."""
 
 
-@value
+@value_class
 class Upstream:
     """Who answered."""
 
@@ -99,7 +99,7 @@ class Upstream:
     tier: str | None = None
 
 
-@value
+@value_class
 class Opened:
     """The point of no return: comes once, first, together with the first real event."""
 
@@ -107,23 +107,23 @@ class Opened:
     upstream: Upstream
 
 
-@value
+@value_class
 class TextDelta:
     text: str
     logprobs: tuple[Json, ...] = ()
 
 
-@value
+@value_class
 class RefusalDelta:
     text: str
 
 
-@value
+@value_class
 class ReasoningDelta:
     text: str
 
 
-@value
+@value_class
 class ToolCallStart:
     index: int
     id: str
@@ -131,7 +131,7 @@ class ToolCallStart:
     kind: CallKind = "function"
 
 
-@value
+@value_class
 class ToolCallDelta:
     """A piece of the arguments (of the input, for a custom tool) of the last call started."""
 
@@ -139,7 +139,7 @@ class ToolCallDelta:
     arguments: str
 
 
-@value
+@value_class
 class Aside:
     """Another member of the assistant message: annotations, images, audio."""
 
@@ -147,14 +147,14 @@ class Aside:
     value: Any
 
 
-@value
+@value_class
 class Noted:
     """What was learned after `Opened`."""
 
     receipt: Receipt
 
 
-@value
+@value_class
 class Finish:
     """The proper end; exactly one, last. A stream without it is broken."""
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from adapters.errors import UnknownModel
-from adapters.http import Link, Timeouts, Transport
 from adapters.protocol import Adapter
-from adapters.settings import Settings
+from adapters.wire.http import Link, Timeouts, Transport
+from adapters.wire.settings import Settings
 from middleware import __version__
 from middleware.config import (
     Config,
@@ -24,12 +24,12 @@ from middleware.config import (
     path_of,
     suggest,
 )
-from middleware.emulation import Wanted, tooled
-from middleware.pipeline import Pipeline, ReasonThenAnswer, Show
-from middleware.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
-from middleware.resilience import Budget, Retry
-from middleware.route import Absent, Route, Strict, changes, innermost, nesting
-from middleware.search import Tavily
+from middleware.wrappers.emulation import ToolSettings, with_tools
+from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer, Show
+from middleware.wrappers.pipeline.search import Tavily
+from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
+from middleware.wrappers.retry import Budget, Retry
+from middleware.wrappers.route import Absent, Route, Strict, changes, innermost, nesting
 
 # What a pipeline's config and the pipeline itself call by the same name.
 _SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
@@ -273,8 +273,8 @@ def _route(
     if model.retry:
         inner = Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
     options = {**model.options, "decide": decide}
-    wanted = Wanted(model.tools, upstream.config.kind, model.abilities, options)
-    inner = tooled(inner, leaf, wanted)
+    wanted = ToolSettings(model.tools, upstream.config.kind, model.abilities, options)
+    inner = with_tools(inner, leaf, wanted)
     if store is not None and model.recall:
         inner = Recall(inner, store, model.upstream, getattr(leaf, "may_think", None))
     return Route(inner, model.name, changes(model))

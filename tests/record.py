@@ -14,9 +14,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tests.cases import CASES, FAILING
-from tests.recordings import REAL, REAL_CASES, Upstream, ask_twice, tape_recorder, upstreams
-from tests.tape import Answer, run
+from tests.support.cases import CASES, FAILING
+from tests.support.recordings import REAL, REAL_CASES, Upstream, ask_twice, tape_recorder, upstreams
+from tests.support.upstreams.tape import Answer, run
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -28,9 +28,17 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from tests.cases import CASES, FAILING, NOTE
-from tests.recordings import FOLDER, Parsed, Upstream, interactions, play, play_once, upstreams
-from tests.tape import Answer
+from tests.support.cases import CASES, FAILING, NOTE
+from tests.support.recordings import (
+    FOLDER,
+    Parsed,
+    Upstream,
+    interactions,
+    play,
+    play_once,
+    upstreams,
+)
+from tests.support.upstreams.tape import Answer
 
 PLAYED = [
     pytest.param(upstream, case, mode, id=f"{upstream.name}-{case}-{'stream' if mode else 'plain'}")

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.framing import Ndjson, Sse
-from tests.cuts import cut, each_byte
-from tests.recordings import Stream, streams
-from tests.tape import Answer
+from adapters.wire.framing import Ndjson, Sse
+from tests.support.cuts import cut, each_byte
+from tests.support.recordings import Stream, streams
+from tests.support.upstreams.tape import Answer
 
 every_stream = pytest.mark.parametrize(
     "stream",

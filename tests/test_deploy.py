@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from middleware import chatting, config
+from middleware import config
+from middleware.cli import chatting
 from middleware.config import ConfigError
-from middleware.serving import GRACE_SECONDS
+from middleware.server.transport.serving import GRACE_SECONDS
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
 INSTRUCTIONS = frozenset(
     {

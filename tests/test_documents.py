@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from middleware import config, describe
+from middleware import config
 from middleware.__main__ import main
-from middleware.chatting import Endpoint, running
+from middleware.cli import describe
+from middleware.cli.chatting import Endpoint, running
 from middleware.config.keys import SECTIONS
 from middleware.config.reference import reference
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "README.zh-CN.md",

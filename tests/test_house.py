@@ -17,11 +17,12 @@ from typing import TypeVar
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.paths import ROOT
+
 FILE_LINES = 350
 ANCESTORS = 2
 SUPPRESSIONS = 3
-SEAMS = ("middleware/edge.py",)
+SEAMS = ("middleware/server/edge.py",)
 HEAVY = ("anthropic", "litellm", "openai")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

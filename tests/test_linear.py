@@ -17,26 +17,28 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters import claude, compatible, completions, deepseek
-from adapters.cache import bounded
+from adapters import claude, compatible, deepseek
 from adapters.claude.capabilities import capability
 from adapters.claude.encode import Profile
 from adapters.claude.encode import encode as claude_encode
 from adapters.claude.tools import box_of
+from adapters.compatible import completions
 from adapters.errors import GatewayError, from_words, words_of
-from adapters.exchange import Exchange, Listener
-from adapters.framing import Ndjson, Sse
 from adapters.ollama.encode import Setup
 from adapters.ollama.encode import encode as ollama_encode
 from adapters.protocol import ChatRequest, Events, Json, Planned
-from adapters.schema import mismatch
-from adapters.thoughts import Splitter
-from adapters.toolbox import toolbox
-from middleware.doors.openai import parse
-from middleware.doors.openai.parse import MAX_VALUES
-from middleware.emulation.asking import Emulation, asked
-from middleware.emulation.schemas import coerced
-from middleware.recall import MemoryStore, Recall, said
+from adapters.shared.cache import bounded
+from adapters.shared.schema import mismatch
+from adapters.shared.think_tags import Splitter
+from adapters.shared.toolbox import toolbox
+from adapters.wire.exchange import Exchange, Listener
+from adapters.wire.framing import Ndjson, Sse
+from middleware.doors.chat import parse
+from middleware.doors.chat.parse import MAX_VALUES
+from middleware.wrappers.emulation.ask.asking import Emulation, prompted
+from middleware.wrappers.emulation.judge.schemas import coerced
+from middleware.wrappers.recall import MemoryStore, Recall
+from middleware.wrappers.recall import fingerprint as said
 
 LONGEST_HOLD = 0.25
 """Seconds of CPU that may go by in one piece."""
@@ -196,12 +198,14 @@ class Silent:
 
 _CLAUDE = capability("claude-sonnet-4-5", {})
 LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
-    "claude": lambda asked: claude_encode(asked, box_of(asked, _CLAUDE), Profile(_CLAUDE))[0],
-    "ollama": lambda asked: ollama_encode(asked, toolbox(asked), Setup())[0],
-    "deepseek": lambda asked: deepseek.encode(asked, deepseek.Habits())[0],
-    "compatible": lambda asked: compatible.encode(asked, compatible.Dialect())[0],
-    "emulated": lambda request: asked(request, Emulation(), True),
-    "recall": lambda asked: Recall(Silent(), MemoryStore()).plan(asked)[0].body,
+    "claude": lambda prompted: claude_encode(prompted, box_of(prompted, _CLAUDE), Profile(_CLAUDE))[
+        0
+    ],
+    "ollama": lambda prompted: ollama_encode(prompted, toolbox(prompted), Setup())[0],
+    "deepseek": lambda prompted: deepseek.encode(prompted, deepseek.Habits())[0],
+    "compatible": lambda prompted: compatible.encode(prompted, compatible.Dialect())[0],
+    "emulated": lambda request: prompted(request, Emulation(), True),
+    "recall": lambda prompted: Recall(Silent(), MemoryStore()).plan(prompted)[0].body,
 }
 USER = {"role": "user", "content": "hi"}
 _MANY = MAX_VALUES * 9 // 10

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from adapters.protocol import Json
-from tests.cases import CASES
-from tests.loopback import Behaviour, Peer, loopback
-from tests.recordings import Interaction, Upstream, interactions, play, upstreams
-from tests.tape import Answer, run
+from tests.support.cases import CASES
+from tests.support.recordings import Interaction, Upstream, interactions, play, upstreams
+from tests.support.upstreams.loopback import Behaviour, Peer, loopback
+from tests.support.upstreams.tape import Answer, run
 
 # LiteLLM's name for the language of each upstream.
 PROVIDERS: Mapping[str, str] = {
@@ -92,7 +92,7 @@ async def examined() -> dict[Question, Json]:
                 }
             )
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.oracle"),
+            *(sys.executable, "-m", "tests.support.oracle"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

@@ -24,7 +24,8 @@ from middleware.__main__ import main
 from middleware.cli.common import FINE
 from middleware.config.keys import KINDS
 from middleware.config.pipelines import is_named
-from tests.test_documents import ROOT, blocks, prose, text
+from tests.support.paths import ROOT
+from tests.test_documents import blocks, prose, text
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="its commands are for a POSIX shell")
 

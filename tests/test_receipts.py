@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import Adapter, Json, Note
-from middleware.doors.openai.parse import parse
-from tests.recordings import Upstream, upstreams
+from middleware.doors.chat.parse import parse
+from tests.support.recordings import Upstream, upstreams
 
 every_upstream = pytest.mark.parametrize(
     "upstream", upstreams(), ids=[upstream.name for upstream in upstreams()]

@@ -14,10 +14,10 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from adapters.protocol import Json
-from tests.cases import CASES, NOTE, REASONING
-from tests.loopback import loopback
-from tests.recordings import Upstream, upstreams
-from tests.served import KEY, cut_after, gateway, served, stanza
+from tests.support.cases import CASES, NOTE, REASONING
+from tests.support.recordings import Upstream, upstreams
+from tests.support.served import KEY, cut_after, gateway, served, stanza
+from tests.support.upstreams.loopback import loopback
 
 T = TypeVar("T")
 Ask = Callable[[AsyncOpenAI], Awaitable[T]]

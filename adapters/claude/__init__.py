@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from adapters.asking import Listed, models_at
 from adapters.claude.capabilities import capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Profile, encode, must_stream
 from adapters.claude.tools import box_of
-from adapters.exchange import Exchange, converse
-from adapters.framing import Sse
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
-from adapters.settings import Settings
-from adapters.traits import Traits
+from adapters.shared.model_list import Listed, models_at
+from adapters.shared.traits import Traits
+from adapters.wire.exchange import Exchange, converse
+from adapters.wire.framing import Sse
+from adapters.wire.settings import Settings
 
 __all__ = ("Claude", "State", "close", "connect", "decode", "decode_answer", "encode")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from adapters.traits import Traits
+from adapters.shared.traits import Traits
 
 Thinking = Literal["off", "manual", "adaptive", "always"]
 EFFORTS = ("low", "medium", "high", "xhigh", "max")

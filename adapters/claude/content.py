@@ -12,9 +12,9 @@ import orjson
 
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
-from adapters.fields import unsupported
-from adapters.history import is_json_object, speaker, spoken
 from adapters.protocol import Json, Note
+from adapters.shared.fields import unsupported
+from adapters.shared.history import is_json_object, speaker, spoken
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # OpenAI's lifetimes of a cache breakpoint → the nearest of Claude's two that is not shorter.

@@ -8,13 +8,10 @@ from typing import Any, TypeVar
 
 import orjson
 
-from adapters.calls import Calls
 from adapters.claude.citations import address, cited
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import Truncated, UpstreamError
-from adapters.exchange import Heard, few, quoted, words
-from adapters.history import is_json_object
 from adapters.protocol import (
     Aside,
     Event,
@@ -26,14 +23,17 @@ from adapters.protocol import (
     RefusalDelta,
     TextDelta,
 )
-from adapters.reading import exact, load
+from adapters.shared.calls import Calls
+from adapters.shared.history import is_json_object
+from adapters.wire.exchange import AnswerState, few, quoted, require_text
+from adapters.wire.json_text import exact, load
 
 T = TypeVar("T")
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
 
 @dataclass(slots=True)
-class State(Heard):
+class State(AnswerState):
     upstream: str = "upstream"
     secrets: tuple[str, ...] = ()
     calls: Calls = field(default_factory=lambda: Calls("req_local"))
@@ -69,7 +69,7 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
         if said == "text_delta":
             text = delta["text"]
             state.pieces.append(text)
-            return (TextDelta(text if type(text) is str else words(text)),) if text else ()
+            return (TextDelta(text if type(text) is str else require_text(text)),) if text else ()
         if said == "input_json_delta" and state.block["type"] == "tool_use":
             piece = delta["partial_json"]
             state.pieces.append(piece)
@@ -185,7 +185,7 @@ def _start(event: Json, state: State) -> Iterator[Event]:
         case "text":
             if block.get("text"):
                 state.pieces.append(block["text"])
-                yield TextDelta(words(block["text"]))
+                yield TextDelta(require_text(block["text"]))
         case "thinking":
             yield from _think(_own(block, "thinking", str, state), state)
         case "tool_use":

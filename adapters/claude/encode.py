@@ -14,10 +14,10 @@ from adapters.claude.parameters import (
     sampling,
     service_tier,
     stop_sequences,
-    telling,
     token_limit,
+    without_neutral,
 )
-from adapters.claude.structured import structured
+from adapters.claude.structured import encode_response_format
 from adapters.claude.thinking import Situation, is_on, thought_of
 from adapters.claude.tools import (
     choice_in_words,
@@ -26,10 +26,10 @@ from adapters.claude.tools import (
     is_forced,
     mark_tools,
 )
-from adapters.fields import Fields
-from adapters.foreign import unheard_of
 from adapters.protocol import ChatRequest, Json, Receipt
-from adapters.toolbox import Toolbox
+from adapters.shared.fields import Fields
+from adapters.shared.toolbox import Toolbox
+from adapters.shared.unknown_members import unknown_members
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
 NO_SAMPLING_SINCE = "2026-10-21"
@@ -58,13 +58,13 @@ class Profile:
 
 
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
-    fields, extra = telling(request.params), Fields(request.extra)
+    fields, extra = without_neutral(request.params), Fields(request.extra)
     capability = profile.capability
     content = Content(
         capability, _cache_lifetime(fields), profile.options.get("error_results") is True
     )
     words, unforced = choice_in_words(request, box, capability)
-    form, form_in_words = structured(fields, capability)
+    form, form_in_words = encode_response_format(fields, capability)
     # "Message prefilling: incompatible with JSON outputs"
     said = conversation(request.messages, content, words, prefill=form is None)
     if content.lifetime and not content.lifetime_used:
@@ -92,7 +92,7 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     }
     limit_breakpoints(said, tools, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
     fields.add(box.receipt + unforced + reduced + tuple(content.notes))
-    fields.add(unheard_of(request, "Claude", CACHING))
+    fields.add(unknown_members(request, "Claude", CACHING))
     return _filled(body), fields.receipt("Claude") + extra.receipt("Claude")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from adapters.claude.messages import THOUGHTS
 from adapters.protocol import FinishReason, Json, Note, Receipt, Usage
-from adapters.usage import figure
+from adapters.shared.usage import figure
 
 FINISH: Mapping[str, FinishReason] = {
     "end_turn": "stop",

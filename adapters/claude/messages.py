@@ -17,10 +17,10 @@ import orjson
 
 from adapters.claude.content import CACHING, Content
 from adapters.errors import BadRequest
-from adapters.fields import unsupported
-from adapters.history import GO_ON, wrapped_arguments
 from adapters.protocol import TURN, Json
-from adapters.toolbox import alias
+from adapters.shared.fields import unsupported
+from adapters.shared.history import GO_ON, wrapped_arguments
+from adapters.shared.toolbox import alias
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _CACHING = frozenset(CACHING)

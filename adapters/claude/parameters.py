@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.fields import Fields, unsupported
 from adapters.protocol import Json
+from adapters.shared.fields import Fields, unsupported
 
 # Values that mean what leaving the field out means.
 _NEUTRAL: Mapping[str, Any] = {
@@ -36,7 +36,7 @@ _REFUSED: Mapping[str, str] = {
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_-]{16,256}")
 
 
-def telling(params: Mapping[str, Any]) -> Fields:
+def without_neutral(params: Mapping[str, Any]) -> Fields:
     """The fields that ask for something Claude can give."""
     fields = Fields({k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]})
     if not _REFUSED.keys().isdisjoint(params):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.protocol import Json
-from adapters.schema import inline, object_root, subset
-from adapters.schema.walk import appended, branches, properties, required, with_children
+from adapters.shared.schema import inline, object_root, subset
+from adapters.shared.schema.walk import appended, branches, properties, required, with_children
 
 _KEYWORDS = frozenset(
     {
@@ -24,7 +24,7 @@ _FORMATS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Strict:
+class StrictSchema:
     """A schema as Claude compiles it, and what that costs."""
 
     schema: Json
@@ -34,7 +34,7 @@ class Strict:
     unions: int = 0
 
 
-def strict(schema: Json) -> Strict | None:
+def strict_schema(schema: Json) -> StrictSchema | None:
     """Reduce a schema to what Claude can be held to; None if that would change what it allows."""
     root, sentences = object_root(inline(schema))
     reduced, keywords = subset(root, _KEYWORDS)
@@ -44,7 +44,7 @@ def strict(schema: Json) -> Strict | None:
         reduced["description"] = appended(reduced.get("description"), " ".join(sentences))
     closed: Json = _closed(reduced)
     optional, unions = _costs(closed)
-    return Strict(closed, (*sentences, *keywords), optional, unions)
+    return StrictSchema(closed, (*sentences, *keywords), optional, unions)
 
 
 def _is_closed(schema: Any) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 
 from adapters.claude.capabilities import Capability
-from adapters.claude.strict import strict
-from adapters.fields import Fields
+from adapters.claude.strict import strict_schema
 from adapters.protocol import Json
+from adapters.shared.fields import Fields
 
 _FIELD = "response_format"
 _JSON_ONLY = (
@@ -15,7 +15,7 @@ _JSON_ONLY = (
 )
 
 
-def structured(fields: Fields, capability: Capability) -> tuple[Json | None, str]:
+def encode_response_format(fields: Fields, capability: Capability) -> tuple[Json | None, str]:
     """`output_config.format`, and what the system prompt must say."""
     asked = fields.take(_FIELD) or {"type": "text"}
     if asked["type"] == "text":
@@ -25,7 +25,7 @@ def structured(fields: Fields, capability: Capability) -> tuple[Json | None, str
         text = "Claude has no JSON mode: it was asked for a JSON object in words"
         fields.note("json_object_instructed", _FIELD, text)
         return None, _JSON_ONLY
-    reduced = strict(schema) if capability.json_schema else None
+    reduced = strict_schema(schema) if capability.json_schema else None
     # A form without properties stands for any object, and held to it Claude would say `{}`.
     if reduced is None or not reduced.schema["properties"]:
         text = "this model cannot be held to this schema: it was asked in words"

@@ -8,8 +8,8 @@ from typing import Any
 
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
-from adapters.fields import Fields
 from adapters.protocol import Json
+from adapters.shared.fields import Fields
 
 LEAST_BUDGET = 1024
 BUDGETS: Mapping[str, int] = {

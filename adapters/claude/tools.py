@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from adapters.cache import bounded
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import Content
-from adapters.claude.strict import Strict, strict
-from adapters.fields import unsupported
+from adapters.claude.strict import StrictSchema, strict_schema
 from adapters.protocol import ChatRequest, Json, Note, Receipt
-from adapters.schema import object_root
-from adapters.schema.merging import MOST_BRANCHES
-from adapters.schema.walk import Budget
-from adapters.toolbox import REMEMBERED, Tool, Toolbox, alias, declared, toolbox, unfolded
+from adapters.shared.cache import bounded
+from adapters.shared.fields import unsupported
+from adapters.shared.schema import object_root
+from adapters.shared.schema.merging import MOST_BRANCHES
+from adapters.shared.schema.walk import Budget
+from adapters.shared.toolbox import (
+    REMEMBERED,
+    Tool,
+    Toolbox,
+    alias,
+    declared_tools,
+    toolbox,
+    unfolded,
+)
 
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
@@ -108,7 +116,7 @@ def mark_tools(tools: list[Json], declarations: Sequence[Json], content: Content
 
 @bounded(REMEMBERED)
 def _remembered(key: bytes, strict_too: bool) -> tuple[list[Json], Receipt]:
-    return _encode(declared(key).tools, strict_too)
+    return _encode(declared_tools(key).tools, strict_too)
 
 
 def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:
@@ -143,9 +151,9 @@ class _Writer:
             self.notes.append(Note("schema_root_merged", f"{where}.function.parameters", text))
         return _said(tool, description, schema)
 
-    def _strict(self, tool: Tool, where: str) -> Strict | None:
+    def _strict(self, tool: Tool, where: str) -> StrictSchema | None:
         free = self.strict_too and self.strict < MOST_STRICT
-        reduced = strict(tool.parameters) if free else None
+        reduced = strict_schema(tool.parameters) if free else None
         if reduced is None or not self._fits(reduced):
             text = "sent as a hint: Claude cannot be held to this schema"
             self.notes.append(Note("strict_dropped", f"{where}.function.strict", text))
@@ -158,7 +166,7 @@ class _Writer:
             self.notes.append(Note("schema_in_words", f"{where}.function.parameters", text))
         return reduced
 
-    def _fits(self, one: Strict) -> bool:
+    def _fits(self, one: StrictSchema) -> bool:
         return (
             self.optional + one.optional <= MOST_OPTIONAL
             and self.unions + one.unions <= MOST_UNIONS

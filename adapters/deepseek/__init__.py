@@ -9,19 +9,19 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from adapters.asking import Listed, models_at
-from adapters.compatible import PATH, Written, chosen, exchange, limit, one_choice
-from adapters.completions import State, close, decode, decode_answer
+from adapters.compatible import PATH, EncodedRequest, chosen, exchange, limit, one_choice
+from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.deepseek.messages import LOST, Writer
 from adapters.errors import BadRequest
-from adapters.exchange import converse
-from adapters.fields import Fields, unsupported
-from adapters.foreign import unheard_of
-from adapters.history import GO_ON, text_of
-from adapters.http import Link
 from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
-from adapters.settings import Settings
-from adapters.toolbox import Tool, Toolbox, alias, toolbox
+from adapters.shared.fields import Fields, unsupported
+from adapters.shared.history import GO_ON, text_of
+from adapters.shared.model_list import Listed, models_at
+from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
+from adapters.shared.unknown_members import unknown_members
+from adapters.wire.exchange import converse
+from adapters.wire.http import Link
+from adapters.wire.settings import Settings
 
 __all__ = ("DeepSeek", "State", "close", "connect", "decode", "decode_answer", "encode")
 
@@ -72,13 +72,13 @@ class Thinking(NamedTuple):
 
 
 def encode(request: ChatRequest, habits: Habits) -> tuple[Json, Receipt]:
-    written = write(request, habits)
+    written = encode_request(request, habits)
     return written.body, written.receipt
 
 
-def write(request: ChatRequest, habits: Habits) -> Written:
+def encode_request(request: ChatRequest, habits: Habits) -> EncodedRequest:
     fields, box = Fields({**request.extra, **request.params}), toolbox(request)
-    fields.add(box.receipt + unheard_of(request, "DeepSeek", LOST))
+    fields.add(box.receipt + unknown_members(request, "DeepSeek", LOST))
     _refuse(fields)
     thinking = _thinking(request.model, box, habits, fields)
     writer = Writer(
@@ -96,7 +96,7 @@ def write(request: ChatRequest, habits: Habits) -> Written:
     }
     if request.call.streamed:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    return Written(body, fields.receipt("DeepSeek"), box)
+    return EncodedRequest(body, fields.receipt("DeepSeek"), box)
 
 
 def _refuse(fields: Fields) -> None:
@@ -258,7 +258,7 @@ class DeepSeek:
     habits: Habits = Habits()
 
     def stream(self, request: ChatRequest) -> Events:
-        written = write(request, self.habits)
+        written = encode_request(request, self.habits)
         return converse(self.link, exchange(self.link, written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from adapters.compatible import as_function
 from adapters.errors import BadRequest
-from adapters.fields import Fields, unsupported
-from adapters.history import text_of
 from adapters.protocol import Json
+from adapters.shared.fields import Fields, unsupported
+from adapters.shared.history import text_of
 
 LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
 

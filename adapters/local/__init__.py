@@ -17,18 +17,18 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from adapters.compatible import Dialect, Written, exchange, write
-from adapters.exchange import Clock, Listener, next_piece
-from adapters.fields import Fields
-from adapters.framing import Ndjson
-from adapters.http import Link
+from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
 from adapters.local import limits
 from adapters.local.engine import Answer, Engine, Heard, Server
 from adapters.local.files import INSTEAD, WINDOW, Model, find
 from adapters.local.keeper import Keeper
 from adapters.protocol import ChatRequest, Events, Json, Planned
-from adapters.settings import Settings
-from adapters.traits import Traits
+from adapters.shared.fields import Fields
+from adapters.shared.traits import Traits
+from adapters.wire.exchange import Clock, Listener, next_piece
+from adapters.wire.framing import Ndjson
+from adapters.wire.http import Link
+from adapters.wire.settings import Settings
 
 __all__ = ("Engine", "Heard", "Local", "Model", "Server", "connect")
 
@@ -92,7 +92,7 @@ class Local:
     async def traits(self, _model: str) -> Traits:
         return Traits(context_length=self.model.window, tools=False, vision=False, json_schema=True)
 
-    def _written(self, request: ChatRequest) -> Written:
+    def _written(self, request: ChatRequest) -> EncodedRequest:
         fields = Fields({**request.extra, **request.params})
         for name in _MEANING:
             fields.refuse(name, f"The embedded model has no '{name}'. Leave it out.")
@@ -101,10 +101,10 @@ class Local:
         spoken = Dialect(longest=self.longest)
         call = replace(request.call, streamed=True)
         sent = replace(request, model=self.name, params=params, extra=extra, call=call)
-        written = write(sent, spoken)
+        written = encode_request(sent, spoken)
         limits.check(written.body)
         body = {**written.body, "return_progress": True}  # so that it calls back while it reads
-        return Written(body, fields.receipt("llama.cpp") + written.receipt, written.box)
+        return EncodedRequest(body, fields.receipt("llama.cpp") + written.receipt, written.box)
 
 
 def _taken(given: Mapping[str, Any], names: frozenset[str], fields: Fields) -> Json:

@@ -9,7 +9,7 @@ from threading import BoundedSemaphore
 from typing import NamedTuple
 
 from adapters.errors import Busy, GatewayError, from_words
-from adapters.failures import timed_out
+from adapters.wire.failures import timed_out
 
 _WAITING = 16
 

@@ -9,22 +9,22 @@ from typing import Any
 
 import orjson
 
-from adapters.asking import PATIENCE, Listed
-from adapters.embeddings import EmbeddingRequest, answer
 from adapters.errors import GatewayError, Refused
-from adapters.exchange import Exchange, converse
-from adapters.framing import Ndjson
-from adapters.http import Link
-from adapters.ollama.abilities import Abilities, Asked
+from adapters.ollama.abilities import Abilities, AbilityCache
 from adapters.ollama.decode import State, close, decode, decode_answer
-from adapters.ollama.encode import Setup, encode, forced
-from adapters.ollama.tools import offered
+from adapters.ollama.encode import Setup, encode, is_call_forced
+from adapters.ollama.tools import offered_tools
 from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Events, Json, Planned
-from adapters.settings import Settings
-from adapters.thoughts import Splitter
-from adapters.toolbox import toolbox
-from adapters.traits import Traits
+from adapters.shared.embeddings import EmbeddingRequest, answer
+from adapters.shared.model_list import PATIENCE, Listed
+from adapters.shared.think_tags import Splitter
+from adapters.shared.toolbox import toolbox
+from adapters.shared.traits import Traits
+from adapters.wire.exchange import Exchange, converse
+from adapters.wire.framing import Ndjson
+from adapters.wire.http import Link
+from adapters.wire.settings import Settings
 
 __all__ = ("Ollama", "State", "close", "connect", "decode", "decode_answer", "encode")
 
@@ -40,14 +40,14 @@ def connect(settings: Settings) -> Ollama:
     if type(least) is not int or least < 1:
         raise ValueError(f"min_num_ctx is {least!r}: write a number of tokens such as {MINIMUM}")
     link = replace(settings.link, base_url=address, started_by="ollama serve")
-    return Ollama(link, settings.options, Asked(link, settings.abilities))
+    return Ollama(link, settings.options, AbilityCache(link, settings.abilities))
 
 
 @dataclass(slots=True)
 class Ollama:
     link: Link
     options: Mapping[str, Any]
-    asked: Asked
+    asked: AbilityCache
     # State between requests, because the server has it: another window makes it load the model
     # again, so one size serves all requests and only grows.
     windows: dict[str, int] = field(default_factory=dict)
@@ -122,9 +122,9 @@ class Ollama:
             upstream=self.link.name,
             secrets=self.link.secrets,
             calls=box.calls(request.call.id),
-            schemas={tool.name: tool.parameters for tool in offered(box)},
+            schemas={tool.name: tool.parameters for tool in offered_tools(box)},
             shaped=shaped,
-            must_call=forced(box),
+            must_call=is_call_forced(box),
             thought=Splitter() if abilities.inline_think and not shaped else None,
             window=window if type(window) is int else None,
         )

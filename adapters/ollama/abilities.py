@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.http import Link
+from adapters.wire.http import Link
 
 _PATIENCE = 8.0
 """Seconds for a small question: longer than a connection may take, as it loads nothing."""
@@ -33,12 +33,12 @@ class Abilities:
 _NAMES = frozenset(one.name for one in fields(Abilities))
 
 
-def assumed(overrides: Mapping[str, Any]) -> Abilities:
+def assumed_abilities(overrides: Mapping[str, Any]) -> Abilities:
     """Say what is known without asking."""
     return _overridden(Abilities(), overrides)
 
 
-def shown(answer: Any, overrides: Mapping[str, Any]) -> Abilities:
+def read_abilities(answer: Any, overrides: Mapping[str, Any]) -> Abilities:
     """Read the answer of `/api/show`."""
     answer = answer if isinstance(answer, dict) else {}
     listed = answer.get("capabilities")
@@ -74,7 +74,7 @@ def _overridden(found: Abilities, overrides: Mapping[str, Any]) -> Abilities:
 
 
 @dataclass(slots=True)
-class Asked:
+class AbilityCache:
     """What one leaf was told of its models: an answer serves all requests for a while."""
 
     link: Link
@@ -88,7 +88,7 @@ class Asked:
     def known(self, model: str) -> Abilities:
         """Say what is known so far, asking nobody."""
         found = self._known.get(model)
-        return found[1] if found else assumed(self.overrides)
+        return found[1] if found else assumed_abilities(self.overrides)
 
     async def of(self, model: str) -> Abilities:
         """Ask, unless a fresh answer is here; who comes meanwhile waits for the same answer."""
@@ -115,6 +115,6 @@ class Asked:
                 raise  # the chat could not reach it either, and would wait as long again
             # The chat that follows says what is wrong, in its own words.
             return self.known(model)
-        found = shown(answer, self.overrides)
+        found = read_abilities(answer, self.overrides)
         self._known[model] = (asyncio.get_running_loop().time() + self.fresh, found)
         return found

@@ -9,10 +9,7 @@ from typing import Any
 
 import orjson
 
-from adapters.calls import Calls
 from adapters.errors import Truncated, UpstreamError, from_words, words_of
-from adapters.exchange import Heard, few, quoted, words
-from adapters.history import is_json_object
 from adapters.protocol import (
     Event,
     Finish,
@@ -24,12 +21,15 @@ from adapters.protocol import (
     TextDelta,
     Usage,
 )
-from adapters.reading import exact, load
-from adapters.schema import mismatch
-from adapters.schema.mismatch import MOST_STEPS
-from adapters.schema.walk import Budget
-from adapters.thoughts import Splitter
-from adapters.usage import figure
+from adapters.shared.calls import Calls
+from adapters.shared.history import is_json_object
+from adapters.shared.schema import mismatch
+from adapters.shared.schema.mismatch import MOST_STEPS
+from adapters.shared.schema.walk import Budget
+from adapters.shared.think_tags import Splitter
+from adapters.shared.usage import figure
+from adapters.wire.exchange import AnswerState, few, quoted, require_text
+from adapters.wire.json_text import exact, load
 
 # There is no reason for calls: they end with `stop`, except at servers that only speak like
 # Ollama. `load` and `unload` answer empty requests.
@@ -59,7 +59,7 @@ _NEARLY_FULL = 0.95
 
 
 @dataclass(slots=True)
-class State(Heard):
+class State(AnswerState):
     upstream: str = "upstream"
     secrets: tuple[str, ...] = ()
     calls: Calls = field(default_factory=lambda: Calls("req_local"))
@@ -130,7 +130,7 @@ def _say(message: Json, line: Json, state: State) -> Iterator[Event]:
         state.logprobs = []  # OpenAI has no place for those of a thought
         yield ReasoningDelta(thought)
     if text := message.get("content"):
-        yield from _text(words(text), state)
+        yield from _text(require_text(text), state)
     if calls := few(message.get("tool_calls")):
         yield from _release(state)
         precise = exact(state.raw)

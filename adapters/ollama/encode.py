@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.errors import BadRequest
-from adapters.fields import Fields, unsupported
-from adapters.foreign import unheard_of
 from adapters.ollama.abilities import Abilities
-from adapters.ollama.grammar import sayable
+from adapters.ollama.grammar import grammar_subset
 from adapters.ollama.messages import messages
-from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered
+from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered_tools
 from adapters.protocol import ChatRequest, Json, Receipt
-from adapters.toolbox import Tool, Toolbox
+from adapters.shared.fields import Fields, unsupported
+from adapters.shared.toolbox import Tool, Toolbox
+from adapters.shared.unknown_members import unknown_members
 
 _SAMPLING = (
     # Named alike in OpenAI's request and in Ollama's options, with the same meaning.
@@ -58,19 +58,19 @@ class Setup:
 def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Receipt]:
     fields = Fields({**request.extra, **request.params})
     _refuse(fields)
-    fields.add(box.receipt + unheard_of(request, "Ollama"))
+    fields.add(box.receipt + unknown_members(request, "Ollama"))
     turns, receipt = messages(request, setup.abilities)
     fields.add(receipt)
     # Streaming is the server's default, so a plain request has to say so.
     body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
-    tools = offered(box)
+    tools = offered_tools(box)
     if tools and setup.abilities.tools is False:
         raise _cannot_call(request.model)
     if tools:
         body["tools"], receipt = declared(box)
         fields.add(receipt)
     members = {
-        "format": _format(fields, tools, forced(box)),
+        "format": _format(fields, tools, is_call_forced(box)),
         "think": _think(request.model, fields, setup.abilities),
         "keep_alive": setup.options.get("keep_alive"),
         # Else the server cuts the oldest messages off without a word; so it says that it must.
@@ -92,7 +92,7 @@ def _given(members: Json) -> Json:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def forced(box: Toolbox) -> bool:
+def is_call_forced(box: Toolbox) -> bool:
     return box.mode in ("required", "named")
 
 
@@ -124,13 +124,13 @@ def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
         answer, name = fields.take("format"), "format"
     fields.lose("format", "response_format says what it is")
     if isinstance(answer, dict):
-        answer, lost = sayable(answer)
+        answer, lost = grammar_subset(answer)
         if lost:
             text = f"not enforced, its grammar cannot say it: {', '.join(lost)}"
             fields.note("schema_reduced", name, text)
     if not tools or (answer is None and not must_call):
         return answer
-    call = sayable(call_shape(tools))[0]  # arguments are checked when they come
+    call = grammar_subset(call_shape(tools))[0]  # arguments are checked when they come
     return call if must_call else either_shape(call, answer)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from adapters.protocol import Json
-from adapters.schema.walk import MOST_LEVELS, with_children, without
+from adapters.shared.schema.walk import MOST_LEVELS, with_children, without
 
 _LENGTHS = ("maxItems", "maxLength", "minItems", "minLength")
 _MOST_REPEATED = 1000
@@ -23,7 +23,7 @@ _UNESCAPED = re.compile(r'["\x00-\x1f\x7f]')
 _PLAIN_PATTERN = re.compile(r"\^(?:[\w :/@-]|\[[\w -]+\]|\((?!\?)|[)|*+?]|\{[\d,]+\})*\$", re.ASCII)
 
 
-def sayable(schema: Json) -> tuple[Json, tuple[str, ...]]:
+def grammar_subset(schema: Json) -> tuple[Json, tuple[str, ...]]:
     """The schema without what the server cannot hold a model to, and the names of that."""
     lost: dict[str, None] = {}
     return _sayable(schema, lost, 0), tuple(lost)

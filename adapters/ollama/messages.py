@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.fields import unsupported
-from adapters.history import speaker, spoken, text_of, wrapped_arguments
 from adapters.ollama.abilities import Abilities
 from adapters.protocol import ChatRequest, Json, Note, Receipt
-from adapters.toolbox import alias
+from adapters.shared.fields import unsupported
+from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
+from adapters.shared.toolbox import alias
 
 _LOST: Mapping[str, tuple[str, str]] = {
     "refusal": ("refusal_as_text", "a refusal was sent as plain text"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adapters.cache import bounded
 from adapters.protocol import Json, Note, Receipt
-from adapters.schema import inline, object_root, subset
-from adapters.toolbox import REMEMBERED, Tool, Toolbox, unfolded
-from adapters.toolbox import declared as read_tools
+from adapters.shared.cache import bounded
+from adapters.shared.schema import inline, object_root, subset
+from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, unfolded
+from adapters.shared.toolbox import declared_tools as read_tools
 
 # What the server keeps of a property; everything else it drops without a word.
 _KEPT = frozenset({"type", "properties", "items", "enum", "required", "anyOf", "description"})
@@ -23,7 +23,7 @@ _ENFORCED = frozenset(
 )
 
 
-def offered(box: Toolbox) -> tuple[Tool, ...]:
+def offered_tools(box: Toolbox) -> tuple[Tool, ...]:
     """The tools the model is shown: there is no tool_choice, so none means none, one means one."""
     if box.mode == "none":
         return ()
@@ -34,7 +34,7 @@ def offered(box: Toolbox) -> tuple[Tool, ...]:
 
 def declared(box: Toolbox) -> tuple[list[Json], Receipt]:
     """Write the offered tools as the server reads them."""
-    tools = offered(box)
+    tools = offered_tools(box)
     if not box.key or len(tools) < len(box.tools):
         return _declared(tools)
     written, notes = _remembered(box.key)

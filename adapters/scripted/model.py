@@ -10,8 +10,6 @@ from typing import NamedTuple
 import orjson
 
 from adapters.compatible import one_choice
-from adapters.fields import Fields, unsupported
-from adapters.history import rounds, text_of
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -28,8 +26,10 @@ from adapters.protocol import (
 )
 from adapters.scripted.rules import Rule, ScriptedCall, first_match, read_rules
 from adapters.scripted.values import Words, fill, read_words, single_text
-from adapters.settings import Settings
-from adapters.toolbox import Tool, Toolbox, alias, toolbox
+from adapters.shared.fields import Fields, unsupported
+from adapters.shared.history import rounds, text_of
+from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
+from adapters.wire.settings import Settings
 
 _PIECES = re.compile(r"\s*\S{1,12}|\s+")
 """Stand for tokens: what it counts and what it streams."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.history import is_json_object
+from adapters.shared.history import is_json_object
 
 _KEYS = frozenset({"when", "say", "call", "think"})
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.protocol import Json
-from adapters.schema import inline
-from adapters.schema.walk import branches, properties, required
+from adapters.shared.schema import inline
+from adapters.shared.schema.walk import branches, properties, required
 
 _MOST_ITEMS, _MOST_VALUES, _DEEPEST, _LONGEST = 8, 4, 16, 1000
 _QUOTED = re.compile(r"[\"“„«「『]([^\"”“»」』]{1,80})[\"”“»」』]")

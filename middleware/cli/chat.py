@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware import chatting
+    from middleware.cli import chatting
     from middleware.config import load
 
     with suppress(ImportError):  # not on Windows; it makes input() remember and edit lines

@@ -34,7 +34,8 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
-    from middleware import describe, probing
+    from middleware.cli import describe
+    from middleware.cli import live_check as probing
     from middleware.config import load
 
     config = load(options.config)
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def models(options: argparse.Namespace) -> int:
-    from middleware import describe
+    from middleware.cli import describe
     from middleware.config import load
 
     say(describe.models(listing(load(options.config))[1]))

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from middleware.terminal import visible
+from middleware.server.terminal import visible
 
 if TYPE_CHECKING:
     from middleware.config import Config
-    from middleware.models import ModelList, Status
     from middleware.routing import Routes
+    from middleware.server.models import ModelList, Status
 
 FINE, LACKING, WRONG = 0, 1, 2
 Run = Callable[[argparse.Namespace], int]
@@ -50,7 +50,7 @@ def complain(text: object) -> None:
 
 
 def routes_of(config: Config) -> Routes:
-    from adapters.http import Transport
+    from adapters.wire.http import Transport
     from middleware.routing import build
 
     return build(config, Transport())
@@ -61,9 +61,9 @@ def listing(config: Config) -> tuple[ModelList, list[Status]]:
     import asyncio
     from dataclasses import replace
 
-    from adapters.http import Transport
-    from middleware.models import ModelList
+    from adapters.wire.http import Transport
     from middleware.routing import build
+    from middleware.server.models import ModelList
 
     async def ask() -> tuple[ModelList, list[Status]]:
         transport = Transport()

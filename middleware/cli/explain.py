@@ -35,9 +35,9 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from adapters.errors import GatewayError
-    from middleware import describe
-    from middleware.chatting import Failed
-    from middleware.doors.openai import parse
+    from middleware.cli import describe
+    from middleware.cli.chatting import Failed
+    from middleware.doors.chat import parse
 
     config = _without_keys(options.config)
     try:
@@ -84,7 +84,7 @@ def _body(options: argparse.Namespace) -> bytes:
 def _given(options: argparse.Namespace) -> bytes:
     if options.id:
         from middleware.config import load
-        from middleware.last import looking
+        from middleware.server.last import screen as looking
 
         body: str = looking.fetched(looking.endpoints(load(options.config), "", ""), options.id)[
             "body"

@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware import importing
+    from middleware.cli import importers as importing
 
     output = Path(options.output) if options.output else None
     if output and output.exists() and not options.force:

@@ -24,9 +24,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware.chatting import Failed
+    from middleware.cli.chatting import Failed
     from middleware.config import load
-    from middleware.last import looking
+    from middleware.server.last import screen as looking
 
     gateway = looking.endpoints(load(options.config), options.url, options.key)
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from middleware import __version__, pulling
-from middleware.cli import chat, check, completion, explain, importing, last, serve
+from middleware import __version__
+from middleware.cli import chat, check, completion, explain, importing, last, pulling, serve
 from middleware.cli.common import WRONG, complain
 
 _ABOUT = """\

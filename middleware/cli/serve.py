@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     asked = {"host": options.host, "port": options.port, "log_level": options.log_level}
     asked = {name: value for name, value in asked.items() if value is not None}
     config = load(options.config, server=asked)
-    from middleware.serving import AddressTaken, serve
+    from middleware.server.transport.serving import AddressTaken, serve
 
     try:
         with suppress(KeyboardInterrupt):

@@ -56,7 +56,7 @@ class UpstreamConfig:
     api_version: str | None
     headers: Mapping[str, Secret]
     timeouts: Mapping[str, float]
-    """Only what differs from the defaults of `adapters.http.Timeouts`."""
+    """Only what differs from the defaults of `adapters.wire.http.Timeouts`."""
     options: Mapping[str, Any]
 
     def secrets(self) -> tuple[Secret, ...]:

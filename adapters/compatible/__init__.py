@@ -1,0 +1,325 @@
+"""Any endpoint that speaks OpenAI's chat completions; `completions` reads what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import orjson
+
+from adapters.compatible.completions import State, close, decode, decode_answer
+from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt, RequestContext
+from adapters.shared.embeddings import EmbeddingRequest
+from adapters.shared.fields import Fields, unsupported
+from adapters.shared.model_list import Listed, models_at
+from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
+from adapters.wire.exchange import Exchange, converse
+from adapters.wire.framing import Sse
+from adapters.wire.http import Link
+from adapters.wire.settings import Settings
+
+__all__ = ("Compatible", "State", "close", "connect", "decode", "decode_answer", "encode")
+
+PATH = "/chat/completions"
+# What is the gateway's own to decide, above all where another gateway stands as the upstream.
+DENIED = frozenset(
+    {
+        "api_base",
+        "api_key",
+        "api_type",
+        "api_version",
+        "base_url",
+        "client",
+        "custom_llm_provider",
+        "deployment_id",
+        "extra_body",
+        "extra_headers",
+        "extra_query",
+        "fallbacks",
+        "headers",
+        "mock_response",
+        "model_list",
+        "organization",
+        "proxy",
+        "timeout",
+        "user_config",
+    }
+)
+_DENIED_FAMILIES = ("aws_", "azure_", "litellm_", "vertex_")
+_OPENAI = (".openai.com", ".openai.azure.com")
+# The names under which a cooperative client echoes an upstream's thoughts.
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How much of OpenAI's language a server understands; each may be set as an ability."""
+
+    custom_tools: bool = False
+    """Free-text tools; else each is sent as a function with one string."""
+    allowed_tools: bool = False
+    """A choice among some of the tools; else the others are left out, and the cache starts anew."""
+    developer_role: bool = False
+    """Else `system`, which every server knows."""
+    stream_options: bool = True
+    extra_fields: bool = True
+    """Fields OpenAI does not have: OpenAI itself answers them with a 400."""
+    reasoning_echo: bool = False
+    """Wants its own thoughts back in assistant messages (OpenRouter, vLLM)."""
+    limit_field: str = ""
+    """The one name it has for the longest answer; empty: both are known, sent as given."""
+    longest: int | None = None
+    """Sent where the client set no limit."""
+
+
+def dialect(settings: Settings) -> Dialect:
+    """OpenAI's hosts speak all of it; of any other server only the common part is expected."""
+    host = urlsplit(settings.link.base_url).hostname or ""
+    own = f".{host}".endswith(_OPENAI)
+    guess = Dialect(
+        custom_tools=own,
+        allowed_tools=own,
+        developer_role=own,
+        extra_fields=not own,
+        # Its reasoning models refuse the older name, and no model of it refuses the newer.
+        limit_field="max_completion_tokens" if own else "",
+        longest=settings.options.get("max_tokens"),
+    )
+    names = Dialect.__dataclass_fields__.keys() & settings.abilities.keys()
+    return replace(guess, **{name: settings.abilities[name] for name in names})
+
+
+class EncodedRequest(NamedTuple):
+    """An encoded request, and the toolbox that undoes in the answer what was done to the tools."""
+
+    body: Json
+    receipt: Receipt
+    box: Toolbox
+
+
+def encode(request: ChatRequest, spoken: Dialect) -> tuple[Json, Receipt]:
+    written = encode_request(request, spoken)
+    return written.body, written.receipt
+
+
+def encode_request(request: ChatRequest, spoken: Dialect) -> EncodedRequest:
+    fields = Fields({**request.extra, **request.params})
+    one_choice(fields)
+    tools, box = _tools(request, spoken)
+    fields.add(box.receipt)
+    for name in request.extra:
+        if name in DENIED or name.startswith(_DENIED_FAMILIES):
+            fields.lose(name, "the gateway decides this itself")
+        elif not spoken.extra_fields:
+            fields.lose(name, "OpenAI has no such field")
+    if not tools:  # OpenAI refuses the field then; the door has named it
+        fields.take("parallel_tool_calls")
+    body: Json = {
+        "model": request.model,
+        "messages": _messages(request.messages, spoken, fields),
+        **tools,
+        **limit(fields, spoken.limit_field, spoken.longest),
+        **_streaming(fields, request.call.streamed, spoken),
+    }
+    for name in (*request.params, *request.extra):
+        value = fields.take(name)
+        if value is not None:
+            body[name] = value
+    return EncodedRequest(body, fields.receipt("this upstream"), box)
+
+
+def one_choice(fields: Fields) -> None:
+    if (fields.take("n") or 1) > 1:
+        raise unsupported("n", "Only one choice is given. Leave 'n' out, or ask several times.")
+
+
+def limit(fields: Fields, name: str, longest: int | None) -> Json:
+    """The longest answer, under the one name the server has, or the name the client chose."""
+    given, tokens = "max_completion_tokens", fields.take("max_completion_tokens")
+    if tokens is not None:
+        fields.lose("max_tokens", "max_completion_tokens is the one that counts")
+    else:
+        given, tokens = "max_tokens", fields.take("max_tokens") or longest
+    return {} if tokens is None else {name or given: tokens}
+
+
+def _streaming(fields: Fields, streamed: bool, spoken: Dialect) -> Json:
+    options = fields.take("stream_options")
+    if not streamed:
+        return {}
+    if not spoken.stream_options:
+        return {"stream": True}
+    # Usage is collected whether or not the client asks: it is logged and priced.
+    return {"stream": True, "stream_options": {**(options or {}), "include_usage": True}}
+
+
+def _tools(request: ChatRequest, spoken: Dialect) -> tuple[Json, Toolbox]:
+    """The tool members of the body. An empty list, or a choice among none, is a 400 at OpenAI."""
+    if not request.tools:
+        return {}, Toolbox()
+    if _is_understood(request, spoken):
+        return _as_given(request)
+    box = toolbox(request)
+    given = {alias(_said(tool)["name"]): tool for tool in request.tools}
+    members: Json = {"tools": [_function(tool, given[tool.name]) for tool in box.tools]}
+    if request.tool_choice is not None:
+        members["tool_choice"] = chosen(box)
+    return members, box
+
+
+def chosen(box: Toolbox) -> str | Json:
+    """A tool_choice among functions."""
+    if box.mode == "named":
+        return {"type": "function", "function": {"name": box.named}}
+    return box.mode
+
+
+def _is_understood(request: ChatRequest, spoken: Dialect) -> bool:
+    """Whether it uses what only OpenAI itself has, and the server has that too."""
+    used = {tool.get("type", "function") for tool in request.tools}
+    if isinstance(request.tool_choice, dict):
+        used.add(request.tool_choice["type"])
+    known = {"custom": spoken.custom_tools, "allowed_tools": spoken.allowed_tools}
+    rare = used - {"function"}
+    return bool(rare) and all(known[name] for name in rare)
+
+
+def _as_given(request: ChatRequest) -> tuple[Json, Toolbox]:
+    members: Json = {"tools": [_renamed(tool) for tool in request.tools]}
+    if request.tool_choice is not None:
+        members["tool_choice"] = _choice(request.tool_choice)
+    names = [_said(tool)["name"] for tool in request.tools]
+    return members, Toolbox(
+        parallel=request.params.get("parallel_tool_calls") is not False,
+        originals={alias(name): name for name in names if alias(name) != name},
+    )
+
+
+def _choice(choice: str | Json) -> str | Json:
+    if isinstance(choice, str):
+        return choice
+    if choice["type"] != "allowed_tools":
+        return _renamed(choice)
+    allowed = choice["allowed_tools"]
+    tools = [_renamed(tool) for tool in allowed["tools"]]
+    return {**choice, "allowed_tools": {**allowed, "tools": tools}}
+
+
+def _said(tool: Json) -> Json:
+    said: Json = tool[tool.get("type", "function")]
+    return said
+
+
+def _renamed(named: Json) -> Json:
+    """A tool, choice or call under the name the upstream knows it by."""
+    kind = named.get("type", "function")
+    name = named[kind]["name"]
+    known = alias(name)
+    return named if known == name else {**named, kind: {**named[kind], "name": known}}
+
+
+def _function(tool: Tool, given: Json) -> Json:
+    own = _said(given)
+    said = {name: own[name] for name in own if name != "format" and own[name] is not None}
+    said |= {"name": tool.name, "parameters": tool.parameters}
+    beside = {name: given[name] for name in given if name != "custom"}  # OpenRouter caches tools
+    return {**beside, "type": "function", "function": said}
+
+
+def _messages(messages: Iterable[Json], spoken: Dialect, fields: Fields) -> list[Json]:
+    return [
+        _assistant(message, f"messages[{position}]", spoken, fields)
+        if message["role"] == "assistant"
+        else _other(message, spoken)
+        for position, message in enumerate(messages)
+    ]
+
+
+def _other(message: Json, spoken: Dialect) -> Json:
+    if message["role"] == "developer" and not spoken.developer_role:
+        return {**message, "role": "system"}
+    if "is_error" in message:  # ours; what went wrong stands in the content
+        return {name: message[name] for name in message if name != "is_error"}
+    return message
+
+
+def _assistant(message: Json, where: str, spoken: Dialect, fields: Fields) -> Json:
+    told = {name: value for name, value in message.items() if value is not None}
+    if not spoken.reasoning_echo:
+        _drop_thoughts(told, where, fields)
+    calls = told.pop("tool_calls", None)
+    if calls:
+        write_call = _renamed if spoken.custom_tools else as_function
+        told["tool_calls"] = [write_call(call) for call in calls]
+    # Null is for messages that say something else; and never left out, for strict servers.
+    says_else = told.keys() & {"tool_calls", "refusal", "audio"}
+    told.setdefault("content", None if says_else else "")
+    return told
+
+
+def _drop_thoughts(told: Json, where: str, fields: Fields) -> None:
+    for name in _THOUGHTS:
+        if told.pop(name, None):
+            fields.note("reasoning_dropped", f"{where}.{name}", "it takes no thoughts back")
+
+
+def as_function(call: Json) -> Json:
+    """A call of the history as a function call, under the name the upstream knows."""
+    if call.get("type") == "custom":
+        said = call["custom"]
+        arguments = orjson.dumps({"input": said["input"]}).decode()
+    else:
+        said = call["function"]
+        arguments = said["arguments"]
+    function = {"name": alias(said["name"]), "arguments": arguments}
+    return {"id": call["id"], "type": "function", "function": function}
+
+
+def exchange(link: Link, written: EncodedRequest, call: RequestContext) -> Exchange[State]:
+    """Join a body to the reader of its answer, whichever dialect it was written in."""
+    state = State(upstream=link.name, secrets=link.secrets, calls=written.box.calls(call.id))
+    return Exchange(
+        path=PATH,
+        body=written.body,
+        receipt=written.receipt,
+        state=state,
+        streamed=call.streamed,
+        framing=Sse,
+        decode=decode,
+        close=close,
+        decode_answer=decode_answer,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Compatible:
+    link: Link
+    spoken: Dialect = Dialect()
+
+    def stream(self, request: ChatRequest) -> Events:
+        written = encode_request(request, self.spoken)
+        return converse(self.link, exchange(self.link, written, request.call), request.call)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        body, receipt = encode(request, self.spoken)
+        return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
+
+    def may_think(self, request: ChatRequest) -> bool:
+        return self.spoken.reasoning_echo
+
+    async def models(self) -> Listed:
+        return await models_at(self.link, "/models")
+
+    async def embed(self, request: EmbeddingRequest) -> Json:
+        body = {"model": request.model, "input": request.input, **request.params}
+        link = self.link.of_client(request.call.key)
+        answer: Json = await link.ask("/embeddings", orjson.dumps(body), request.call.kept)
+        return answer
+
+
+def connect(settings: Settings) -> Compatible:
+    """Take the address as it is given, with or without /v1; its usual mistake is forgiven."""
+    base_url = settings.link.base_url.rstrip("/").removesuffix(PATH)
+    return Compatible(replace(settings.link, base_url=base_url), dialect(settings))

@@ -1,0 +1,350 @@
+"""OpenAI's answers, whole or in chunks, as events: for every server that speaks chat completions.
+
+Read for what servers mean, not only for what the specification says: each `if` below is a server
+that was seen to do it. What no server may do is end a stream without its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from adapters.compatible.reasons import FAILED, FINISH, error_in, failure
+from adapters.errors import Truncated, UpstreamError
+from adapters.protocol import (
+    Aside,
+    CallKind,
+    Event,
+    Finish,
+    FinishReason,
+    Json,
+    Note,
+    Noted,
+    ReasoningDelta,
+    Receipt,
+    RefusalDelta,
+    TextDelta,
+)
+from adapters.shared.calls import Calls
+from adapters.shared.usage import usage_of
+from adapters.wire.exchange import AnswerState, few, quoted, require_text
+from adapters.wire.json_text import load
+
+_DONE = b"[DONE]"
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One streamed call, and what came of it before its name did."""
+
+    key: int
+    identity: str = ""
+    early: list[str] = field(default_factory=list)
+    started: bool = False
+
+
+@dataclass(slots=True)
+class State(AnswerState):
+    upstream: str = "upstream"
+    secrets: tuple[str, ...] = ()
+    calls: Calls = field(default_factory=lambda: Calls("req_local"))
+    slots: dict[Hashable, _Slot] = field(default_factory=dict)
+    """Where an upstream says its calls stand → the call; a new call may take over a place."""
+    last: Hashable = 0
+    count: int = 0
+    logprobs: list[Json] = field(default_factory=list)
+    """Of tokens that made no text yet: half a character, a token of a call."""
+    native: str = ""
+    usage: Json | None = None
+    further: bool = False
+    """It sent more choices than the one that was asked for."""
+    cited: bool = False
+    """It named its sources where OpenAI has no place for them."""
+
+
+def decode(frame: bytes, state: State) -> Iterable[Event]:
+    return _done(state) if frame.startswith(_DONE) else decode_chunk(load(frame), state)
+
+
+def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
+    """Read one chunk of a stream."""
+    if type(chunk) is not dict:
+        raise _unreadable(state, f"sent {type(chunk).__name__} where a chunk belongs")
+    if not state.model:
+        _identify(chunk, state)
+    choices = chunk.get("choices")
+    # Nearly every chunk is one short delta: no generator is made for those.
+    if choices and len(choices) == 1 and not chunk.get("usage"):
+        return _choice(choices[0], chunk, state)
+    return _choices(choices, chunk, state)
+
+
+def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[Event]:
+    if not choices:
+        _require_no_error(chunk, state)
+        _require_chunk(chunk, state)
+    for choice in few(choices) or ():
+        yield from _choice(choice, chunk, state)
+    # With the reason, after it, or on every chunk: the last one is the whole. Beside a choice it
+    # is no end: some servers give reason and usage with every piece.
+    if usage := state.optional(chunk, "usage", dict):
+        state.usage = usage
+        if state.ending and not choices:
+            yield from close(state)
+
+
+def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
+    index = choice.get("index")
+    if index and type(index) is int and index > 0:
+        state.further = True
+        return ()
+    # A server that ignores `stream` may still send its one answer as an event.
+    delta = choice.get("delta", choice.get("message")) or {}
+    if len(delta) == 1 and not choice.get("logprobs") and not choice.get("finish_reason"):
+        text, pieces = delta.get("content"), delta.get("tool_calls")
+        if text and type(text) is str:
+            return (TextDelta(text),)
+        if pieces and len(pieces) == 1:
+            return _piece(pieces[0], state)
+    return _delta(delta, choice, chunk, state)
+
+
+def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
+    yield from _say(delta, choice, state)
+    if delta.get("tool_calls"):
+        for piece in _placed(few(delta["tool_calls"]), state):
+            yield from _piece(piece, state)
+    if delta.get("function_call"):
+        yield from _piece({"index": 0, "function": delta["function_call"]}, state)
+    reason = choice.get("finish_reason")
+    if reason and reason != "null":  # DashScope writes that there is none
+        _end(quoted(reason), choice, chunk, state)
+    elif "error" in chunk:
+        _require_no_error(chunk, state)
+
+
+def _done(state: State) -> Iterator[Event]:
+    # OpenRouter has sent whole answers whose reason was null to the end; their usage, which only
+    # a finished answer has, is the proof. `[DONE]` alone is not: proxies write it after a cut.
+    if not state.ending and state.usage:
+        state.ending = True
+    yield from close(state)
+
+
+def close(state: State) -> Iterator[Event]:
+    if not state.ending:
+        raise Truncated(
+            f"Upstream '{state.upstream}' ended its stream without a finish_reason: it is cut."
+        )
+    yield from state.calls.close()  # a call may come behind the reason
+    reason, notes = _read_reason(state)
+    usage, more = usage_of(state.usage)
+    if notes + more:
+        yield Noted(notes + more)
+    yield Finish(reason, usage, state.native)
+
+
+def decode_answer(body: Any, state: State) -> Iterator[Event]:
+    """Read one plain completion."""
+    if not isinstance(body, dict):
+        raise _unreadable(state, f"sent {type(body).__name__} where a completion belongs")
+    _identify(body, state)
+    choices = body.get("choices") or [{}]
+    state.further = len(choices) > 1
+    choice, message = choices[0], choices[0].get("message")
+    if not isinstance(message, dict):
+        _require_no_error(body, state)
+        raise _unreadable(state, "sent a completion without a message in 'choices'")
+    yield from _say(message, choice, state)
+    yield from _whole_calls(message, state)
+    state.usage = state.optional(body, "usage", dict)
+    # A whole answer is complete without a reason; only a stream needs it as proof.
+    _end(quoted(choice.get("finish_reason")), choice, body, state)
+    yield from close(state)
+
+
+def _whole_calls(message: Json, state: State) -> Iterator[Event]:
+    calls = list(few(message.get("tool_calls")) or ())
+    if message.get("function_call"):
+        calls.append({"function": message["function_call"]})
+    for position, call in enumerate(calls):
+        kind, said = _told(call)
+        slot = _Slot(position, call.get("id") or "", early=[_argument_text(said)])
+        state.slots[position] = slot
+        if said.get("name"):
+            yield from _start(slot, said["name"], kind, state)
+
+
+def _identify(said: Json, state: State) -> None:
+    state.model = said.get("model") or ""
+    state.fingerprint = said.get("system_fingerprint")
+    state.tier = said.get("service_tier")
+
+
+def _say(said: Json, choice: Json, state: State) -> Iterator[Event]:
+    """Everything of a delta or message but its calls."""
+    if thought := _thought(said, state):
+        yield ReasoningDelta(thought)
+    state.logprobs += state.entries(state.optional(choice, "logprobs", dict) or {}, "content")
+    yield from _text(said.get("content"), state)
+    if refusal := state.optional(said, "refusal", str):
+        yield RefusalDelta(refusal)
+    for name in ("annotations", "images"):
+        if aside := state.entries(said, name):
+            yield Aside(name, aside)
+    if audio := state.optional(said, "audio", dict):
+        yield Aside("audio", audio)
+
+
+def _thought(said: Json, state: State) -> str:
+    # Servers that send both fields send the same thought twice; MiniMax has its thoughts in the
+    # details alone, where others have what they say elsewhere too, or in cipher.
+    thought = state.optional(said, "reasoning_content", str)
+    thought = thought or state.optional(said, "reasoning", str)
+    return thought or _joined(state.entries(said, "reasoning_details"))
+
+
+def _text(text: Any, state: State) -> Iterator[Event]:
+    if isinstance(text, list):
+        yield from _parts(text)
+    elif text is not None and text != "":
+        # Cloudflare's JSON mode answers with the value itself, its streams with bare numbers.
+        text = text if type(text) is str else orjson.dumps(text).decode()
+        yield TextDelta(text, tuple(state.logprobs))
+        state.logprobs = []
+
+
+def _parts(parts: list[Json]) -> Iterator[Event]:
+    """Mistral's and Databricks' content in parts: text, and thoughts, which are lists again."""
+    for part in few(parts):
+        thought = part.get("thinking") or part.get("summary")
+        if isinstance(thought, list):
+            thought = _joined(thought)
+        if thought:
+            yield ReasoningDelta(require_text(thought))
+        elif part.get("text"):
+            yield TextDelta(require_text(part["text"]))
+        elif part.get("refusal"):
+            yield RefusalDelta(require_text(part["refusal"]))
+
+
+def _joined(parts: Iterable[Json]) -> str:
+    said = (part.get("text") or part.get("summary") for part in parts)
+    return "".join(text for text in said if isinstance(text, str))
+
+
+def _placed(pieces: Sequence[Json], state: State) -> Sequence[Json]:
+    """Several pieces without a mark of their own belong to the calls begun last, in their order."""
+    if len(pieces) < 2 or len(state.slots) < len(pieces) or any(map(_is_marked, pieces)):
+        return pieces
+    places = [*islice(reversed(state.slots), len(pieces))][::-1]
+    return [{**piece, "index": place} for piece, place in zip(pieces, places, strict=True)]
+
+
+def _is_marked(piece: Json) -> bool:
+    name = _told(piece)[1].get("name")
+    return piece.get("index") is not None or bool(piece.get("id") or name)
+
+
+def _piece(piece: Json, state: State) -> Iterable[Event]:
+    """A piece of a streamed call."""
+    kind, said = _told(piece)
+    slot, arguments = _slot(piece, said, state), _argument_text(said)
+    if slot.started:
+        return state.calls.delta(slot.key, arguments)
+    slot.identity = slot.identity or piece.get("id") or ""
+    slot.early.append(arguments)
+    return _start(slot, said["name"], kind, state) if said.get("name") else ()
+
+
+def _start(slot: _Slot, name: str, kind: CallKind, state: State) -> Iterator[Event]:
+    slot.started = True
+    yield from state.calls.start(slot.key, slot.identity, name, kind)
+    yield from state.calls.delta(slot.key, "".join(slot.early))
+
+
+def _told(call: Json) -> tuple[CallKind, Json]:
+    custom = call.get("custom")
+    if isinstance(custom, dict) and not call.get("function"):
+        return "custom", custom
+    return "function", call.get("function") or {}
+
+
+def _argument_text(said: Json) -> str:
+    """Some servers send an object where the text of one belongs, or null."""
+    arguments = said.get("arguments") or said.get("input") or ""
+    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+
+
+def _slot(piece: Json, said: Json, state: State) -> _Slot:
+    """Find the call a piece belongs to: by index, else by id, else the last one."""
+    place, identity = piece.get("index"), piece.get("id")
+    identity = identity if isinstance(identity, str) else ""
+    if type(place) not in (int, str):
+        place = identity or (f"unnamed {state.count}" if said.get("name") else state.last)
+    slot = state.slots.get(place)
+    if slot is None or (said.get("name") and _is_another(slot, identity, said, state)):
+        slot = state.slots[place] = _Slot(state.count, identity)
+        state.count += 1
+    state.last = place
+    return slot
+
+
+def _is_another(slot: _Slot, identity: str, said: Json, state: State) -> bool:
+    # Gemini's and older Ollama's compatible endpoints give every call index 0 and an id of its own.
+    if identity and slot.identity:
+        return identity != slot.identity
+    # Without ids, what comes behind a whole object cannot be the same call's.
+    return slot.started and bool(_argument_text(said).strip()) and state.calls.is_whole(slot.key)
+
+
+def _end(native: str, choice: Json, whole: Json, state: State) -> None:
+    """The reason was given; where it comes with every piece, the last one counts."""
+    error = choice.get("error") or whole.get("error")
+    if native in FAILED or error:
+        error = error or f"the answer ended with '{native}'"
+        raise failure(error, FAILED.get(native, 500), state.upstream, state.secrets)
+    state.native, state.ending = native, True
+    state.usage = state.usage or state.optional(choice, "usage", dict)  # Moonshot
+    state.cited |= bool(whole.get("citations") or whole.get("search_results"))  # Perplexity
+
+
+def _read_reason(state: State) -> tuple[FinishReason, Receipt]:
+    native, made_calls = state.native, bool(state.calls)
+    reason = FINISH.get(native.lower())
+    unknown = f"'{native}' was taken for 'stop'" if native else "none was given; taken for 'stop'"
+    without = reason == "tool_calls" and not made_calls
+    nameless = any(not slot.started for slot in state.slots.values())
+    possible = (
+        (reason is None, Note("finish_unknown", "finish_reason", unknown)),
+        (without, Note("finish_without_calls", "finish_reason", f"'{native}' without a call")),
+        (nameless, Note("call_without_name", "tool_calls", "a call without a name was left out")),
+        (state.further, Note("choices_dropped", "choices", "only the first choice is passed on")),
+        (state.cited, Note("citations_dropped", "citations", "chat completions have no such list")),
+        (bool(state.logprobs), Note("logprobs_dropped", "logprobs", "of tokens that are not text")),
+    )
+    notes = tuple(note for applies, note in possible if applies)
+    if reason in ("length", "content_filter"):
+        return reason, notes
+    # Servers that end every answer with "stop" mean the calls too.
+    return "tool_calls" if made_calls else "stop", notes
+
+
+def _require_chunk(said: Json, state: State) -> None:
+    """Usage may come without choices; a whole completion without them is a lost answer."""
+    if "choices" not in said and said.get("object") == "chat.completion":
+        raise _unreadable(state, "sent a completion without 'choices'")
+
+
+def _require_no_error(said: Json, state: State) -> None:
+    error = error_in(said)
+    if error:
+        raise failure(error, 500, state.upstream, state.secrets)
+
+
+def _unreadable(state: State, what: str) -> UpstreamError:
+    return UpstreamError(f"Upstream '{state.upstream}' {what}.", code="upstream_unreadable")

@@ -1,0 +1,217 @@
+"""Every provider without a leaf of its own, through LiteLLM: imported at start, and only if used.
+
+LiteLLM answers in OpenAI's shape, so its answers are read as any compatible server's. What it loses
+on the way is lost: above all it may end a stream that broke off with a "stop" of its own, which
+nobody behind it can tell from a true one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
+from adapters.errors import GatewayError, from_words
+from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt, RequestContext
+from adapters.shared.embeddings import EmbeddingRequest
+from adapters.shared.fields import Fields, unsupported
+from adapters.wire.exchange import Clock, Listener, next_piece
+from adapters.wire.failures import timed_out
+from adapters.wire.http import Link
+from adapters.wire.settings import Settings
+
+# LiteLLM takes connection details, callbacks and file names from the same place as a model's own
+# parameters, so of a client's further fields only these reach it.
+_EXTRAS = frozenset({"min_p", "repetition_penalty", "thinking", "top_a", "top_k"})
+# Without these the answer would mean something else; the rest only tunes it.
+_MEANING = frozenset({"audio", "logprobs", "modalities", "response_format", "web_search_options"})
+# It knows no custom tools and no choice among some; it hands thoughts back where they are wanted.
+_SPOKEN = Dialect(extra_fields=False, reasoning_echo=True)
+
+# There is one retry layer, and it is ours.
+_ONCE: Mapping[str, int] = {"num_retries": 0, "max_retries": 0}
+# What our own transport sets; LiteLLM has one of its own.
+_TRANSPORT = ("accept-encoding", "content-type", "user-agent")
+
+Complete = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What of LiteLLM is used."""
+
+    complete: Complete
+    """`litellm.acompletion`."""
+    embed: Complete
+    """`litellm.aembedding`."""
+    supported: Callable[..., list[str] | None]
+    """`litellm.get_supported_openai_params`; None: it does not know the model."""
+    failures: tuple[type[Exception], ...] = ()
+    """What it raises; each has the upstream's status."""
+
+
+def encode(request: ChatRequest, supported: frozenset[str] | None) -> tuple[Json, Receipt]:
+    written = _write(request, supported)
+    return written.body, written.receipt
+
+
+def _write(request: ChatRequest, supported: frozenset[str] | None) -> EncodedRequest:
+    known = {name: value for name, value in request.extra.items() if name in _EXTRAS}
+    foreign = {name: value for name, value in request.extra.items() if name not in _EXTRAS}
+    fields = Fields(request.params)
+    # LiteLLM keeps it for its own log.
+    fields.lose("metadata", "it would not reach the model")
+    if supported is not None:
+        _require_supported(request, supported, fields)
+    params = {
+        name: value for name, value in request.params.items() if fields.take(name) is not None
+    }
+    written = encode_request(replace(request, params=params, extra=foreign), _SPOKEN)
+    return EncodedRequest(
+        written.body | known, fields.receipt("LiteLLM") + written.receipt, written.box
+    )
+
+
+def _require_supported(request: ChatRequest, supported: frozenset[str], fields: Fields) -> None:
+    """LiteLLM answers a parameter its provider lacks with a 400: the harmless ones are left out."""
+    if request.tools and "tools" not in supported:
+        raise unsupported("tools", "LiteLLM knows no tools for this model. Leave 'tools' out.")
+    for name in request.params:
+        if name in supported or name in ("n", "stream_options", "parallel_tool_calls"):
+            continue
+        if name in _MEANING:
+            fields.refuse(name, f"LiteLLM has no '{name}' for this model. Leave it out.")
+        fields.lose(name, "LiteLLM has nothing like it for this model")
+
+
+@dataclass(frozen=True, slots=True)
+class Longtail:
+    link: Link
+    library: Library
+    credentials: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Where it is, what opens it, and further arguments the config gives LiteLLM."""
+
+    async def stream(self, request: ChatRequest) -> Events:
+        written = self._written(request)
+        clock = Clock(self.link.timeouts, request.call.deadline)
+        listener = Listener(self.link.name, exchange(self.link, written, request.call), {})
+        answer = _Answer(self.link, self.library.failures)
+        try:
+            await answer.ask(
+                self.library.complete(**written.body, **self._opened(request.call), **_ONCE),
+                clock.until_headers(request.call.streamed),
+            )
+            while not listener.over:
+                data = await next_piece(answer, clock, listener)
+                if events := listener.feed(data):
+                    yield events
+                    clock.heard(events)
+                if listener.failure is not None:
+                    raise listener.failure
+        finally:
+            await answer.close()
+
+    async def embed(self, request: EmbeddingRequest) -> Json:
+        given = {"input": request.texts, **request.params, **self._opened(request.call)}
+        try:
+            async with asyncio.timeout(self.link.timeouts.whole):
+                answer = await self.library.embed(model=request.model, **given)
+        except self.library.failures as error:
+            raise _failure(error, self.link) from error
+        except TimeoutError as error:
+            raise timed_out(self.link.name, "did not answer in time") from error
+        said: Json = answer.model_dump()
+        return said
+
+    def _opened(self, call: RequestContext) -> Mapping[str, Any]:
+        if not self.link.opened_by:
+            return self.credentials
+        self.link.of_client(call.key)  # or says that there is none
+        return {**self.credentials, "api_key": call.key}
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        written = self._written(request)
+        url = f"litellm:{request.model}"
+        return (Planned(self.link.name, url, written.body, written.receipt),)
+
+    def _written(self, request: ChatRequest) -> EncodedRequest:
+        supported = self.library.supported(model=request.model)
+        return _write(request, None if supported is None else frozenset(supported))
+
+
+class _Answer:
+    """LiteLLM's answer as the bytes a compatible server would have sent."""
+
+    def __init__(self, link: Link, failures: tuple[type[Exception], ...]) -> None:
+        self._link = link
+        self._failures = failures
+        self._whole: bytes = b""
+        self._chunks: AsyncIterator[Any] | None = None
+
+    async def ask(self, asked: Awaitable[Any], due: float) -> None:
+        answer = await self._within(asked, due)
+        if hasattr(answer, "__aiter__"):
+            self._chunks = aiter(answer)
+        else:
+            self._whole = orjson.dumps(answer.model_dump())
+
+    async def read(self, due: float) -> bytes:
+        """Return the next piece, b"" at the end."""
+        if self._chunks is None:
+            whole, self._whole = self._whole, b""
+            return whole
+        chunk = await self._within(anext(self._chunks, None), due)
+        return b"data: %b\n\n" % orjson.dumps(chunk.model_dump()) if chunk is not None else b""
+
+    async def _within(self, waited: Awaitable[Any], due: float) -> Any:
+        try:
+            async with asyncio.timeout_at(due):
+                return await waited
+        except TimeoutError as error:
+            raise timed_out(self._link.name, "did not answer in time") from error
+        except self._failures as error:
+            raise _failure(error, self._link) from error
+
+    async def close(self) -> None:
+        close = getattr(self._chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _failure(error: Exception, link: Link) -> GatewayError:
+    status = getattr(error, "status_code", None)
+    words = getattr(error, "message", None) or str(error)
+    found = from_words(status if isinstance(status, int) else 500, words, link.name, link.secrets)
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    found.retry_after = headers.get("retry-after")
+    return link.explained(found)
+
+
+def connect(settings: Settings) -> Longtail:
+    # Else it fetches its price list from the web while it is imported.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm
+    import openai
+
+    litellm.suppress_debug_info = True  # it prints advice to the console
+    library = Library(
+        complete=litellm.acompletion,
+        embed=litellm.aembedding,
+        supported=litellm.get_supported_openai_params,
+        failures=(openai.OpenAIError,),
+    )
+    return Longtail(settings.link, library, _credentials(settings))
+
+
+def _credentials(settings: Settings) -> Json:
+    """From the config only: never from a client."""
+    link, given = settings.link, dict(settings.options.get("litellm") or {})
+    headers = {name: value for name, value in link.headers.items() if name not in _TRANSPORT}
+    key = headers.pop("authorization", "").removeprefix("Bearer ") or headers.pop("x-api-key", "")
+    found = {"api_key": key, "api_base": link.base_url, "extra_headers": headers}
+    return {name: value for name, value in found.items() if value} | given

@@ -1,0 +1,1 @@
+"""What the languages of upstreams have in common: history, tools, calls, fields, schemas."""

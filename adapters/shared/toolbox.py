@@ -1,0 +1,209 @@
+"""A request's tools and its choice among them, in the one form every language encodes from."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from adapters.errors import BadRequest
+from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.shared.cache import bounded
+from adapters.shared.calls import Calls
+from adapters.shared.fields import unsupported
+from adapters.shared.history import rounds
+from adapters.shared.schema import inline_all
+
+Mode = Literal["auto", "none", "required", "named"]
+REMEMBERED = 2 << 20
+"""Bytes of JSON: what is read of them takes several times as much."""
+PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_MODES: Mapping[str, Mode] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+    "any": "required",  # what LangChain and Mistral call it
+}
+_INPUT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"input": {"type": "string", "description": "The whole input, as free text."}},
+    "required": ["input"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One function as the upstream is told of it."""
+
+    name: str
+    """The upstream's name: an alias where the client's is not ASCII."""
+    description: str
+    parameters: Json
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    tools: tuple[Tool, ...] = ()
+    mode: Mode = "auto"
+    named: str = ""
+    """The upstream's name of the forced tool, in mode `named`."""
+    parallel: bool = True
+    restored: bool = False
+    """The request declared no tools; these are the ones its history calls."""
+    originals: Mapping[str, str] = field(default_factory=dict)
+    """Upstream's name → the client's, where they differ."""
+    custom: frozenset[str] = frozenset()
+    receipt: Receipt = ()
+    key: bytes = field(default=b"", compare=False, repr=False)
+    """Stands for `tools` in `declared`; empty where they are not remembered."""
+
+    def upstream_name(self, name: str) -> str:
+        return alias(name)
+
+    def calls(self, request_id: str) -> Calls:
+        """The reader of an answer's calls that undoes what was done to the tools."""
+        return Calls(request_id, self.originals, self.custom, self.parallel)
+
+
+def alias(name: str) -> str:
+    """An ASCII name made of the name alone: the same in every turn and every order of tools."""
+    if PLAIN_NAME.fullmatch(name):
+        return name
+    slug = re.sub(r"[^a-zA-Z0-9]+", "_", name).strip("_")[:48]
+    digest = base64.b32encode(hashlib.sha256(name.encode()).digest())[:10].decode().lower()
+    return f"{slug or 'tool'}_{digest}"
+
+
+def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
+    """Read tools, tool_choice and parallel_tool_calls of a request.
+
+    `restore` declares the tools of the history again when the request has none of its own, for
+    upstreams that refuse tool turns without tools.
+    """
+    if not request.tools:
+        return _restored(request) if restore else Toolbox()
+    mode, named, allowed = _choice(request.tool_choice)
+    key = _key(request.tools) if allowed is None else b""
+    read = declared_tools(key) if key else _read(request.tools, allowed)
+    return Toolbox(
+        tools=read.tools,
+        mode=mode,
+        named=alias(named) if named else "",
+        parallel=request.params.get("parallel_tool_calls") is not False,
+        originals=read.originals,
+        custom=read.custom,
+        receipt=read.receipt,
+        key=key,
+    )
+
+
+class DeclaredTools(NamedTuple):
+    """What a toolbox has of the declared tools alone."""
+
+    tools: tuple[Tool, ...]
+    originals: Mapping[str, str]
+    custom: frozenset[str]
+    receipt: Receipt
+
+
+def _key(tools: tuple[Json, ...]) -> bytes:
+    """The same tools come with every turn of a conversation, so they are read once."""
+    try:
+        text = orjson.dumps(tools)
+    except orjson.JSONEncodeError:
+        return b""
+    return text if len(text) <= REMEMBERED // 4 else b""
+
+
+@bounded(REMEMBERED)
+def declared_tools(key: bytes) -> DeclaredTools:
+    return _read(orjson.loads(key), None)
+
+
+def unfolded(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """The tools with what every `$ref` means in its place, all together within one budget."""
+    schemas = inline_all([tool.parameters for tool in tools])
+    return tuple(
+        tool if schema is tool.parameters else replace(tool, parameters=schema)
+        for tool, schema in zip(tools, schemas, strict=True)
+    )
+
+
+def _read(declarations: Iterable[Json], allowed: frozenset[str] | None) -> DeclaredTools:
+    notes: list[Note] = []
+    tools, custom, originals = [], set(), {}
+    for position, tool in enumerate(declarations):
+        kind = tool.get("type", "function")
+        said = tool[kind]
+        if allowed is not None and said["name"] not in allowed:
+            continue
+        name = alias(said["name"])
+        if name != said["name"]:
+            originals[name] = said["name"]
+        if kind == "custom":
+            custom.add(name)
+            notes.append(_as_function(said, position))
+        tools.append(_custom(name, said) if kind == "custom" else _function(name, said))
+    _require_distinct(tools)
+    return DeclaredTools(tuple(tools), originals, frozenset(custom), tuple(notes))
+
+
+def _function(name: str, said: Json) -> Tool:
+    parameters = said.get("parameters") or dict(NO_ARGUMENTS)
+    if "type" not in parameters and not {"anyOf", "oneOf", "allOf", "$ref"} & parameters.keys():
+        parameters = {"type": "object", **parameters}
+    return Tool(name, said.get("description") or "", parameters, bool(said.get("strict")))
+
+
+def _custom(name: str, said: Json) -> Tool:
+    return Tool(name, said.get("description") or "", dict(_INPUT))
+
+
+def _as_function(said: Json, position: int) -> Note:
+    if (said.get("format") or {}).get("type") == "grammar":
+        raise unsupported(
+            f"tools[{position}].custom.format",
+            "This model cannot be held to a grammar. Leave 'format' out, or describe the input in "
+            "the tool's description.",
+        )
+    text = "sent as a function with one string"
+    return Note("custom_tool_as_function", f"tools[{position}]", text)
+
+
+def _require_distinct(tools: list[Tool]) -> None:
+    names = [tool.name for tool in tools]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadRequest(f"Two tools have the name '{name}'. Give each its own.", param="tools")
+
+
+def _choice(choice: Any) -> tuple[Mode, str, frozenset[str] | None]:
+    """tool_choice in any of its forms → mode, forced name, allowed names."""
+    if choice is None:
+        return "auto", "", None
+    if isinstance(choice, str):
+        return _MODES[choice], "", None
+    if choice["type"] == "allowed_tools":
+        allowed = choice["allowed_tools"]
+        names = frozenset(tool[tool["type"]]["name"] for tool in allowed["tools"])
+        return allowed["mode"], "", names
+    return "named", choice[choice["type"]]["name"], None
+
+
+def _restored(request: ChatRequest) -> Toolbox:
+    names = dict.fromkeys(rounds(request.messages).values())
+    if not names:
+        return Toolbox()
+    return Toolbox(
+        tools=tuple(Tool(alias(name), "", dict(NO_ARGUMENTS)) for name in names),
+        mode="none",
+        restored=True,
+        originals={alias(name): name for name in names if alias(name) != name},
+    )

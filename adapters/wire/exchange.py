@@ -1,0 +1,348 @@
+"""One conversation with one upstream: a language and a transport make a stream of events.
+
+The gate lives here: `Opened` leaves together with the first real event, so that every failure
+before it still has its own HTTP status. So does the honest ending: no `Finish`, no success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import orjson
+
+from adapters.errors import GatewayError, Truncated, UpstreamError
+from adapters.protocol import (
+    Event,
+    Events,
+    Finish,
+    Json,
+    Note,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    Receipt,
+    RequestContext,
+    ToolCallDelta,
+    ToolCallStart,
+    Upstream,
+)
+from adapters.wire.failures import too_large
+from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
+from adapters.wire.headers import for_client, request_id
+from adapters.wire.http import MAX_ANSWER, Link, Timeouts
+from adapters.wire.json_text import load
+
+T = TypeVar("T")
+_AFTER_REASON = 2.0
+"""Seconds an upstream has for its usage once it has said why it stopped."""
+_PINGS_FOR = 5
+"""Who waits so long for a first event waits this many times as long while only pings come: with
+the usual 60 s as long as `content`, and in proportion where somebody is less patient.
+"""
+_BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
+_MOST_PARTS = 4096
+"""In one list; nobody means so many, and a stream has each in a frame of its own."""
+_MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
+"""What reading JSON of another shape than the upstream's language has raises."""
+
+
+@dataclass(slots=True)
+class AnswerState:
+    """What every language's state remembers; each leaf's `State` extends it."""
+
+    model: str = ""
+    """The upstream's own name for the model that answered."""
+    fingerprint: str | None = None
+    tier: str | None = None
+    ending: bool = False
+    """The reason was given; only usage or the terminator may still come."""
+    busy: bool = False
+    """A thought or a call is open, also one that says nothing: the upstream is at work."""
+    raw: bytes = b""
+    """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
+    left_out: dict[str, Note] = field(default_factory=dict)
+    """Members in a shape nobody can read, which the answer can do without; each is named once."""
+
+    def optional(self, holder: Json, name: str, kind: type[T]) -> T | None:
+        """A member that text, calls and the ending do not need: of another type it is left out."""
+        value = holder.get(name)
+        if not value or isinstance(value, kind):
+            return value or None
+        self.leave_out(name, value)
+        return None
+
+    def entries(self, holder: Json, name: str) -> list[Json]:
+        """The objects of such a list."""
+        listed = self.optional(holder, name, list) or []
+        if odd := [one for one in listed if not isinstance(one, dict)]:
+            self.leave_out(name, odd[0])
+        return [one for one in listed if isinstance(one, dict)]
+
+    def leave_out(self, name: str, value: Any) -> None:
+        text = f"the upstream sent {type(value).__name__} there, which means nothing"
+        self.left_out.setdefault(name, Note("answer_member_dropped", name, text))
+
+
+def few(parts: Any) -> Any:
+    """What is read one by one, each at the price of an event."""
+    if parts and len(parts) > _MOST_PARTS:
+        text = f"The upstream's answer has a list of more than {_MOST_PARTS} parts."
+        raise UpstreamError(text, code="upstream_too_large")
+    return parts
+
+
+def require_text(value: Any) -> str:
+    """Text; anything else in its place makes the answer unreadable."""
+    if type(value) is not str:
+        raise TypeError(f"text is {type(value).__name__}")
+    return value
+
+
+def quoted(reason: Any) -> str:
+    """Why an answer ended, in the upstream's own words: whatever is said, it was an end."""
+    if not reason:
+        return ""
+    return reason if type(reason) is str else orjson.dumps(reason).decode()[:40]
+
+
+S = TypeVar("S", bound=AnswerState)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Generic[S]):
+    """One request in an upstream's own words, and how to read what comes back."""
+
+    path: str
+    body: Json
+    receipt: Receipt
+    state: S
+    streamed: bool
+    framing: Callable[[], Framer]
+    decode: Callable[[bytes, S], Iterable[Event]]
+    close: Callable[[S], Iterable[Event]]
+    """Called at the end of input: yields the held `Finish` or raises `Truncated`."""
+    decode_answer: Callable[[Any, S], Iterable[Event]]
+
+
+async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> Events:
+    """Send the request and yield one tuple of events per upstream read."""
+    clock = Clock(link.timeouts, call.deadline)
+    body = orjson.dumps(exchange.body)
+    due = clock.until_headers(exchange.streamed)
+    if link.opened_by:
+        link = link.of_client(call.key)
+    reply = await link.post(exchange.path, body, due, call.kept)
+    try:
+        listener = Listener(link.name, exchange, reply.headers)
+        while not listener.over:
+            data = await next_piece(reply, clock, listener)
+            if events := listener.feed(data):
+                yield events
+                clock.heard(events)
+            if listener.failure is not None:
+                raise link.explained(listener.failure)
+        await reply.settle()
+    finally:
+        reply.close()
+
+
+class Source(Protocol):
+    """Where the bytes of one answer come from."""
+
+    async def read(self, due: float) -> bytes:
+        """Return the next piece, b"" at the end."""
+        ...
+
+
+async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
+    if listener.collecting:
+        return await reply.read(clock.until_whole())
+    if not listener.ending:
+        data = await reply.read(clock.due(listener.busy))
+        clock.alive = True
+        return data
+    try:
+        return await reply.read(clock.due_after_reason())
+    except GatewayError:
+        return b""  # it said why it stopped: complete without its usage and terminator
+
+
+class Listener(Generic[S]):
+    """The bytes of one answer → its events, whatever the network cut them into. Pure."""
+
+    def __init__(self, upstream: str, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
+        self.over = False
+        """`Finish` was said; what stands behind it is not read."""
+        self.failure: GatewayError | None = None
+        """What broke the answer, behind the events already read from the same piece."""
+        self.collecting = not exchange.streamed
+        """The answer is one JSON text, read at the end of input."""
+        self._upstream = upstream
+        self._exchange = exchange
+        self._headers = headers
+        self._framer = exchange.framing()
+        self._begun = False
+        self._collected = bytearray()
+        self._opened = False
+        self._notes = exchange.receipt
+
+    @property
+    def ending(self) -> bool:
+        return self._exchange.state.ending
+
+    @property
+    def busy(self) -> bool:
+        return self._exchange.state.busy
+
+    def feed(self, data: bytes) -> tuple[Event, ...]:
+        """Return what this piece says; b"" is the end of input."""
+        if not self._begun:
+            self._begin(data)
+        events: list[Event] = []
+        try:
+            if self.collecting:
+                self._collect(data, events)
+            elif data:
+                self._decode(self._framer.feed(data), events)
+            else:
+                self._end(events)
+        except GatewayError as error:
+            self.failure = error
+        except _MISSHAPEN as error:
+            self.failure = _unreadable(self._upstream, error)
+        if self.over and (left_out := self._exchange.state.left_out):
+            events.insert(-1, Noted(tuple(left_out.values())))
+        return tuple(events) if self._opened else self._through(events)
+
+    def _begin(self, data: bytes) -> None:
+        """See whether the upstream ignored `stream: true` and sends one JSON answer."""
+        start = data.removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
+        self._begun = bool(start)
+        if start == b"{" and isinstance(self._framer, Sse):
+            self.collecting = True
+
+    def _collect(self, data: bytes, events: list[Event]) -> None:
+        if data:
+            self._collected += data
+            if len(self._collected) > MAX_ANSWER:
+                raise too_large(self._upstream, MAX_ANSWER)
+            return
+        self._exchange.state.raw = bytes(self._collected)
+        answer = load(self._exchange.state.raw)
+        said: list[Event] = []
+        self._take(self._exchange.decode_answer(answer, self._exchange.state), said)
+        self._require_finish()
+        events += said
+
+    def _decode(self, frames: list[bytes], events: list[Event]) -> None:
+        decode, state = self._exchange.decode, self._exchange.state
+        for frame in frames:
+            events.extend(decode(frame, state))
+            if events and type(events[-1]) is Finish:
+                self.over = True
+                return
+
+    def _end(self, events: list[Event]) -> None:
+        try:
+            self._decode(self._framer.close(), events)
+        except GatewayError as error:
+            if error.code != "upstream_not_json":
+                raise
+            # Half an event at the end of input is a cut, and a cut is for `close` to judge.
+        if not self.over:
+            self._take(self._exchange.close(self._exchange.state), events)
+            self._require_finish()
+
+    def _take(self, said: Iterable[Event], events: list[Event]) -> None:
+        events.extend(said)
+        if events and type(events[-1]) is Finish:
+            self.over = True
+
+    def _require_finish(self) -> None:
+        if not self.over:
+            raise Truncated(f"Upstream '{self._upstream}' ended its answer without a reason.")
+
+    def _through(self, events: list[Event]) -> tuple[Event, ...]:
+        """The gate: hold back until there is something real to say."""
+        kept = [event for event in events if type(event) is not Noted]
+        if len(kept) < len(events):
+            self._notes += tuple(
+                note for event in events if type(event) is Noted for note in event.receipt
+            )
+        if not kept:
+            return ()
+        self._opened = True
+        return (Opened(self._notes, self._answerer()), *kept)
+
+    def _answerer(self) -> Upstream:
+        state = self._exchange.state
+        return Upstream(
+            name=self._upstream,
+            model=state.model if isinstance(state.model, str) else "",
+            request_id=request_id(self._headers),
+            headers=for_client(self._headers),
+            fingerprint=state.fingerprint if isinstance(state.fingerprint, str) else None,
+            tier=state.tier if isinstance(state.tier, str) else None,
+        )
+
+
+def _unreadable(upstream: str, cause: Exception) -> UpstreamError:
+    error = UpstreamError(
+        f"Upstream '{upstream}' sent an answer of a shape its language does not have.",
+        code="upstream_unreadable",
+    )
+    error.__cause__ = cause
+    return error
+
+
+class Clock:
+    """How long to wait for the next bytes, from what was heard so far."""
+
+    def __init__(self, timeouts: Timeouts, deadline: float | None) -> None:
+        self._now = asyncio.get_running_loop().time
+        self._timeouts = timeouts
+        self.alive = False
+        """Something came, if only a ping: it is at work, and `content` bounds how long."""
+        start = self._now()
+        self._end = min(start + timeouts.total, deadline or math.inf)
+        self._first_event = start + timeouts.first_event
+        most = max(timeouts.first_event, timeouts.content)
+        self._first_content = start + most
+        self._only_pings = start + min(most, _PINGS_FOR * timeouts.first_event)
+        self._whole = min(start + timeouts.plain, self._end)
+        self._content_at: float | None = None
+        self._in_block = False
+        self._reason_at: float | None = None
+
+    def until_headers(self, streamed: bool) -> float:
+        return min(self._first_event, self._end) if streamed else self._whole
+
+    def until_whole(self) -> float:
+        return self._whole
+
+    def heard(self, events: tuple[Event, ...]) -> None:
+        """Note that content came and was passed on, and whether a thought or a call is open."""
+        self._content_at = self._now()
+        self._reason_at = None  # it went on speaking behind a reason
+        self._in_block = type(events[-1]) in _BLOCK
+
+    def due(self, busy: bool = False) -> float:
+        """When the next piece must be here; `busy` says that a block is open."""
+        times, now = self._timeouts, self._now()
+        if self._content_at is None:
+            if not self.alive:
+                return min(self._first_event, self._end)
+            silence = max(times.first_event, times.idle_open if busy else 0)
+            most = self._first_content if busy else self._only_pings
+            return min(now + silence, most, self._end)
+        silence = times.idle_open if busy or self._in_block else times.idle
+        return min(now + silence, self._content_at + times.content, self._end)
+
+    def due_after_reason(self) -> float:
+        if self._reason_at is None:
+            self._reason_at = self._now()
+        return min(self._reason_at + _AFTER_REASON, self._end)

@@ -1,0 +1,346 @@
+"""The one transport: pool, deadlines, size caps; no redirects, no proxies of the environment.
+
+Knows HTTP and nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from yarl import URL
+
+from adapters.errors import GatewayError, Unauthorized, from_status
+from adapters.wire.capture import Capture, CapturedCall
+from adapters.wire.failures import broke_off, timed_out, too_large, unconnected, unreachable
+from adapters.wire.headers import for_client
+from adapters.wire.json_text import load
+
+MAX_ANSWER = 32 << 20
+MAX_ERROR_BODY = 64 << 10
+MOST_IDLE, _IDLE_SECONDS = 100, 30
+"""Connections kept for the next request, all upstreams together, and how long."""
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
+_BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
+_CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. Silence is measured while we wait, never while the client is slow to read."""
+
+    connect: float = 5
+    first_event: float = 60
+    """Wait for the first sign of life of a stream, and from one to the next before its content."""
+    idle: float = 60
+    """Silence of bytes in a stream."""
+    idle_open: float = 300
+    """The same while a thought or a tool call is open: models think between lumps of arguments."""
+    content: float = 300
+    """Silence of content while the upstream keeps pinging, from the beginning on."""
+    plain: float = 600
+    """A plain answer, whole."""
+    total: float = 600
+
+    @property
+    def whole(self) -> float:
+        """Until the end of a plain answer."""
+        return min(self.plain, self.total)
+
+
+class _Attempt:
+    """Whether a request opened a connection of its own or got one the pool had kept."""
+
+    fresh = False
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+
+
+def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    if attempt := _attempt.get(None):
+        attempt.fresh = True
+    family, kind, protocol, *_ = address
+    return socket.socket(family, kind, protocol)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Keeps only so many connections for later: a burst would leave thousands open, here and there.
+
+    aiohttp has a limit for those at work alone, and that would make requests wait.
+    """
+
+    def _release(
+        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        full = sum(map(len, self._conns.values())) >= MOST_IDLE
+        super()._release(key, protocol, should_close=should_close or full)
+
+
+class Transport:
+    """One pool of connections for the whole process."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=_Connector(
+                    limit=0, keepalive_timeout=_IDLE_SECONDS, socket_factory=_new_socket
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=_NO_TIMEOUT,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One upstream: where it is, what opens it, how long to wait."""
+
+    name: str
+    base_url: str
+    transport: Transport
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeouts: Timeouts = Timeouts()
+    proxy: str | None = field(default=None, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Never repeated in an error text."""
+    key_from: str = ""
+    """A sentence about its key, for when the upstream refuses it."""
+    started_by: str = ""
+    """The command that starts it, for when nobody is there."""
+    opened_by: Literal["", "bearer", "x-api-key"] = ""
+    """How it is opened by the client's own key; empty: by a key of the config, or none."""
+
+    def of_client(self, key: str) -> Link:
+        """This link with the key of one client."""
+        if not self.opened_by:
+            return self
+        if not key:
+            raise Unauthorized(
+                f"Upstream '{self.name}' is opened by the client's own key, and the request has "
+                "none. Send the key you have for it as 'Authorization: Bearer KEY'."
+            )
+        name, value = "x-api-key", key
+        if self.opened_by == "bearer":
+            name, value = "authorization", f"Bearer {key}"
+        return replace(self, headers={**self.headers, name: value}, secrets=(*self.secrets, key))
+
+    def explained(self, error: GatewayError) -> GatewayError:
+        """Say of a refused key which one it is; the upstream says only that it is wrong."""
+        if error.code == "upstream_auth" and self.key_from:
+            error.message = f"{error.message.rstrip('.')}. {self.key_from}"
+        return error
+
+    def url(self, path: str) -> str:
+        return self.base_url.rstrip("/") + path
+
+    async def post(self, path: str, body: bytes, due: float, kept: Capture | None = None) -> Reply:
+        """Send a body and return once the headers of a good answer are here."""
+        contact = None
+        if kept is not None:
+            url = self.url(path)
+            contact = CapturedCall(self.name, url, self.headers, self.secrets, self.proxy, body)
+            kept.append(contact)
+        return await self._send("POST", path, body, due, contact)
+
+    async def ask(self, path: str, body: bytes, kept: Capture | None = None) -> Any:
+        """Send a body and return the JSON of a plain answer."""
+        due = asyncio.get_running_loop().time() + self.timeouts.whole
+        reply = await self.post(path, body, due, kept)
+        return load(await reply.whole(due))
+
+    async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
+        """Ask a small question (a model list, a model's abilities) and return its JSON."""
+        due = asyncio.get_running_loop().time() + seconds
+        reply = await self._send(method, path, body, due)
+        return load(await reply.whole(due))
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        due: float,
+        contact: CapturedCall | None = None,
+    ) -> Reply:
+        try:
+            async with asyncio.timeout_at(due):
+                response = await self._connect(method, path, body)
+        except aiohttp.ConnectionTimeoutError as error:
+            found = unconnected(self.name, self.base_url, self.timeouts.connect)
+            raise self._absent(found) from error
+        except TimeoutError as error:
+            raise timed_out(self.name, "did not answer in time") from error
+        except _BROKEN as error:
+            raise self._absent(unreachable(self.name, error)) from error
+        reply = Reply(response, self.name, contact)
+        if response.status >= 300:
+            raise await self._refusal(reply, due)
+        return reply
+
+    async def _connect(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+        attempt = _Attempt()
+        _attempt.set(attempt)
+        try:
+            return await self._request(method, path, body)
+        except _CLOSED as error:
+            if attempt.fresh or isinstance(error, aiohttp.ClientConnectorError):
+                raise
+            # A pooled connection the upstream closed while it was idle; nothing was answered, so
+            # asking once more is safe.
+            return await self._request(method, path, body)
+
+    async def _request(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+        return await self.transport.session().request(
+            method,
+            _parsed(self.url(path)),
+            data=body,
+            headers=self.headers,
+            allow_redirects=False,
+            proxy=self.proxy,
+            timeout=_connect_timeout(self.timeouts.connect),
+        )
+
+    async def _refusal(self, reply: Reply, due: float) -> GatewayError:
+        body = await reply.beginning(MAX_ERROR_BODY, due)
+        error = from_status(reply.status, reply.headers, body, self.name, self.secrets)
+        error.headers = for_client(reply.headers)
+        return self.explained(error)
+
+    def _absent(self, error: GatewayError) -> GatewayError:
+        if self.started_by:
+            error.message += f" If it does not run, start it: `{self.started_by}`."
+        return error
+
+
+class Reply:
+    """The body of one good answer, read piece by piece."""
+
+    __slots__ = (
+        *("_alarm", "_contact", "_loop", "_response", "_rings_at", "_upstream", "_waiting_until"),
+        *("headers", "status"),
+    )
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, upstream: str, contact: CapturedCall | None = None
+    ) -> None:
+        self._response = response
+        self._upstream = upstream
+        self._contact = contact
+        if contact is not None:
+            contact.answered, contact.status = time.monotonic(), response.status
+        self._loop = asyncio.get_running_loop()
+        self._alarm: asyncio.Handle | None = None
+        # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
+        self._rings_at = math.inf
+        self._waiting_until: float | None = None
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read(self, due: float) -> bytes:
+        """Return the next piece, b"" at the end."""
+        content = self._response.content
+        self._waiting_until = due
+        # An answer that is here to its end is read without waiting.
+        if due < self._rings_at and not content.is_eof():
+            self._set_alarm(due)
+        try:
+            piece = await content.readany()
+        except TimeoutError as error:
+            raise timed_out(self._upstream, "fell silent") from error
+        except _BROKEN as error:
+            raise broke_off(self._upstream, error) from error
+        finally:
+            self._waiting_until = None
+        if self._contact is not None:
+            self._contact.heard(piece)
+        return piece
+
+    # One timer a stream, set again only when it rings: a timer a read costs more than the read.
+    def _set_alarm(self, due: float) -> None:
+        self._unset_alarm()
+        self._rings_at = due
+        self._alarm = self._loop.call_at(due, self._ring)
+
+    def _unset_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._rings_at = None, math.inf
+
+    def _ring(self) -> None:
+        self._unset_alarm()
+        if self._waiting_until is None:
+            return
+        if self._loop.time() < self._waiting_until:
+            self._set_alarm(self._waiting_until)
+        else:
+            self._response.content.set_exception(TimeoutError())
+
+    async def whole(self, due: float) -> bytes:
+        """Return the complete body, then give the connection back."""
+        pieces, size = [], 0
+        try:
+            while piece := await self.read(due):
+                pieces.append(piece)
+                size += len(piece)
+                if size > MAX_ANSWER:
+                    raise too_large(self._upstream, MAX_ANSWER)
+        finally:
+            self.close()
+        return b"".join(pieces)
+
+    async def beginning(self, limit: int, due: float) -> bytes:
+        """Return what can be had of an error body: cut to `limit`, whatever breaks on the way."""
+        body = b""
+        try:
+            with suppress(GatewayError):
+                while len(body) < limit and (piece := await self.read(due)):
+                    body += piece
+        finally:
+            self.close()
+        return body[:limit]
+
+    async def settle(self) -> None:
+        """After the last event: keep the connection if the upstream ends its body at once."""
+        due = self._loop.time() + 0.05
+        with suppress(GatewayError):
+            while not self._response.content.at_eof():
+                await self.read(due)
+        self.close()
+
+    def close(self) -> None:
+        """Return the connection to the pool if the body is over, else cut it: that cancels."""
+        self._unset_alarm()
+        if self._contact is not None and self._contact.ended is None:
+            self._contact.ended = time.monotonic()
+        self._response.close()
+
+
+@lru_cache(maxsize=256)
+def _parsed(url: str) -> URL:
+    return URL(url)
+
+
+@lru_cache(maxsize=64)
+def _connect_timeout(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=seconds)

@@ -1,0 +1,121 @@
+"""One conversation: asks, shows what streams in, runs the tools that are called, asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from middleware.cli.chatting.endpoint import Failed, Json
+from middleware.cli.chatting.screen import Screen
+from middleware.cli.chatting.tools import Tool
+
+_MOST_ROUNDS = 10
+Ask = Callable[[Json], Generator[Json, None, None]]
+
+
+@dataclass(slots=True)
+class _Reply:
+    """An assistant's message while it streams in."""
+
+    text: str = ""
+    calls: dict[int, Json] = field(default_factory=dict)
+    finish: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+    def call(self, piece: Mapping[str, Any]) -> None:
+        said = piece.get("function") or {}
+        call = self.calls.setdefault(piece["index"], {"id": "", "name": "", "arguments": ""})
+        call["id"] = piece.get("id") or call["id"]
+        call["name"] = said.get("name") or call["name"]
+        call["arguments"] += said.get("arguments") or ""
+
+    def message(self) -> Json:
+        message: Json = {"role": "assistant", "content": self.text or None}
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": call["arguments"]},
+                }
+                for call in self.calls.values()
+            ]
+        return message
+
+
+@dataclass(slots=True)
+class Conversation:
+    ask: Ask
+    model: str
+    screen: Screen
+    tools: tuple[Tool, ...] = ()
+    messages: list[Json] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """Say something and show all that follows; what failed was never said."""
+        said = [*self.messages, {"role": "user", "content": text}]
+        try:
+            self._answer(said)
+        finally:
+            self.screen.end()
+        self.messages = said
+
+    def _answer(self, said: list[Json]) -> None:
+        for _ in range(_MOST_ROUNDS):
+            reply = self._reply(said)
+            said.append(reply.message())
+            if not reply.calls:
+                return
+            said.extend(self._run(call) for call in reply.calls.values())
+        self.screen.note(f"(stopped after {_MOST_ROUNDS} rounds of tool calls)")
+
+    def _reply(self, said: list[Json]) -> _Reply:
+        reply = _Reply()
+        with closing(self.ask(self._body(said))) as chunks:
+            self._take(chunks, reply)
+        if not reply.finish:
+            raise Failed("The answer broke off before its end.")
+        if reply.finish not in ("stop", "tool_calls"):
+            self.screen.note(f"(ended: {reply.finish})")
+        if reply.usage:
+            sent, received = reply.usage["prompt_tokens"], reply.usage["completion_tokens"]
+            self.screen.note(f"({sent} tokens in, {received} out)")
+        return reply
+
+    def _body(self, said: list[Json]) -> Json:
+        body: Json = {
+            "model": self.model,
+            "messages": said,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if self.tools:
+            body["tools"] = [tool.schema() for tool in self.tools]
+        return body
+
+    def _take(self, chunks: Iterable[Json], reply: _Reply) -> None:
+        for chunk in chunks:
+            if "warnings" in chunk:
+                self.screen.note(f"(changed on the way: {chunk['warnings']})")
+            reply.usage = chunk.get("usage") or reply.usage
+            for choice in chunk.get("choices", ()):
+                reply.finish = choice.get("finish_reason") or reply.finish
+                self._delta(choice.get("delta") or {}, reply)
+
+    def _delta(self, delta: Mapping[str, Any], reply: _Reply) -> None:
+        if thought := delta.get("reasoning_content") or delta.get("reasoning"):
+            self.screen.thought(thought)
+        if text := delta.get("content") or delta.get("refusal"):
+            reply.text += text
+            self.screen.text(text)
+        for piece in delta.get("tool_calls") or ():
+            reply.call(piece)
+
+    def _run(self, call: Mapping[str, str]) -> Json:
+        self.screen.call(call["name"], call["arguments"])
+        tool = next((tool for tool in self.tools if tool.name == call["name"]), None)
+        result = tool.answer(call["arguments"]) if tool else '{"error": "there is no such tool"}'
+        self.screen.result(result)
+        return {"role": "tool", "tool_call_id": call["id"], "content": result}

@@ -1,0 +1,213 @@
+"""What the command line tells people: plain text from a config, its models and their plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import orjson
+
+from adapters.protocol import Planned, Receipt
+from middleware import __version__
+from middleware.cli.live_check import PROXIES, Finding
+from middleware.config import Config, Server, UpstreamConfig, is_loopback
+from middleware.config.access import meant_variable
+from middleware.routing import ModelEntry
+from middleware.server.models import ModelList, Status
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Lines with their cells below each other; the last cell is free."""
+    table = [tuple(row) for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)][:-1]
+    lines = []
+    for *cells, last in table:
+        padded = [f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True)]
+        lines.append(indent + "  ".join([*padded, last]))
+    return "\n".join(lines)
+
+
+def address(server: Server) -> str:
+    host = f"[{server.host}]" if ":" in server.host.strip("[]") else server.host
+    return f"http://{host}:{server.port}"
+
+
+def models(statuses: Iterable[Status]) -> str:
+    return columns(
+        (
+            (status.entry.id, status.entry.upstream or "-", status.reason or _available(status))
+            for status in statuses
+        ),
+        indent="",
+    )
+
+
+def _available(status: Status) -> str:
+    names = ", ".join(status.names)
+    return f"available: {names}" if "*" in status.entry.id and names else "available"
+
+
+def banner(config: Config, statuses: Sequence[Status]) -> str:
+    """The first lines of a server: where it is, what it has, what is missing, what to try."""
+    server = config.server
+    there = [status for status in statuses if not status.reason]
+    ids = [status.entry.id for status in there]
+    rows = [("models", ", ".join(ids) or "none that could answer")]
+    rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
+    rows += [("missing", hint) for hint in _misspelt(config)]
+    rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]
+    first = next((name for status in there for name in status.names), "MODEL")
+    rows += [("keys", _keys(server)), ("try", _try(server, first))]
+    return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
+
+
+def _embedded(config: Config, names: Sequence[str]) -> list[str]:
+    """Models that run on this machine, in a process of their own."""
+    upstreams = [(name, config.upstreams.get(config.models[name].upstream)) for name in names]
+    return [name for name, upstream in upstreams if upstream and upstream.kind == "local"]
+
+
+def _missing(statuses: Iterable[Status]) -> Mapping[str, str]:
+    """Models that cannot answer, by what they lack."""
+    found: dict[str, str] = {}
+    for status in statuses:
+        if why := status.reason:
+            found[why] = f"{found[why]}, {status.entry.id}" if why in found else status.entry.id
+    return found
+
+
+def _misspelt(config: Config) -> list[str]:
+    """Variables that are not set where one with nearly the same name is."""
+    secrets = [secret for up in config.upstreams.values() for secret in up.secrets()]
+    found = dict.fromkeys((one.variable, meant_variable(one)) for one in secrets if one.alike)
+    return [f"{variable}:{hint}" for variable, hint in found]
+
+
+def _keys(server: Server) -> str:
+    if server.keys:
+        return f"a client must send one of {len(server.keys)}"
+    return "none asked, as only this machine can call" if is_loopback(server.host) else "none asked"
+
+
+def _try(server: Server, model: str) -> str:
+    body = orjson.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
+    key = " -H 'authorization: Bearer KEY'" if server.keys else ""
+    url = f"{address(server)}/v1/chat/completions"
+    return f"curl {url} -H 'content-type: application/json'{key} -d '{body.decode()}'"
+
+
+def check(
+    config: Config,
+    models: ModelList,
+    statuses: Sequence[Status],
+    environment: Mapping[str, str],
+) -> str:
+    """Everything a config means, and what it lacks."""
+    server, count = config.server, sum(not status.reason for status in statuses)
+    parts = [
+        f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",
+        f"server\n{columns([('address', address(server)), ('keys', _keys(server))])}",
+        f"models\n{columns(_model_row(models, status) for status in statuses)}",
+    ]
+    if secrets := _secret_rows(config):
+        parts.append(f"secrets\n{columns(secrets)}")
+    if hint := _unused_proxy(config, environment):
+        parts.append(hint)
+    return "\n\n".join(parts)
+
+
+def _model_row(models: ModelList, status: Status) -> tuple[str, ...]:
+    entry, why = status.entry, status.reason
+    return (
+        entry.id,
+        entry.upstream or "-",
+        _abilities(models, entry),
+        f"not available: {why}" if why else " › ".join(entry.nesting),
+    )
+
+
+def _abilities(models: ModelList, entry: ModelEntry) -> str:
+    """What is known of it without asking."""
+    traits = models.known(entry)
+    sure = traits.tools is not None or "*" not in entry.id
+    said = [f"tools {models.tools(entry, traits)}" if sure else "tools as the upstream has them"]
+    said += [name for name in ("vision", "reasoning", "json_schema") if getattr(traits, name)]
+    said += [f"{traits.context_length} tokens"] if traits.context_length else []
+    return ", ".join(said)
+
+
+def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
+    """The environment variables a config names; never what they hold."""
+    named = [(f"upstreams.{up.id}", up.secrets()) for up in config.upstreams.values()]
+    named.append(("server.keys", config.server.keys))
+    return [
+        (
+            secret.variable,
+            "found" if secret.value else "missing",
+            f"{place}{meant_variable(secret)}",
+        )
+        for place, secrets in named
+        for secret in secrets
+        if secret.variable
+    ]
+
+
+def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
+    found = next(filter(environment.get, PROXIES), "")
+    called = [one for one in config.upstreams.values() if one.base_url]
+    if not (found and called) or any(upstream.proxy for upstream in called):
+        return ""
+    outside = list(filter(_is_outside, called)) or called
+    lines = "\n".join([f'  [upstreams.{one.id}]\n  proxy = "env:{found}"' for one in outside])
+    return (
+        f"{found} is set, but proxies of the environment are not used, and no upstream has one. "
+        f"For those that need it, write:\n{lines}"
+    )
+
+
+def _is_outside(upstream: UpstreamConfig) -> bool:
+    return not is_loopback(urlsplit(upstream.base_url).hostname or "")
+
+
+def findings(found: Sequence[Finding]) -> str:
+    """What each upstream said, with what to do about it."""
+    lines = []
+    for one in found:
+        lines.append(f"  {one.upstream}  {one.model}  {one.verdict}")
+        lines += [f"    → {one.advice}"] if one.advice else []
+    return "\n".join(["live", *(lines or ["  no upstream has what it needs to be asked"])])
+
+
+def from_docker(server: Server) -> str:
+    """The addresses under which other containers reach this gateway."""
+    port = server.port
+    rows = [
+        ("Docker Desktop (Mac, Windows)", f"http://host.docker.internal:{port}/v1"),
+        ("Docker on Linux", f"http://172.17.0.1:{port}/v1 (the address of docker0)"),
+        ("in the same compose file", f"http://usetool:{port}/v1 (the name of its service)"),
+        ("on another machine", f"http://THIS-MACHINE:{port}/v1"),
+    ]
+    text = f"from a container\n{columns(rows)}"
+    if is_loopback(server.host):
+        text += (
+            f"\n  But it listens on {server.host} only, where containers on Linux cannot reach it. "
+            'Under [server] write:\n  host = "0.0.0.0"\n  keys = ["env:USETOOL_KEY"]'
+        )
+    return text
+
+
+def plan(planned: Sequence[Planned], asked: Receipt) -> str:
+    """The calls a request would make, and what they do not say as the client did."""
+    parts = []
+    for number, call in enumerate(planned, 1):
+        body = json.dumps(json.loads(orjson.dumps(call.body)), indent=2, ensure_ascii=False)
+        receipt = (*asked, *call.receipt) if number == 1 else call.receipt
+        parts.append(f"{number}. {call.upstream}: POST {call.url}\n{body}\n{_receipt(receipt)}")
+    return "\n\n".join(parts)
+
+
+def _receipt(receipt: Receipt) -> str:
+    if not receipt:
+        return "receipt: nothing was changed or lost"
+    return f"receipt\n{columns(receipt)}"

@@ -1,0 +1,229 @@
+"""One entry of LiteLLM's `model_list` → an upstream and a model of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from middleware.cli.importers.collecting import (
+    Table,
+    Taking,
+    is_reference,
+    looks_secret,
+    variable_name,
+    variable_of,
+)
+from middleware.cli.importers.providers import Reached, reach
+from middleware.config.keys import KINDS, MODEL, OWN_FIELDS
+from middleware.config.values import ADDRESS, Wrong
+from middleware.doors.chat.shapes import FIELDS
+
+_CHAT = (None, "chat", "completion", "responses")
+_EMBEDS = ("compatible", "ollama", "longtail")
+# Fields OpenAI does not have and leaves of ours know.
+_REQUEST = frozenset(FIELDS) - OWN_FIELDS | {"min_p", "repetition_penalty", "thinking", "top_k"}
+_CONNECTION = ("aws_", "azure_", "vertex_", "watsonx_", "region_name", "tenant_id", "client_id")
+_ORGANIZATION = "OpenAI-Organization"
+_NO_LIMITS = "there are no limits per model here"
+_NO_BALANCING = "there is no load balancing here"
+_NO_COSTS = "costs are not kept here"
+_OWN_TABLE = "the gateway has its own knowledge of models; abilities can be set in the model"
+WHY: Mapping[str, str] = {
+    "rpm": _NO_LIMITS,
+    "tpm": _NO_LIMITS,
+    "max_parallel_requests": _NO_LIMITS,
+    "max_budget": _NO_LIMITS,
+    "budget_duration": _NO_LIMITS,
+    "weight": _NO_BALANCING,
+    "order": _NO_BALANCING,
+    "cooldown_time": _NO_BALANCING,
+    "routing_strategy": _NO_BALANCING,
+    "input_cost_per_token": _NO_COSTS,
+    "output_cost_per_token": _NO_COSTS,
+    "drop_params": "not needed: what an upstream cannot take is left out, and the answer says so",
+    "modify_params": "not needed: requests are fitted to the upstream, and the answer says so",
+    "mock_response": 'an upstream of kind "scripted" answers by rules',
+}
+NO_COUNTERPART = "has no counterpart here"
+
+
+class NotCarried(Exception):
+    """A whole model has no place in our config, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    upstream: str
+    """The name its upstream would like to have."""
+    service: Table
+    model: Table
+
+
+def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
+    """Carry what can be; the rest is lost with a reason, or the whole raises `NotCarried`."""
+    model = params.take("model")
+    if not isinstance(model, str) or not model:
+        raise NotCarried("it names no model")
+    mode = information.take("mode")
+    if mode not in (*_CHAT, "embedding"):
+        raise NotCarried(f"its mode is {mode}, and here are only chat models and embeddings")
+    said, address = params.text("custom_llm_provider"), _address(params)
+    reached = reach(model, said, bool(address))
+    if mode == "embedding" and reached.provider.kind not in _EMBEDS:
+        raise NotCarried(f"an upstream of kind {reached.provider.kind} makes no embeddings")
+    carried = Carried(
+        _upstream_name(reached, address),
+        _service(params, reached, address),
+        _model(params, information, reached, retries),
+    )
+    _lose_rest(params, information)
+    return carried
+
+
+def _address(params: Taking) -> str | None:
+    given = params.left.get("api_base") or params.left.get("base_url")
+    address = params.text("api_base", "base_url")
+    if is_reference(given) and not address:
+        # Without its address nothing can be written that would reach it.
+        raise NotCarried(f"its api_base {params.lost[-1].why}: set it and import again")
+    return address
+
+
+def _upstream_name(reached: Reached, address: str | None) -> str:
+    host = urlsplit(address).hostname if address else None
+    if host is None or reached.provider.kind != "compatible":
+        return reached.name
+    usual = urlsplit(reached.provider.base_url).hostname
+    return reached.name if host == usual else host.replace(".", "-")
+
+
+def _service(params: Taking, reached: Reached, address: str | None) -> Table:
+    kind = reached.provider.kind
+    found: Table = {"kind": kind, "base_url": _base_url(reached, address)}
+    found["api_key"] = _key(params, reached, bool(address))
+    headers = params.headers("headers", "extra_headers")
+    organization = params.text("organization") if kind == "compatible" else None
+    if organization and params.fits("organization", _ORGANIZATION, organization):
+        headers[_ORGANIZATION] = organization
+    found["headers"] = headers
+    if kind == "claude":
+        version = params.text("api_version")
+        found["api_version"] = None if version == KINDS[kind].api_version else version
+    found["timeouts"] = _timeouts(params)
+    if kind == "longtail" and (connection := _connection(params)):
+        found["options"] = {"litellm": connection}
+    return found
+
+
+def _base_url(reached: Reached, address: str | None) -> str | None:
+    kind, usual = reached.provider.kind, reached.provider.base_url
+    if not address:
+        return usual or None
+    address = address.rstrip("/")
+    ends = KINDS[kind].added
+    while end := next((end for end in ends if address.endswith(end)), ""):
+        address = address.removesuffix(end).rstrip("/")
+    try:
+        address = ADDRESS.read(address, {})
+    except Wrong as wrong:
+        raise NotCarried(
+            f"its api_base cannot be used: {str(wrong) or f'write {ADDRESS.words}'}"
+        ) from wrong
+    return None if address == KINDS[kind].base_url else address
+
+
+def _key(params: Taking, reached: Reached, elsewhere: bool) -> str | None:
+    usual = reached.provider.variable
+    if params.left.get("api_key") is not None:
+        return params.secret("api_key", usual or variable_name(reached.name, "API_KEY"))
+    if elsewhere and usual and reached.provider.kind == "compatible":
+        params.lose(
+            "api_key",
+            f"there is none, and {usual} is not sent to an address of your own: add api_key to "
+            "the upstream if it asks for one",
+        )
+        return None
+    return f"env:{usual}" if usual else None
+
+
+def usual_variable(params: Table) -> str:
+    """The variable an entry takes its key from without a word."""
+    model, said = params.get("model"), params.get("custom_llm_provider")
+    if not isinstance(model, str) or params.get("api_key") is not None:
+        return ""
+    elsewhere = bool(params.get("api_base") or params.get("base_url"))
+    return reach(model, said if isinstance(said, str) else None, elsewhere).provider.variable
+
+
+def _timeouts(params: Taking) -> Table:
+    whole = params.number("timeout", 0.001, 1e8)
+    first = params.number("stream_timeout", 0.001, 1e8)
+    found: Table = {"first_event": first or whole, "plain": whole}
+    if whole and whole > 600:
+        found["total"] = whole
+    return {name: seconds for name, seconds in found.items() if seconds}
+
+
+def _connection(params: Taking) -> Table:
+    """What only LiteLLM understands, for its own call."""
+    found: Table = {}
+    for name in [name for name in params.left if name.startswith(_CONNECTION)]:
+        value = params.left[name]
+        if is_reference(value) and variable_of(value) == name.upper():
+            params.take(name)  # LiteLLM looks there itself
+        elif is_reference(value):
+            params.lose(name, f"LiteLLM reads it from {name.upper()}: set that instead")
+        elif looks_secret(name, value):
+            params.lose(name, f"is written out, and not copied: set {name.upper()}")
+        else:
+            found[name] = params.take(name)
+    if version := params.text("api_version"):
+        found["api_version"] = version
+    return found
+
+
+def _model(params: Taking, about: Taking, reached: Reached, retries: int | None) -> Table:
+    found: Table = {"name": reached.model}
+    asked = params.number("num_retries" if "num_retries" in params.left else "max_retries", 0, 5)
+    found["retry"] = retries if asked is None else int(asked)
+    found["defaults"] = _defaults(params)
+    dropped = params.take("additional_drop_params")
+    found["drop"] = [str(name) for name in dropped] if isinstance(dropped, list) else None
+    if reached.provider.kind == "ollama":
+        found |= _ollama(params)
+    vision = about.take("supports_vision")
+    found["vision"] = vision if isinstance(vision, bool) else None
+    return found
+
+
+def _defaults(params: Taking) -> Table:
+    """Fields of requests; LiteLLM too lets the client's own go before them."""
+    asked = {name: params.plain(name) for name in sorted(_REQUEST & params.left.keys())}
+    extra = params.take("extra_body")
+    given = asked | (extra if isinstance(extra, dict) else {})
+    return {
+        str(name): value
+        for name, value in given.items()
+        if value is not None and name not in OWN_FIELDS
+    }
+
+
+def _ollama(params: Taking) -> Table:
+    found = {name: params.left.get(name) for name in ("num_ctx", "keep_alive")}
+    kept: Table = {}
+    for name, value in found.items():
+        if value is None:
+            continue
+        try:
+            kept[name] = MODEL[name].allowed.read(params.plain(name), {})
+        except Wrong:
+            params.lose(name, f"is not {MODEL[name].allowed.words}")
+    return kept
+
+
+def _lose_rest(params: Taking, information: Taking) -> None:
+    for name in list(params.left):
+        params.lose(name, WHY.get(name, NO_COUNTERPART))
+    for name in list(information.left):
+        information.lose(name, _OWN_TABLE)

@@ -1,0 +1,319 @@
+"""`usetool check --live`: asks each upstream something tiny, and finds the line that is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from adapters.errors import GatewayError, Refused
+from adapters.protocol import Adapter, ChatRequest, Finish, RequestContext
+from adapters.wire.http import Transport
+from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
+from middleware.config.shape import Auth
+from middleware.routing import TRY_IT, Routes, build
+from middleware.server.models import AWAY, ModelList
+from middleware.wrappers.emulation import refuses_tools
+
+PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
+_SECONDS, _ALTOGETHER = 120.0, 300.0
+"""A model may have to be loaded; somebody waits at the terminal."""
+_MOST_MODELS, _SIDE_BY_SIDE = 20, 4
+"""Of one upstream."""
+_LOADS = ("local", "ollama")
+"""Kinds of one's own machine: a model is loaded, and two at once push each other out."""
+_OF_ALL = (*AWAY, "upstream_auth", "upstream_billing", "insufficient_quota")
+"""Codes of what is wrong with an upstream, whatever model is asked."""
+# Where the API begins on servers that have it below an address of their own.
+_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
+    "compatible": ("/v1", "/api/v1", "/openai/v1"),
+    "claude": ("", "/anthropic", "/api/anthropic"),
+}
+_MOST_REPAIRS = 3
+_TOOL: Mapping[str, object] = {
+    "type": "function",
+    "function": {
+        "name": "get_time",
+        "description": "Tells the time",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+
+
+class Finding(NamedTuple):
+    upstream: str
+    model: str
+    verdict: str
+    """One line: it answers, or what is wrong."""
+    advice: str = ""
+    """What to do."""
+    well: bool = False
+    of_all: bool = False
+    """It holds for all models of the upstream."""
+
+
+class _Repair(NamedTuple):
+    line: str
+    """What to write under [upstreams.NAME]."""
+    upstream: UpstreamConfig
+
+
+async def probe(config: Config, environment: Mapping[str, str]) -> list[Finding]:
+    """Ask the models of every upstream that has what it needs, upstreams at the same time."""
+    transport = Transport()
+    recall = replace(config.recall, store="off")
+    prober = _Prober(replace(config, recall=recall), environment, transport)
+    try:
+        found = await asyncio.gather(*[prober.all_of(models) for models in prober.chosen()])
+        return [one for findings in found for one in findings]
+    finally:
+        await transport.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Prober:
+    config: Config
+    environment: Mapping[str, str]
+    transport: Transport
+
+    def chosen(self) -> Iterator[list[ModelConfig]]:
+        """The models of each upstream: names first, then wildcards."""
+        for upstream in self.config.upstreams.values():
+            served = [one for one in self.config.models.values() if one.upstream == upstream.id]
+            if served and not upstream.missing():
+                yield sorted(served, key=lambda one: "*" in one.id)
+
+    async def all_of(self, models: list[ModelConfig]) -> list[Finding]:
+        """One model first: what is wrong with its upstream is wrong with all of them."""
+        until = asyncio.get_running_loop().time() + _ALTOGETHER
+        first, rest, left = models[0], models[1:_MOST_MODELS], models[_MOST_MODELS:]
+        found = [await self.find(first)]
+        upstream = self.config.upstreams[first.upstream]
+        if found[0].of_all or not rest:
+            return found
+        gate = asyncio.Semaphore(1 if upstream.kind in _LOADS else _SIDE_BY_SIDE)
+        found += await asyncio.gather(*[self._in_turn(one, gate, until) for one in rest])
+        if left:
+            told = f"and {len(left)} more were not asked"
+            found.append(Finding(upstream.id, left[0].id, told, well=True))
+        return found
+
+    async def _in_turn(self, model: ModelConfig, gate: asyncio.Semaphore, until: float) -> Finding:
+        try:
+            async with asyncio.timeout_at(until), gate:
+                return await self.find(model)
+        except TimeoutError:
+            return Finding(model.upstream, model.id, f"not asked within {_ALTOGETHER:g} seconds")
+
+    async def find(self, model: ModelConfig) -> Finding:
+        upstream = self.config.upstreams[model.upstream]
+        if upstream.of_client:
+            return Finding(
+                upstream.id, model.id, "is opened by clients' keys: not asked", "", True, True
+            )
+        routes = build(self.config, self.transport)
+        name = model.id
+        if "*" in name:
+            name, why = await self._listed(model, routes)
+            if not name:
+                return Finding(upstream.id, model.id, why[0], why[1])
+        error = await self._ask(routes, name)
+        if error is None:
+            return Finding(upstream.id, name, "answers, and takes tools", well=True)
+        if refuses_tools(error):
+            return self._without_tools(model, name)
+        if error.code == "model_not_found":
+            return await self._not_found(model, name, routes, error)
+        advice = await self._repaired(upstream, name, error) or await self._advice(model, error)
+        return Finding(upstream.id, name, _verdict(error), advice, of_all=error.code in _OF_ALL)
+
+    async def _listed(self, model: ModelConfig, routes: Routes) -> tuple[str, tuple[str, str]]:
+        """A model a wildcard stands for, or why there is none."""
+        listing = ModelList(self.config, routes)
+        found = await listing.names(model.id)
+        if found:
+            return found[0], ("", "")
+        reason = (await listing.listed(model.id)).reason
+        if not reason:
+            return "", (
+                "does not list its models",
+                f'give one a name: [models.NAME] upstream = "{model.upstream}"',
+            )
+        advice = ""
+        if _unreachable(reason):
+            upstream = self.config.upstreams[model.upstream]
+            advice = await self._repaired(upstream, model.id.replace("*", "x"), None)
+        return "", (reason, advice or _start(self.config.upstreams[model.upstream]))
+
+    async def _not_found(
+        self, model: ModelConfig, public: str, routes: Routes, error: GatewayError
+    ) -> Finding:
+        """Tell a 404 of a path from one of a model: who knows the path speaks of the model."""
+        upstream = self.config.upstreams[model.upstream]
+        name, leaf = routes.leaf(public)
+        if not _speaks_of(error, name):
+            advice = await self._repaired(upstream, public, error)
+            if advice or not await _models_of(leaf):
+                advice = advice or (
+                    f"write the address that its documentation names under "
+                    f"[upstreams.{upstream.id}]: base_url = (now {upstream.base_url})"
+                )
+                verdict = f"wrong path: {leaf.plan(_question(name))[0].url}: {error.message}"
+                return Finding(upstream.id, public, verdict, advice, of_all=True)
+        advice = await self._other_names(model, public, routes)
+        return Finding(upstream.id, public, _verdict(error), advice)
+
+    def _without_tools(self, model: ModelConfig, name: str) -> Finding:
+        if model.tools == "native":
+            advice = f'write tools = "emulated" under [models."{model.id}"]'
+            return Finding(model.upstream, name, "answers, but does not support tools", advice)
+        verdict = "answers; tools unsupported, so the gateway makes them by prompt"
+        return Finding(model.upstream, name, verdict, well=True)
+
+    def _named(self, public: str) -> str:
+        return build(self.config, self.transport).leaf(public)[0]
+
+    async def _ask(self, routes: Routes, public: str) -> GatewayError | None:
+        name, leaf = routes.leaf(public)
+        return await _answer(leaf, name)
+
+    async def _repaired(
+        self, upstream: UpstreamConfig, public: str, error: GatewayError | None
+    ) -> str:
+        """Try the lines that may be missing, one more as long as the failure changes."""
+        lines: list[str] = []
+        for _ in range(_MOST_REPAIRS):
+            helped, error = await self._helping(upstream, public, error)
+            if helped is None:
+                break
+            lines.append(helped.line)
+            upstream = helped.upstream
+            if error is None or error.code == "model_not_found":
+                break
+        written = " and ".join(lines)
+        return f"write {written} under [upstreams.{upstream.id}]" if lines else ""
+
+    async def _helping(
+        self, upstream: UpstreamConfig, public: str, error: GatewayError | None
+    ) -> tuple[_Repair | None, GatewayError | None]:
+        """The first line with which the failure is gone, or at least another one."""
+        for repair in self._repairs(upstream, error):
+            upstreams = {**self.config.upstreams, upstream.id: repair.upstream}
+            left = await self._ask(
+                build(replace(self.config, upstreams=upstreams), self.transport), public
+            )
+            if left is None or refuses_tools(left):
+                return repair, None
+            known = _speaks_of(left, self._named(public))
+            if known or left.code not in (*AWAY, error.code if error is not None else ""):
+                return repair, left
+        return None, error
+
+    def _repairs(self, upstream: UpstreamConfig, error: GatewayError | None) -> Iterator[_Repair]:
+        code = error.code if error is not None else "upstream_unreachable"
+        if code in AWAY and upstream.proxy is None:
+            for name in PROXIES:
+                if address := self.environment.get(name):
+                    proxy = Secret(address, name)
+                    yield _Repair(f'proxy = "env:{name}"', replace(upstream, proxy=proxy))
+        if code == "upstream_auth" and upstream.api_key is not None:
+            other: Auth = "bearer" if upstream.auth == "x-api-key" else "x-api-key"
+            yield _Repair(f'auth = "{other}"', replace(upstream, auth=other))
+        if code in ("model_not_found", "upstream_bad_request", "upstream_not_json"):
+            for address in _addresses(upstream):
+                yield _Repair(f'base_url = "{address}"', replace(upstream, base_url=address))
+
+    async def _advice(self, model: ModelConfig, error: GatewayError) -> str:
+        upstream = self.config.upstreams[model.upstream]
+        if error.code == "upstream_auth":
+            key = upstream.api_key
+            if key is None:
+                return f'write api_key = "env:NAME" under [upstreams.{upstream.id}]'
+            where = f"the variable {key.variable}" if key.variable else "api_key"
+            return f"put a key that is valid for {upstream.base_url or upstream.id} into {where}"
+        return _start(upstream) if error.code in AWAY else ""
+
+    async def _other_names(self, model: ModelConfig, name: str, routes: Routes) -> str:
+        there = await _models_of(routes.leaf(name)[1])
+        if not there:
+            return f'write the upstream\'s own name for it: [models."{model.id}"] name = "…"'
+        hint = suggest(model.name, there)
+        shown = ", ".join(there[:8]) + (", …" if len(there) > 8 else "")
+        return f'write another name under [models."{model.id}"].{hint} It has: {shown}'
+
+
+def _addresses(upstream: UpstreamConfig) -> list[str]:
+    """Where an API may begin if not at the address that is written."""
+    address = upstream.base_url
+    parts = urlsplit(address)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    above = address.rpartition("/")[0] if parts.path.strip("/") else address
+    begins = _BEGINNINGS.get(upstream.kind, ())
+    found = [f"{address}/v1"] if upstream.kind == "compatible" else []
+    found += [above, *(f"{origin}{beginning}" for beginning in begins)]
+    return [one for one in dict.fromkeys(found) if one != address]
+
+
+async def _models_of(leaf: Adapter) -> list[str]:
+    """The upstream's own names, as far as it says."""
+    ask = getattr(leaf, "models", None)
+    try:
+        return [*await ask()] if ask is not None else []
+    except GatewayError:
+        return []
+
+
+def _speaks_of(error: GatewayError, name: str) -> bool:
+    words = error.message.partition(": ")[2].lower()
+    found = error.code == "model_not_found"
+    return found and (name.lower() in words or bool(re.search(r"\bmodel\b", words)))
+
+
+def _question(name: str) -> ChatRequest:
+    messages = ({"role": "user", "content": "Say ok."},)
+    call = RequestContext("req_check")
+    return ChatRequest(name, messages, (dict(_TOOL),), params={"max_tokens": 16}, call=call)
+
+
+async def _answer(leaf: Adapter, name: str) -> GatewayError | None:
+    """Have a few words said; None: it did."""
+    try:
+        stream = leaf.stream(_question(name))
+        async with asyncio.timeout(_SECONDS), aclosing(stream) as events:
+            async for batch in events:
+                if type(batch[-1]) is Finish:
+                    return None
+    except GatewayError as error:
+        return error
+    except TimeoutError:
+        return Refused("it did not answer in time", code="upstream_timeout")
+    return None
+
+
+def _verdict(error: GatewayError) -> str:
+    kinds = {
+        "upstream_unreachable": "unreachable",
+        "upstream_timeout": "unreachable",
+        "upstream_auth": "wrong key",
+        "model_not_found": "unknown model",
+        "upstream_billing": "no credit",
+        "insufficient_quota": "no credit",
+    }
+    message = error.message.removesuffix(TRY_IT).rstrip()  # it was tried
+    return f"{kinds.get(error.code or '', 'refuses')}: {message}"
+
+
+def _start(upstream: UpstreamConfig) -> str:
+    if upstream.kind != "ollama":
+        return ""
+    return (
+        f"start it with `ollama serve`, or write where it is: base_url = (now {upstream.base_url})"
+    )
+
+
+def _unreachable(reason: str) -> bool:
+    return "connection" in reason

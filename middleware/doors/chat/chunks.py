@@ -1,0 +1,179 @@
+"""Events → the SSE frames of a streamed answer.
+
+The order is OpenAI's: role, then reasoning, text and calls as they come, the reason, usage when
+asked for, `[DONE]`. One call of `render` is one write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Note,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    Receipt,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Usage,
+)
+from middleware.doors.chat.words import (
+    Heading,
+    joined,
+    usage_object,
+    usage_parts,
+    warnings_object,
+)
+
+_dumps = orjson.dumps
+# Clients that echo these read them from the last delta.
+_AT_THE_END = frozenset({"thinking_blocks"})
+_USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none: 0 is no figure here")
+
+
+class Chunks:
+    """Writes one answer's chunks."""
+
+    def __init__(self, heading: Heading) -> None:
+        self._heading = heading
+        self._head, self._tail = b"", b""
+        self._base: Json = {}
+        self._late: Receipt = ()
+        self._last: Json = {}
+        self._custom = False
+        self._write: Mapping[type, Callable[[Any], bytes]] = {
+            TextDelta: self._logged_text,
+            RefusalDelta: self._refusal,
+            ReasoningDelta: self._reasoning,
+            ToolCallStart: self._call,
+            ToolCallDelta: self._arguments,
+            Aside: self._aside,
+            Noted: self._noted,
+            Finish: self._finish,
+        }
+
+    def late(self, receipt: Receipt) -> None:
+        """What the response headers can no longer say goes on the finish chunk."""
+        self._late += receipt
+
+    def render(self, events: Sequence[Event]) -> bytes:
+        head, tail, write = self._head, self._tail, self._write
+        frames: list[bytes] = []
+        event: Any  # told apart by its type, which costs less than `isinstance`
+        for event in events:
+            kind = type(event)
+            # What makes up almost all of a stream.
+            if kind is TextDelta and not event.logprobs:
+                frames += (head, b'{"content":', _dumps(event.text), b"}", tail)
+            elif kind is Opened:
+                frames.append(self._open(event, events))
+                head, tail = self._head, self._tail
+            else:
+                frames.append(write[kind](event))
+        return b"".join(frames)
+
+    def _open(self, event: Opened, events: Sequence[Event]) -> bytes:
+        heading = self._heading
+        said = {
+            "id": heading.id,
+            "object": "chat.completion.chunk",
+            "created": heading.created,
+            "model": heading.model,
+        }
+        if event.upstream.fingerprint:
+            said["system_fingerprint"] = event.upstream.fingerprint
+        if event.upstream.tier:
+            said["service_tier"] = event.upstream.tier
+        self._base = said
+        self._head = b"data: " + _dumps(said)[:-1] + b',"choices":[{"index":0,"delta":'
+        usage = b',"usage":null' if heading.usage_chunk else b""
+        self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
+        kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
+        # Null where something else comes first: with calls alone, text is null at OpenAI too.
+        text = next(kinds, TextDelta) in (TextDelta, Finish)
+        return self._delta({"role": "assistant", "content": "" if text else None})
+
+    def _delta(self, delta: Json) -> bytes:
+        return self._head + _dumps(delta) + self._tail
+
+    def _logged_text(self, event: TextDelta) -> bytes:
+        logprobs = {"content": list(event.logprobs), "refusal": None}
+        return self._choice({"content": event.text}, None, logprobs)
+
+    def _refusal(self, event: RefusalDelta) -> bytes:
+        return self._delta({"refusal": event.text})
+
+    def _reasoning(self, event: ReasoningDelta) -> bytes:
+        return self._delta({"reasoning_content": event.text})
+
+    def _call(self, event: ToolCallStart) -> bytes:
+        if self._heading.legacy:
+            return self._delta({"function_call": {"name": event.name, "arguments": ""}})
+        self._custom = event.kind == "custom"
+        said = {"name": event.name, "input" if self._custom else "arguments": ""}
+        call = {"index": event.index, "id": event.id, "type": event.kind, event.kind: said}
+        return self._delta({"tool_calls": [call]})
+
+    def _arguments(self, event: ToolCallDelta) -> bytes:
+        if self._heading.legacy:
+            return self._delta({"function_call": {"arguments": event.arguments}})
+        if self._custom:
+            piece = {"index": event.index, "custom": {"input": event.arguments}}
+            return self._delta({"tool_calls": [piece]})
+        return b'%b{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}%b' % (
+            self._head,
+            event.index,
+            _dumps(event.arguments),
+            self._tail,
+        )
+
+    def _aside(self, event: Aside) -> bytes:
+        if event.field in _AT_THE_END:
+            self._last[event.field] = joined(self._last.get(event.field), event.value)
+            return b""
+        return self._delta({event.field: event.value})
+
+    def _noted(self, event: Noted) -> bytes:
+        self._late += event.receipt
+        return b""
+
+    def _finish(self, event: Finish) -> bytes:
+        reason: str = event.reason
+        if self._heading.legacy and reason == "tool_calls":
+            reason = "function_call"
+        if self._heading.usage_chunk and event.usage is None:
+            self._late += (_USAGE_UNKNOWN,)
+        frames = self._choice(self._last, reason, None, self._told(event))
+        if self._heading.usage_chunk:
+            # The client asked for it, so it comes even where the upstream reported nothing.
+            usage = usage_object(event.usage or Usage(0, 0))
+            said = {**self._base, "choices": [], "usage": usage}
+            frames += b"data: " + _dumps(said) + b"\n\n"
+        return frames + b"data: [DONE]\n\n"
+
+    def _told(self, event: Finish) -> Json:
+        """What is ours to tell and could not stand in the headers."""
+        warnings = warnings_object(self._late) if self._late else {}
+        parts = usage_parts(event.usage)
+        return {**warnings, "usage": parts} if parts else warnings
+
+    def _choice(
+        self, delta: Json, reason: str | None, logprobs: Json | None, told: Json | None = None
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        said: Json = {**self._base, "choices": [choice]}
+        if self._heading.usage_chunk:
+            said["usage"] = None
+        if told:
+            said["x_usetool"] = told
+        return b"data: " + _dumps(said) + b"\n\n"

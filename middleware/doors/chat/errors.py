@@ -1,0 +1,36 @@
+"""Errors → OpenAI's error object, as a body or as a frame of a stream."""
+
+from __future__ import annotations
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.protocol import Json, Receipt
+from middleware.doors.chat.words import warnings_object
+
+
+def error_object(error: GatewayError, request_id: str) -> Json:
+    shown = f"{error.message} (request id {request_id})" if request_id else error.message
+    return {
+        "error": {
+            "message": shown,
+            "type": error.type,
+            "param": error.param,
+            "code": error.code,
+        }
+    }
+
+
+def error_body(error: GatewayError, request_id: str = "") -> bytes:
+    return orjson.dumps(error_object(error, request_id))
+
+
+def error_frame(error: GatewayError, request_id: str = "", unsaid: Receipt = ()) -> bytes:
+    """The last frame of a stream that failed: nothing follows it, not even `[DONE]`.
+
+    With the notes that no header has told.
+    """
+    said = error_object(error, request_id)
+    if unsaid:
+        said["x_usetool"] = warnings_object(unsaid)
+    return b"data: " + orjson.dumps(said) + b"\n\n"

@@ -1,0 +1,116 @@
+"""Events → one completion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import orjson
+
+from adapters.errors import Truncated
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    Receipt,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from middleware.doors.chat.words import Heading, joined, usage_object
+
+
+@dataclass(slots=True)
+class Fold:
+    """Collects one answer; `body` says it whole."""
+
+    heading: Heading
+    opened: Opened | None = None
+    finish: Finish | None = None
+    late: Receipt = ()
+    _text: list[str] = field(default_factory=list)
+    _refusal: list[str] = field(default_factory=list)
+    _reasoning: list[str] = field(default_factory=list)
+    _logprobs: list[Json] = field(default_factory=list)
+    _calls: list[tuple[ToolCallStart, list[str]]] = field(default_factory=list)
+    _asides: Json = field(default_factory=dict)
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event:
+                case TextDelta(text, logprobs):
+                    self._text.append(text)
+                    self._logprobs += logprobs
+                case ToolCallDelta(_, arguments):
+                    self._calls[-1][1].append(arguments)
+                case ToolCallStart():
+                    self._calls.append((event, []))
+                case ReasoningDelta(text):
+                    self._reasoning.append(text)
+                case RefusalDelta(text):
+                    self._refusal.append(text)
+                case Opened():
+                    self.opened = event
+                case Finish():
+                    self.finish = event
+                case Noted(receipt):
+                    self.late += receipt
+                case Aside(name, value):
+                    self._asides[name] = joined(self._asides.get(name), value)
+
+    def body(self) -> bytes:
+        if self.opened is None or self.finish is None:
+            raise Truncated("The upstream's answer has no end.")
+        heading, upstream = self.heading, self.opened.upstream
+        choice = {
+            "index": 0,
+            "message": self._message(),
+            "logprobs": {"content": self._logprobs, "refusal": None} if self._logprobs else None,
+            "finish_reason": self._reason(),
+        }
+        said: Json = {
+            "id": heading.id,
+            "object": "chat.completion",
+            "created": heading.created,
+            "model": heading.model,
+            "choices": [choice],
+        }
+        if self.finish.usage is not None:
+            said["usage"] = usage_object(self.finish.usage)
+        if upstream.fingerprint:
+            said["system_fingerprint"] = upstream.fingerprint
+        if upstream.tier:
+            said["service_tier"] = upstream.tier
+        return orjson.dumps(said)
+
+    def _message(self) -> Json:
+        text = "".join(self._text)
+        message: Json = {
+            "role": "assistant",
+            "content": text if text or not (self._calls or self._refusal) else None,
+            "refusal": "".join(self._refusal) or None,
+        }
+        if self._reasoning:
+            message["reasoning_content"] = "".join(self._reasoning)
+        if self._calls and self.heading.legacy:
+            message["function_call"] = _said(*self._calls[0])
+        elif self._calls:
+            message["tool_calls"] = [
+                {"id": start.id, "type": start.kind, start.kind: _said(start, pieces)}
+                for start, pieces in self._calls
+            ]
+        return message | self._asides
+
+    def _reason(self) -> str:
+        reason = self.finish.reason if self.finish else ""
+        return "function_call" if self.heading.legacy and reason == "tool_calls" else reason
+
+
+def _said(start: ToolCallStart, pieces: list[str]) -> Json:
+    key = "input" if start.kind == "custom" else "arguments"
+    return {"name": start.name, key: "".join(pieces)}

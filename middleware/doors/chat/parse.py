@@ -1,0 +1,239 @@
+"""Body → `ChatRequest`: the one place where a request is validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from adapters.errors import BadRequest
+from adapters.protocol import ChatRequest, Json, Note, Receipt, RequestContext, value_class
+from adapters.shared.fields import refuse_losses
+from adapters.shared.history import settle
+from adapters.shared.marks import marks, most_openers
+from middleware.doors.chat import legacy
+from middleware.doors.chat.grammars import check_grammars
+from middleware.doors.chat.mistakes import refusal
+from middleware.doors.chat.shapes import FIELDS, REQUEST
+from middleware.doors.chat.surrogates import without_surrogates
+
+MAX_DEPTH = 64
+MAX_VALUES = 60_000
+"""Each costs microseconds here and at every leaf, however short it is."""
+# What the door itself takes care of; everything else of OpenAI's goes on in `params`.
+_PARAMS = FIELDS.difference(
+    ("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
+    ("functions", "function_call", "n"),
+)
+
+
+@value_class
+class ParsedRequest:
+    """A request, and what its answer must look like."""
+
+    request: ChatRequest
+    receipt: Receipt = ()
+    """What the door itself changed or lost."""
+    usage_chunk: bool = False
+    legacy: bool = False
+    """The client has `functions` instead of tools, and is answered in the same words."""
+
+
+_LOCAL = RequestContext()
+
+
+def parse(
+    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+) -> ParsedRequest:
+    """Read a chat request or raise a `BadRequest` that says what to send instead."""
+    notes: list[Note] = []
+    data = _object(body, notes)
+    try:
+        REQUEST.validator.validate_python(data)
+    except ValidationError as error:
+        raise refusal(error) from None
+    functions = data.get("functions") is not None
+    if legacy.is_used(data):
+        data = legacy.modern(data, repair, notes)
+    _check(data, notes)
+    check_grammars(data)
+    messages, changed = settle(data["messages"], repair)
+    receipt = (*notes, *changed)
+    if strict:
+        refuse_losses(receipt)
+    request = _request(data, messages, call or _LOCAL)
+    options = data.get("stream_options") or {}
+    usage_chunk = request.call.streamed and options.get("include_usage") is True
+    return ParsedRequest(request, receipt, usage_chunk, functions)
+
+
+def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:
+    tools = tuple(data.get("tools") or ())
+    streamed = data.get("stream") is True
+    return ChatRequest(
+        model=data["model"],
+        messages=messages,
+        tools=tools,
+        tool_choice=data.get("tool_choice") if tools else None,
+        params={k: v for k, v in data.items() if k in _PARAMS and v is not None},
+        extra={k: v for k, v in data.items() if k not in FIELDS},
+        call=call if streamed is call.streamed else _other_way(call, streamed),
+    )
+
+
+def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
+    return RequestContext(call.id, call.client, call.deadline, streamed, call.key, call.kept)
+
+
+def _object(body: bytes, notes: list[Note]) -> Json:
+    found = _marks(body)
+    if len(found) - found.count(b"]") > MAX_VALUES:
+        raise BadRequest(
+            f"The request body has more than {MAX_VALUES} values: objects, arrays and their "
+            "members. Send fewer messages, tools or properties of tools.",
+            code="request_too_large",
+            status=413,
+        )
+    data = _value(body, notes)
+    if not isinstance(data, dict):
+        raise BadRequest("The request body must be a JSON object.", code="invalid_type")
+    if _is_deep(found):
+        raise BadRequest(
+            f"The request body is nested more than {MAX_DEPTH} levels deep. Flatten it.",
+            code="invalid_value",
+        )
+    return data
+
+
+def _value(body: bytes, notes: list[Note]) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        mended = without_surrogates(body)
+        if mended != body:
+            text = "halves of characters (an emoji cut in two) were replaced by U+FFFD"
+            notes.append(Note("half_character_replaced", "messages", text))
+            return _value(mended, notes)
+        raise BadRequest(
+            f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
+            code="invalid_json",
+        ) from None
+
+
+def _marks(body: bytes) -> bytes:
+    """Its commas and brackets, as far as there may be too many."""
+    few = len(body) <= MAX_VALUES and most_openers(body) <= MAX_DEPTH
+    return b"" if few else marks(body)
+
+
+def _is_deep(found: bytes) -> bool:
+    """Take the innermost brackets away, a level at a time."""
+    brackets = found.replace(b",", b"")
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    return bool(brackets)
+
+
+def _check(data: Json, notes: list[Note]) -> None:
+    for field, check in _CHECKS.items():
+        if data.get(field) is not None:
+            check(data, notes)
+
+
+def _check_single_choice(data: Json, _: list[Note]) -> None:
+    if data["n"] > 1:
+        raise BadRequest(
+            "'n' greater than 1 is not supported: send the request n times instead.",
+            code="unsupported_parameter",
+            param="n",
+        )
+
+
+def _check_stream_options(data: Json, notes: list[Note]) -> None:
+    if data.get("stream") is not True:
+        raise BadRequest(
+            "'stream_options' is only allowed with 'stream': true. Leave it out of plain requests.",
+            param="stream_options",
+        )
+    for name, wanted in data["stream_options"].items():
+        if name != "include_usage" and wanted not in (None, False):
+            text = "the gateway's chunks have nothing like it"
+            notes.append(Note("parameter_dropped", f"stream_options.{name}", text))
+
+
+def _check_logprobs(data: Json, _: list[Note]) -> None:
+    if data["top_logprobs"] and data.get("logprobs") is not True:
+        raise BadRequest("'top_logprobs' needs 'logprobs': true.", param="top_logprobs")
+
+
+def _check_logit_bias(data: Json, _: list[Note]) -> None:
+    for token, bias in data["logit_bias"].items():
+        if type(bias) not in (int, float) or not -100 <= bias <= 100:
+            where = f"logit_bias.{token[:20]}"
+            raise BadRequest(
+                f"Invalid value for '{where}': expected a number from -100 to 100.", param=where
+            )
+
+
+def _check_tools(data: Json, _: list[Note]) -> None:
+    names = set()
+    for position, tool in enumerate(data["tools"]):
+        kind = tool["type"]
+        name = tool[kind]["name"]
+        if name in names:
+            where = f"tools[{position}].{kind}.name"
+            raise BadRequest(
+                f"Two tools have the name '{name}' (the second is '{where}'). Tool names must be "
+                "unique.",
+                param=where,
+            )
+        names.add(name)
+
+
+def _check_choice(data: Json, notes: list[Note]) -> None:
+    choice, tools = data["tool_choice"], data.get("tools")
+    if tools:
+        if not isinstance(choice, str):
+            _require_known(choice, tools)
+    elif choice in ("none", "auto"):
+        notes.append(Note("tool_choice_ignored", "tool_choice", "the request has no tools"))
+    else:
+        raise BadRequest(
+            "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, "
+            "or leave 'tool_choice' out.",
+            param="tool_choice",
+        )
+
+
+def _check_parallel(data: Json, notes: list[Note]) -> None:
+    if not data.get("tools"):
+        notes.append(Note("parameter_dropped", "parallel_tool_calls", "the request has no tools"))
+
+
+def _require_known(choice: Json, tools: list[Json]) -> None:
+    allowed = choice["type"] == "allowed_tools"
+    known = {(tool["type"], tool[tool["type"]]["name"]) for tool in tools}
+    for one in choice["allowed_tools"]["tools"] if allowed else (choice,):
+        kind = one["type"]
+        name = one[kind]["name"]
+        if (kind, name) not in known:
+            raise BadRequest(
+                f"'tool_choice' names the {kind} tool {name!r}, which is not in 'tools'.",
+                param="tool_choice",
+            )
+
+
+_CHECKS: Mapping[str, Callable[[Json, list[Note]], None]] = {
+    "n": _check_single_choice,
+    "stream_options": _check_stream_options,
+    "top_logprobs": _check_logprobs,
+    "logit_bias": _check_logit_bias,
+    "tools": _check_tools,
+    "tool_choice": _check_choice,
+    "parallel_tool_calls": _check_parallel,
+}
+"""What pydantic cannot say, by the field it is about."""

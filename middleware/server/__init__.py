@@ -1,0 +1,1 @@
+"""What stands around the doors: the app, the edge, answers, reload, the log, the model list."""

@@ -1,0 +1,206 @@
+"""One chat's way out: events in, one JSON body or a stream of chunks out, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+
+import orjson
+from starlette.types import Receive, Send
+
+from adapters.errors import GatewayError, Truncated
+from adapters.protocol import Adapter, ChatRequest, Finish, Noted, Opened, Receipt
+from middleware.doors.chat import (
+    Chunks,
+    Fold,
+    Heading,
+    ParsedRequest,
+    error_body,
+    error_frame,
+    usage_parts,
+    warnings_header,
+)
+from middleware.server.telemetry import Visit
+from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
+
+_GONE = 499
+"""Status in the log of a request whose client left before it got one."""
+_OVERLOADED, _RETRY_AFTER = "overloaded", "5"
+_WATCH_AFTER = 0.02
+"""Seconds before a client's leaving is looked for."""
+
+
+class Answer:
+    """One request's way out, plain or streamed."""
+
+    __slots__ = (
+        *("visit", "_send", "_heartbeat", "_headers", "_heading"),
+        *("_in_headers", "_stream", "_watch", "_watcher"),
+    )
+
+    def __init__(self, visit: Visit, send: Send, heartbeat: float) -> None:
+        self.visit = visit
+        self._send = send
+        self._in_headers = 0
+        """How many notes of the receipt the client got there."""
+        self._heartbeat = heartbeat
+        self._stream: EventStream | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
+        self._heading = Heading("", 0, "")
+
+    def asked(self, asked: ParsedRequest) -> None:
+        self.visit.model = asked.request.model[:200]
+        self.visit.streamed = asked.request.call.streamed
+        self.visit.receipt = asked.receipt
+        self._heading = Heading(
+            id="chatcmpl-" + self.visit.id.removeprefix("req_"),
+            created=int(time.time()),
+            model=asked.request.model,
+            legacy=asked.legacy,
+            usage_chunk=asked.usage_chunk,
+        )
+
+    def watch(self, receive: Receive) -> None:
+        """Cancel this task when the client closes its connection.
+
+        A moment later: most plain answers are over by then, and a task costs them a tenth.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        self._watch = loop.call_later(_WATCH_AFTER, self._begin_watching, receive, task)
+
+    def _begin_watching(self, receive: Receive, task: asyncio.Task[None]) -> None:
+        self._watcher = asyncio.create_task(self._until_gone(receive, task))
+
+    async def _until_gone(self, receive: Receive, task: asyncio.Task[None]) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.visit.gone = True
+        self.visit.status = self.visit.status or _GONE
+        task.cancel()
+
+    def _unwatch(self) -> None:
+        """The answer is complete: uvicorn reports its end as a disconnect too."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def stop(self) -> None:
+        self._unwatch()
+        if self._stream is not None:
+            self._stream.stop()
+
+    async def give(self, adapter: Adapter, asked: ParsedRequest) -> None:
+        try:
+            if asked.request.call.streamed:
+                await self._give_stream(adapter, asked)
+            else:
+                await self._give_whole(adapter, asked)
+        finally:
+            if self.visit.first_event is None:  # whatever became of it, this is what was sent
+                self.visit.receipt += _planned(adapter, asked.request)
+
+    async def _give_whole(self, adapter: Adapter, asked: ParsedRequest) -> None:
+        fold = Fold(self._heading)
+        try:
+            async with aclosing(adapter.stream(asked.request)) as events:
+                async for batch in events:
+                    fold.add(batch)
+            body = fold.body()
+        finally:
+            if fold.opened is not None:
+                self._note_opened(fold.opened)
+            self.visit.receipt += fold.late
+        self.visit.finish = fold.finish
+        headers = self._response_headers(fold.opened)
+        if parts := usage_parts(fold.finish.usage if fold.finish else None):
+            headers = [*headers, *raw({"x-usetool-usage": orjson.dumps(parts).decode()})]
+        await self.give_body(body, headers)
+
+    async def give_body(self, body: bytes, headers: RawHeaders | None = None) -> None:
+        """A whole answer, which is JSON."""
+        self.visit.status = 200
+        self._unwatch()
+        await send_json(self._send, 200, body, self._headers if headers is None else headers)
+
+    async def _give_stream(self, adapter: Adapter, asked: ParsedRequest) -> None:
+        stream = self._stream = EventStream(self._send, self._headers, self._heartbeat)
+        chunks = Chunks(self._heading)
+        async with aclosing(adapter.stream(asked.request)) as events:
+            async for batch in events:
+                first, last = batch[0], batch[-1]
+                if type(first) is Opened:
+                    await self._open_stream(stream, chunks, first)
+                for event in batch:
+                    if type(event) is Noted:
+                        self.visit.receipt += event.receipt
+                if type(last) is Finish:
+                    self.visit.finish = last
+                    self._unwatch()
+                    await stream.last(chunks.render(batch))
+                else:
+                    await stream.write(chunks.render(batch))
+        if self.visit.finish is None:
+            raise Truncated("The upstream's answer has no end.")
+
+    async def _open_stream(self, stream: EventStream, chunks: Chunks, opened: Opened) -> None:
+        self._note_opened(opened)
+        self.visit.status = 200
+        if stream.started:  # by a heartbeat: too late for headers
+            chunks.late(self.visit.receipt)
+        else:
+            self._in_headers = len(self.visit.receipt)
+            await stream.start(self._response_headers(opened)[1:])
+
+    def _note_opened(self, opened: Opened) -> None:
+        self.visit.opened(opened, asyncio.get_running_loop().time())
+
+    def _response_headers(self, opened: Opened | None) -> RawHeaders:
+        said = {}
+        if opened is not None:
+            if opened.upstream.model:
+                said["x-upstream-model"] = opened.upstream.model[:200]
+            said.update(opened.upstream.headers)
+        if self.visit.receipt:
+            said["x-usetool-warnings"] = warnings_header(self.visit.receipt)
+        return [*self._headers, *raw(said)]
+
+    async def fail(self, error: GatewayError) -> None:
+        """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
+        self.visit.error = error
+        self._unwatch()
+        stream = self._stream
+        if stream is not None and stream.started:
+            self.visit.status = 200
+            unsaid = self.visit.receipt[self._in_headers :]
+            await stream.last(error_frame(error, self.visit.id, unsaid))
+            return
+        if stream is not None:
+            stream.stop()
+        self.visit.status = error.status
+        body = error_body(error, self.visit.id)
+        headers = self._response_headers(None) + raw(error_headers(error))
+        await send_json(self._send, error.status, body, headers)
+
+
+def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:
+    try:
+        notes = [note for call in adapter.plan(request) for note in call.receipt]
+    except GatewayError:  # it is what failed: nothing was sent
+        return ()
+    return tuple(dict.fromkeys(notes))
+
+
+def error_headers(error: GatewayError) -> dict[str, str]:
+    headers = {**error.headers}
+    if error.retry_after or error.code == _OVERLOADED:
+        headers["retry-after"] = error.retry_after or _RETRY_AFTER
+    # OpenAI's SDKs ask again after these on their own.
+    if error.again != "same" and (error.status == 409 or error.status >= 429):
+        headers["x-should-retry"] = "false"
+    return headers

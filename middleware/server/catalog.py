@@ -1,0 +1,117 @@
+"""Limits and abilities of models from LiteLLM's data file, read without importing LiteLLM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from adapters.claude.capabilities import traits_of
+from adapters.shared.traits import Traits
+
+_FILE = "model_prices_and_context_window_backup.json"
+# A kind of upstream → what LiteLLM puts before its models' names.
+_PREFIXES: Mapping[str, tuple[str, ...]] = {
+    "claude": ("", "anthropic/"),
+    "deepseek": ("deepseek/", ""),
+    "compatible": ("", "openai/"),
+    "longtail": ("",),
+}
+# Kinds whose models are all alike in this.
+_ALIKE: Mapping[str, Traits] = {"local": Traits(tools=False, vision=False, json_schema=True)}
+_FAMILIES: tuple[tuple[str, str], ...] = (
+    # AutoGen's names of families; what it does not know is "unknown" to it.
+    ("gpt-4o", "gpt-4o"),
+    ("gpt-4.1", "gpt-41"),
+    ("gpt-4.5", "gpt-45"),
+    ("gpt-4", "gpt-4"),
+    ("gpt-3.5", "gpt-35"),
+    ("gpt-5", "gpt-5"),
+    ("o1", "o1"),
+    ("o3", "o3"),
+    ("o4", "o4"),
+    ("claude-3-5-haiku", "claude-3-5-haiku"),
+    ("claude-3-5-sonnet", "claude-3-5-sonnet"),
+    ("claude-3-7-sonnet", "claude-3-7-sonnet"),
+    ("claude-3-haiku", "claude-3-haiku"),
+    ("claude-3-opus", "claude-3-opus"),
+    ("claude-3-sonnet", "claude-3-sonnet"),
+    ("claude-opus", "claude-4-opus"),
+    ("claude", "claude-4-sonnet"),
+    ("gemini-1.5-pro", "gemini-1.5-pro"),
+    ("gemini-1.5", "gemini-1.5-flash"),
+    ("gemini-2.0", "gemini-2.0-flash"),
+    ("gemini-2.5-flash", "gemini-2.5-flash"),
+    ("gemini", "gemini-2.5-pro"),
+    ("codestral", "codestral"),
+    ("mistral", "mistral"),
+    ("ministral", "ministral"),
+    ("pixtral", "pixtral"),
+    ("llama-4-scout", "llama-4-scout"),
+    ("llama-4", "llama-4-maverick"),
+    ("llama-3.3", "llama-3.3-70b"),
+)
+
+
+def known(kind: str, name: str) -> Traits:
+    """What the data says of an upstream's model; no kind of ours is asked about another's."""
+    if kind in _ALIKE:
+        return _ALIKE[kind]
+    own = traits_of(name, {}) if kind == "claude" else Traits()
+    table = _table()
+    for prefix in _PREFIXES.get(kind, ()):
+        for written in (prefix + name, prefix + name.rpartition("/")[2]):
+            if (found := table.get(written)) is not None:
+                return own.over(found)
+    return own
+
+
+def family(name: str) -> str:
+    """AutoGen's word for a model's family."""
+    last = name.lower().rpartition("/")[2]
+    return next((family for start, family in _FAMILIES if last.startswith(start)), "unknown")
+
+
+# Three megabytes of JSON, most of it prices: read on the first question, and only this is kept.
+@cache
+def _table() -> Mapping[str, Traits]:
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    try:
+        entries = orjson.loads((Path(spec.origin).parent / _FILE).read_bytes())
+    except (OSError, orjson.JSONDecodeError):  # another version keeps it elsewhere
+        return {}
+    return dict(_useful(entries))
+
+
+def _useful(entries: Any) -> Iterator[tuple[str, Traits]]:
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if isinstance(entry, dict) and entry.get("mode") in ("chat", "responses", "embedding"):
+            yield name, _traits(entry)
+
+
+def _traits(entry: Mapping[str, Any]) -> Traits:
+    tools = _flag(entry, "supports_function_calling")
+    return Traits(
+        context_length=_count(entry.get("max_input_tokens")),
+        max_output=_count(entry.get("max_output_tokens")),
+        tools=tools,
+        parallel=_flag(entry, "supports_parallel_function_calling"),
+        vision=_flag(entry, "supports_vision"),
+        reasoning=_flag(entry, "supports_reasoning"),
+        json_schema=_flag(entry, "supports_response_schema"),
+    )
+
+
+def _flag(entry: Mapping[str, Any], name: str) -> bool | None:
+    value = entry.get(name)
+    return value if type(value) is bool else None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None

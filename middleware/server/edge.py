@@ -1,0 +1,133 @@
+"""What every request passes: its place, its line in the log, its record in `last`, and the one
+broad `except`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from adapters.errors import Busy, GatewayError
+from adapters.protocol import RequestContext, value_class
+from middleware.doors.chat import error_body
+from middleware.server.answering import Answer, error_headers
+from middleware.server.last import PATH as LAST
+from middleware.server.last import Records
+from middleware.server.runtime import Runtime
+from middleware.server.telemetry import Log, Visit
+from middleware.server.terminal import visible
+from middleware.server.transport.intake import read_body, sent_key
+from middleware.server.transport.responses import raw
+
+_OUR_MISTAKE = "The gateway made a mistake of its own; its log has the details."
+_LONGEST_PATH = 100
+
+
+@value_class
+class Admitted:
+    """A request that may be answered, with its whole body."""
+
+    served: Runtime
+    """The config it began with."""
+    body: bytes
+    call: RequestContext
+    answer: Answer
+    receive: Receive
+
+
+Give = Callable[[Admitted], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Edge:
+    served: Runtime
+    """Exchanged when the config changes; a request keeps the one it began with."""
+    log: Log
+    records: Records
+    _open: int = 0
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, give: Give) -> None:
+        """Answer a request that an upstream works for."""
+        served, now = self.served, asyncio.get_running_loop().time
+        visit = Visit(request_id(), now(), path=scope["path"])
+        answer = Answer(visit, send, served.server.heartbeat)
+        self._open += 1
+        try:
+            await give(await self._admit(scope, receive, answer))
+        except GatewayError as error:
+            await answer.fail(error)
+        except asyncio.CancelledError:
+            if not visit.gone:  # the server is stopping
+                await answer.fail(Busy("The gateway is shutting down. Send the request again."))
+        # The seam, the only one: what we did not foresee is logged whole and is a 500 in OpenAI's
+        # shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
+        except Exception as error:
+            await answer.fail(_told(error, visit.id))
+        finally:
+            answer.stop()
+            self._open -= 1
+            self._end(visit, now())
+
+    async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> Admitted:
+        served, visit = self.served, answer.visit
+        server = served.server
+        if self._open > server.max_concurrent:
+            raise Busy("The gateway is at its limit of open requests.", retry_after="1")
+        client = served.keys.client(scope)
+        record = self.records.begin(visit, client)
+        body = await read_body(scope, receive, server.max_body)
+        kept = None
+        if record is not None:
+            record.body, kept = body, record.calls
+        key = sent_key(scope) if served.passes_keys else ""
+        return Admitted(
+            served, body, RequestContext(visit.id, client, key=key, kept=kept), answer, receive
+        )
+
+    def refused(
+        self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """The answer to a request that nothing is done for."""
+        now = asyncio.get_running_loop().time()
+        path = _shown(scope["path"])
+        visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
+        visit.status, visit.error = error.status, error
+        if path.startswith(LAST):
+            self.log.write(visit.line(now))  # looking at the records leaves none
+        else:
+            self._end(visit, now)
+        response = Response(error_body(error, visit.id), error.status, None, "application/json")
+        sent = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
+        response.raw_headers += raw(sent)
+        return response
+
+    def _end(self, visit: Visit, now: float) -> None:
+        self.records.end(visit, now)
+        self.log.write(visit.line(now))
+
+
+def request_id() -> str:
+    return "req_" + os.urandom(12).hex()
+
+
+def our_mistake() -> GatewayError:
+    return GatewayError(_OUR_MISTAKE)
+
+
+def _told(error: Exception, identity: str) -> GatewayError:
+    told = "".join(traceback.format_exception(error))
+    sys.stderr.write(f"{identity}: unforeseen error\n{visible(told)}")
+    return our_mistake()
+
+
+def _shown(path: str) -> str:
+    """A stranger's path, in the log and on a terminal."""
+    cut = path[:_LONGEST_PATH]
+    return cut if cut.isprintable() else "".join([c if c.isprintable() else "?" for c in cut])

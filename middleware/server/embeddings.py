@@ -1,0 +1,110 @@
+"""`POST /v1/embeddings`: checked like a chat, answered by the leaf of its model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NotRequired
+
+import orjson
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from starlette.types import Receive, Scope, Send
+from typing_extensions import TypedDict
+
+from adapters.errors import BadRequest
+from adapters.protocol import Json, RequestContext, Usage
+from adapters.shared.embeddings import EmbeddingRequest
+from middleware.doors.chat.mistakes import refusal
+from middleware.routing import Routes
+from middleware.server.edge import Admitted, Edge
+from middleware.wrappers.route import Absent
+
+EMBEDDINGS = "/v1/embeddings"
+_MOST = 2048
+"""Inputs of one request, as at OpenAI."""
+
+
+@with_config(ConfigDict(extra="allow", strict=True))
+class _Asked(TypedDict):
+    model: Annotated[str, Field(min_length=1, max_length=256)]
+    input: Any
+    encoding_format: NotRequired[Literal["float", "base64"] | None]
+    dimensions: NotRequired[Annotated[int, Field(ge=1)] | None]
+    user: NotRequired[str | None]
+
+
+_ASKED: TypeAdapter[Any] = TypeAdapter(_Asked)
+_PARAMS = ("encoding_format", "dimensions", "user")
+
+
+class Embeddings:
+    """The route: the same guards as a chat's, and another answer."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._edge.handle(scope, receive, send, _give)
+
+
+async def _give(admitted: Admitted) -> None:
+    answer = admitted.answer
+    asked = parse_embedding(admitted.body, admitted.call)
+    answer.visit.model = asked.model
+    answer.watch(admitted.receive)
+    vectors = await _embed(asked, admitted.served.routes)
+    answer.visit.usage = _used(vectors.get("usage"))
+    await answer.give_body(orjson.dumps(vectors))
+
+
+def _used(usage: Any) -> Usage | None:
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return Usage(tokens, 0) if type(tokens) is int else None
+
+
+async def _embed(asked: EmbeddingRequest, routes: Routes) -> Json:
+    name, leaf = routes.leaf(asked.model)
+    if isinstance(leaf, Absent):
+        raise leaf.error()
+    make = getattr(leaf, "embed", None)
+    if make is None:
+        raise BadRequest(
+            f"The upstream of model '{asked.model}' makes no embeddings. Ask a model of an "
+            "upstream of kind compatible, ollama or longtail.",
+            param="model",
+            code="unsupported_value",
+        )
+    vectors: Json = await make(replace(asked, model=name))
+    return {**vectors, "model": asked.model}
+
+
+def parse_embedding(body: bytes, call: RequestContext) -> EmbeddingRequest:
+    try:
+        found = _ASKED.validate_python(orjson.loads(body))
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(
+            f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
+            code="invalid_json",
+        ) from None
+    except ValidationError as error:
+        raise refusal(error) from None
+    if not _is_input(found["input"]):
+        raise BadRequest(
+            "'input' must be a string that is not empty, or an array of up to "
+            f"{_MOST} of them (or of token arrays).",
+            param="input",
+        )
+    params = {name: found[name] for name in _PARAMS if found.get(name) is not None}
+    return EmbeddingRequest(found["model"], found["input"], call, params)
+
+
+def _is_input(value: Any) -> bool:
+    if not isinstance(value, list):
+        return isinstance(value, str) and bool(value)
+    if not 0 < len(value) <= _MOST:
+        return _is_tokens(value)
+    texts = all(isinstance(one, str) and one for one in value)
+    return texts or _is_tokens(value) or all(_is_tokens(one) for one in value)
+
+
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(one) is int for one in value)

@@ -1,0 +1,101 @@
+"""Serves a changed config file from the next request on; a broken one is told and left out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from middleware.cli import describe
+from middleware.config import Config, ConfigError, stamp
+from middleware.config.shape import Stamp
+from middleware.server.app import Gateway
+from middleware.server.runtime import Runtime
+
+_POLL_SECONDS = 0.5
+_BEFORE = "what was served before still is."
+
+
+@dataclass(frozen=True, slots=True)
+class Reloader:
+    """Looks at the file itself: notifications of the system do not reach into containers."""
+
+    gateway: Gateway
+    path: Path
+    load: Callable[[], Config]
+    say: Callable[[str], None]
+    every: float = _POLL_SECONDS
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Load it again whether or not it looks changed."""
+
+    def heed_signals(self) -> None:
+        """SIGHUP loads the file again, where there is such a signal."""
+        if hasattr(signal, "SIGHUP"):
+            terminal = os.isatty(2)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up, terminal)
+
+    def _hung_up(self, terminal: bool) -> None:
+        if terminal and not os.isatty(2):  # the window was closed: what else it means
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            self.asked.set()
+
+    async def watch(self) -> None:
+        """Run until cancelled."""
+        asked = self.asked
+        # As it was when it was read: it may have changed while the gateway started.
+        served = self.gateway.chat.served.config.stamp or stamp(self.path)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.every):
+                    await asked.wait()
+            now = stamp(self.path)
+            if now != served and not asked.is_set():
+                now = await self._settled(now)
+            if now is not None and (now != served or asked.is_set()):
+                served = now
+                await self._reload_whatever_happens()
+            asked.clear()
+
+    async def _settled(self, seen: Stamp) -> Stamp:
+        """Wait until nobody writes to the file any more."""
+        while True:
+            await asyncio.sleep(self.every)
+            if (now := stamp(self.path)) == seen:
+                return now
+            seen = now
+
+    async def _reload_whatever_happens(self) -> None:
+        """A watcher that ended would leave a key that was removed valid for ever."""
+        reloading = asyncio.create_task(self.reload())
+        try:
+            await asyncio.wait([reloading])
+        finally:
+            reloading.cancel()
+        if error := reloading.exception():
+            with suppress(OSError, ValueError):  # the terminal is gone
+                name = type(error).__name__
+                self.say(f"{self.path}: not loaded ({name}: {error}); {_BEFORE}")
+
+    async def reload(self) -> None:
+        try:
+            # Beside the requests: a config may import heavy packages.
+            served = await asyncio.to_thread(self._prepare)
+        except ConfigError as error:
+            self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
+            return
+        self.gateway.use(served)
+        entries = served.routes.listing()
+        count = sum(entry.available for entry in entries)
+        self.say(
+            f"{self.path}: loaded again; {count} of {len(entries)} models available on "
+            f"{describe.address(served.server)}/v1 (another host or port takes a restart)."
+        )
+
+    def _prepare(self) -> Runtime:
+        return self.gateway.prepare(self.load())

@@ -1,0 +1,1 @@
+"""The HTTP side: the socket, what is no HTTP, hosts, bodies in, frames out."""

@@ -1,0 +1,260 @@
+"""The HTTP side of the server: what uvicorn leaves open.
+
+It answers what is no HTTP in OpenAI's shape, stays with HTTP/1.1 where a client offers another
+protocol, and ends connections on which nothing moves: a request that does not arrive (uvicorn
+waits for the end of its head and of its body for ever), an answer that is not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from socket import SO_ERROR, SOL_SOCKET
+from typing import Any, ClassVar
+
+import httptools
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from adapters.errors import BadRequest
+from adapters.wire.http import Timeouts
+from middleware.doors.chat import error_body
+from middleware.server.transport.responses import PING
+
+Headers = Sequence[tuple[bytes, bytes]]
+_MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
+"""Bytes of a request's head; of a request that has its answer before it is all here."""
+_LEAST = 1024
+"""Bytes a client must take in `idle` seconds: one that takes a byte a minute would never end."""
+_PROBES, _FIRST_PAUSE = 4, 0.03
+"""How often it is tried whether a client still listens: Go's takes five interim answers."""
+_TICK = 0.01
+"""How exact a loop's timers are."""
+_HEAD = (
+    b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+    b"connection: close\r\n\r\n"
+)
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's protocol with limits on how long a request may arrive, and an answer may wait."""
+
+    seconds: ClassVar[float] = 30.0
+    """From a request's first byte to its last; also from the connection to the first byte."""
+    _began: float | None = None
+    """When a request began to arrive; None while there is none."""
+    _asked = False
+    """Anything was ever sent."""
+    _in_body = False
+    _head: Headers = ()
+    """Without the trailers, which come behind the body: no header that counts may hide there."""
+    _size = 0
+    """Bytes of a request that came in parts."""
+    _wrong = ""
+    """What is wrong with a head that can be read."""
+    _refusal: bytes | None = None
+    """To be said once all answers that are owed have left; nothing more is read."""
+    _half_closed = False
+    """The client ended its sending: it has no further request."""
+    _active: RequestResponseCycle | None = None
+    """The request that is being answered, or was last; uvicorn's `cycle` is the one read last."""
+    _watch: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
+    _unread = 0
+    """Bytes of answers that waited for the client when there was last progress, at this time:"""
+    _unread_at = 0.0
+
+    @property
+    def idle(self) -> float:
+        """How long an answer may wait for a client that takes nothing of it."""
+        return Timeouts().idle
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._began = self.loop.time()
+        self._watch = self.loop.call_later(self.seconds, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._watch, self._stuck):
+            if timer is not None:
+                timer.cancel()
+        self._leave()
+        super().connection_lost(exc)
+
+    def eof_received(self) -> Any:
+        """Return True to go on sending: the client closed, or only ended its sending and listens.
+
+        A closed one answers what we send with a reset, and its upstream's answer is cancelled then.
+        """
+        active = self._active
+        waits = active is not None and active.scope["http_version"] == "1.1" and self._owes_answer()
+        if waits:
+            self._half_closed = True
+            self._probe(_PROBES)
+        return waits
+
+    def _probe(self, left: int, pause: float = _FIRST_PAUSE) -> None:
+        active = self._active
+        if active is None or active.response_complete or self.transport.is_closing():
+            return
+        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):
+            self.transport.abort()
+            return
+        if left:
+            self._say_something(active)
+        self.loop.call_later(pause, self._probe, max(0, left - 1), min(pause * 4, 1.0))
+
+    def _say_something(self, active: RequestResponseCycle) -> None:
+        """What every client passes over: an interim answer, or a comment in a stream."""
+        if not active.response_started:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        elif active.chunked_encoding:
+            self.transport.write(b"%x\r\n%b\r\n" % (len(PING), PING))
+
+    def _leave(self) -> None:
+        self.pipeline.clear()
+        active = self._active
+        if active is not None and not active.response_complete:
+            active.disconnected = True
+            active.message_event.set()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        while data and self._refusal is None:
+            size, data = len(data), self._feed(data)
+            if self._began is not None and self._refusal is None:
+                self._count(size)
+
+    def _count(self, size: int) -> None:
+        """Bound what uvicorn would keep for ever: a head, and what comes behind an answer."""
+        self._size += size
+        if not self._in_body and self._size > _MOST_HEAD:
+            what = f"The request's head is larger than {_MOST_HEAD} bytes."
+            self._refuse(431, b"Request Header Fields Too Large", what)
+        elif self._in_body and self.cycle.response_complete and self._size > _MOST_UNWANTED:
+            self.transport.close()
+
+    def _feed(self, data: bytes) -> bytes:
+        """Let the parser read; returns what it has to read again."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response(self._wrong or "Invalid HTTP request received.")
+        except httptools.HttpParserUpgrade as offer:
+            # The parser stops behind such a head, and the body is lost. Java's HttpClient offers
+            # HTTP/2 with every request: https://www.rfc-editor.org/rfc/rfc9110#section-7.8
+            if self._should_upgrade():
+                return self._head_without_offer() + data[offer.args[0] :]
+        return b""
+
+    def _should_upgrade(self) -> bool:
+        """Until the offer is taken out of its head, a request counts as not there."""
+        return any(name == b"upgrade" for name, _ in self._head)
+
+    def _head_without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%b: %b" % (name, value) for name, value in self._head if name != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        return b"\r\n".join((*lines, b"\r\n"))
+
+    def on_message_begin(self) -> None:
+        self._began, self._asked, self._in_body = self.loop.time(), True, False
+        self._size = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        head = self._head = self.headers
+        self._wrong = self._wrong_host(head)
+        if self._wrong:
+            raise ValueError(self._wrong)  # which the parser reports to `_feed`
+        super().on_headers_complete()
+        self._in_body = True
+        self.headers = []
+
+    def _wrong_host(self, head: Headers) -> str:
+        # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
+        count = len([name for name, _ in head if name == b"host"])
+        if count == 1 or (not count and self.parser.get_http_version() == "1.0"):
+            return ""
+        return f"The request has {count or 'no'} Host headers, and must have one."
+
+    def on_message_complete(self) -> None:
+        self._began, self._in_body = None, False
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, b"Bad Request", f"{msg} It is not valid HTTP/1.1.")
+
+    # One timer a connection: a timer a request would cost every request for the few that drip.
+    def _look(self) -> None:
+        self._look_at_unread()
+        began, now = self._began, self.loop.time()
+        if began is None or self._owes_answer():
+            began = now
+        if now - began < self.seconds:
+            self._watch = self.loop.call_at(began + self.seconds, self._look)
+        elif not self._asked:
+            self.transport.close()
+        else:
+            late = f"The request did not arrive within {self.seconds:g} seconds."
+            self._refuse(408, b"Request Timeout", late)
+
+    def _owes_answer(self) -> bool:
+        """To a whole request, or the rest of one that has begun."""
+        active = self._active
+        if active is None or active.response_complete:
+            return False
+        return active.response_started or active is not self.cycle or not self._in_body
+
+    def _refuse(self, status: int, reason: bytes, message: str) -> None:
+        """Read nothing more; say why behind all answers that are owed, and close."""
+        body = error_body(BadRequest(message, status=status, code="invalid_http"))
+        self._refusal = _HEAD % (status, reason, len(body)) + body
+        if self._in_body and self.cycle is not self._active:
+            self.pipeline.popleft()  # the request this is about
+        elif self._in_body and self.cycle.response_started:
+            self._refusal = b""  # it has its answer, or a part of it
+            self._hang_up()
+        if not self._owes_answer():
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._refusal and not self.transport.is_closing():
+            self.transport.write(self._refusal)
+        self.transport.close()
+
+    def on_response_complete(self) -> None:
+        if (self._refusal is not None or self._half_closed) and not self.pipeline:
+            self._hang_up()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_at_unread()
+        self._stuck = self.loop.call_later(self.idle, self._still_stuck)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stuck is not None:
+            self._stuck.cancel()
+
+    def _still_stuck(self) -> None:
+        self._look_at_unread()
+        self._stuck = self.loop.call_later(self.idle, self._still_stuck)
+
+    def _look_at_unread(self) -> None:
+        """End the connection of a client that takes nothing of its answer.
+
+        While writing is paused, and behind an answer's end, nothing is added to what waits.
+        """
+        waiting, now = self.transport.get_write_buffer_size(), self.loop.time()
+        if not waiting or waiting > self._unread or self._unread - waiting >= _LEAST:
+            self._unread, self._unread_at = waiting, now
+        elif now - self._unread_at >= self.idle - _TICK:
+            self.transport.abort()

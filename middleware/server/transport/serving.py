@@ -1,0 +1,127 @@
+"""Runs the app under uvicorn: the socket, the limits of the server, and its first words."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from middleware.cli import describe
+from middleware.config import Config, load
+from middleware.server.app import Gateway, create
+from middleware.server.reloading import Reloader
+from middleware.server.runtime import Runtime
+from middleware.server.terminal import visible
+from middleware.server.transport.listening import Protocol
+from middleware.server.watchdog import Watchdog
+
+GRACE_SECONDS = 25
+# Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
+_KEEP_ALIVE_SECONDS = 75
+# uvicorn's own news at start and end; the banner says it better.
+_UVICORN_LEVEL: Mapping[str, str] = {"info": "warning"}
+
+
+# A request leaves no cycles behind; looking for them every 700 objects is a tenth of its cost.
+_COLLECT = (50_000, 20, 50)
+
+
+class AddressTaken(Exception):
+    """We cannot listen where the config says."""
+
+
+class _Server(uvicorn.Server):
+    """Says where it is once it really listens, and frees the collector of all that stays."""
+
+    def __init__(self, settings: uvicorn.Config, app: Gateway, reloader: Reloader) -> None:
+        super().__init__(settings)
+        self._served = app.chat.served
+        self._reloader = reloader
+        self._watchdog = Watchdog(app.chat.log)
+        self._watching: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_COLLECT)
+        self._reloader.heed_signals()
+        _say(await _banner(self._served))
+        self._watching = asyncio.create_task(self._reloader.watch())
+        self._watchdog.start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _say("stopping")
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watchdog.stop()
+        await super().shutdown(sockets)
+
+
+async def _banner(served: Runtime) -> str:
+    return describe.banner(served.config, await served.models.statuses(only_local=True))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{visible(text)}\n")
+    sys.stderr.flush()
+
+
+def serve(config: Config, asked: Mapping[str, Any]) -> None:
+    """Listen until a signal ends it; `asked` is what the command line says of [server]."""
+    with listen(config) as listening:
+        tell_of_work(config.server.log_level)
+        app = create(config)
+        server = config.server
+        # Checked for the address that is listened on, whatever a changed file says of it.
+        fixed = {**asked, "host": server.host, "port": server.port}
+        again = Reloader(app, Path(config.source), lambda: load(config.source, server=fixed), _say)
+        _Server(settings(app, server.log_level), app, again).run(sockets=[listening])
+
+
+def tell_of_work(level: str) -> None:
+    """What the adapters say of what is under way, such as the loading of a model."""
+    told = logging.getLogger("usetool")
+    told.setLevel(level.upper())
+    if not told.handlers:
+        told.addHandler(logging.StreamHandler())
+
+
+def settings(app: Gateway, level: str) -> uvicorn.Config:
+    class Listening(Protocol):
+        @property
+        def idle(self) -> float:
+            return app.chat.served.config.timeouts.get("idle", super().idle)
+
+    return uvicorn.Config(
+        app,
+        log_level=_UVICORN_LEVEL.get(level, level),
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        http=Listening,
+        interface="asgi3",
+        ws="none",
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+def listen(config: Config) -> socket.socket:
+    host, port = config.server.host.strip("[]"), config.server.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (")[0]
+        raise AddressTaken(
+            f"Cannot listen on {describe.address(config.server)}: {reason}. Choose another "
+            "address with --host and --port, or in [server] of the config."
+        ) from error

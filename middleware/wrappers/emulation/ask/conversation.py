@@ -1,0 +1,150 @@
+"""A conversation with tools for a model that has no tool role: blocks and results as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from adapters.protocol import Json
+from adapters.shared.calls import Calls
+from adapters.shared.history import rounds, text_of
+from adapters.shared.toolbox import Tool
+from middleware.wrappers.emulation.ask.prompt import AFTER_RESULTS, block
+from middleware.wrappers.emulation.formats.raw_call import Ready
+from middleware.wrappers.emulation.formats.table import BY_OPENER, HARMONY
+from middleware.wrappers.emulation.language import is_protocol
+from middleware.wrappers.emulation.read.reader import Reader, ReadRules
+
+_OPENER = re.compile("|".join(map(re.escape, sorted((*BY_OPENER, *HARMONY), reverse=True))))
+_SYSTEM = frozenset(("system", "developer"))
+_MEMBERS_OF_CALLS = frozenset(("tool_calls", "function_call", "refusal"))
+
+
+def has_calls(messages: Sequence[Json]) -> bool:
+    return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
+
+
+def rendered(
+    messages: Sequence[Json], tools: Sequence[Tool], longest: int | None = None
+) -> tuple[Json, ...]:
+    """Every call and result as text; the roles still alternate."""
+    names, twins = rounds(messages), _twins(messages)
+    out: list[Json] = []
+    results: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            content = _shortened("\n".join(_texts(message.get("content"))), longest)
+            identity = message["tool_call_id"]
+            shown = identity if identity in twins else ""
+            results.append(_result(names.get(identity, ""), shown, _guarded(content, tools)))
+            continue
+        if results:
+            text, results = _results(results), []
+            if message["role"] == "user":
+                out.append(_before(text, message))
+                continue
+            out.append({"role": "user", "content": text})
+        out.append(_called(message) if message.get("tool_calls") else message)
+    if results:
+        out.append({"role": "user", "content": _results(results)})
+    return tuple(out)
+
+
+def instructed(messages: Sequence[Json], text: str) -> tuple[Json, ...]:
+    """The instructions, behind the caller's own system text."""
+    for position, message in enumerate(messages):
+        if message["role"] in _SYSTEM:
+            told = {**message, "content": _joined(message.get("content"), text)}
+            return (*messages[:position], told, *messages[position + 1 :])
+    return ({"role": "system", "content": text}, *messages)
+
+
+def first_question(messages: Sequence[Json]) -> str:
+    return next((text_of(one.get("content")) for one in messages if one["role"] == "user"), "")
+
+
+def _joined(content: Any, text: str) -> Any:
+    if isinstance(content, list):
+        return [*content, {"type": "text", "text": text}]
+    return f"{content}\n\n{text}" if content else text
+
+
+def _called(message: Json) -> Json:
+    said = [text_of(message.get("content")).rstrip()]
+    said += [block(*_call(call)) for call in message["tool_calls"]]
+    kept = {key: value for key, value in message.items() if key not in _MEMBERS_OF_CALLS}
+    return {**kept, "content": "\n".join(filter(None, said))}
+
+
+def _call(call: Json) -> tuple[str, str]:
+    said = call[call.get("type", "function")]
+    if "input" in said and "arguments" not in said:
+        return said["name"], orjson.dumps({"input": said["input"]}).decode()
+    return said["name"], said.get("arguments") or "{}"
+
+
+def _twins(messages: Sequence[Json]) -> frozenset[str]:
+    """The calls whose tool's name alone does not tell which of the round they are."""
+    twins = set[str]()
+    for message in messages:
+        calls = message.get("tool_calls") or ()
+        names = [_call(call)[0] for call in calls]
+        twins.update(call["id"] for call in calls if names.count(_call(call)[0]) > 1)
+    return frozenset(twins)
+
+
+def _result(name: str, identity: str, content: str) -> str:
+    """A small model repeats an id that it is shown, so it is shown where it is needed."""
+    call = f"CALL_ID: {identity}\n" if identity else ""
+    return f"TOOL_RESULT\nTOOL_NAME: {name}\n{call}CONTENT:\n{content}\nEND_TOOL_RESULT"
+
+
+def _shortened(content: str, longest: int | None) -> str:
+    if longest is None or len(content) <= longest:
+        return content
+    return f"{content[:longest]}\n[cut: {len(content) - longest} more characters]"
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if content is None or isinstance(content, str):
+        yield content or ""
+        return
+    for part in content:
+        kind = part.get("type", "text")
+        yield part.get("text") or "" if kind in ("text", "refusal") else f"[{kind} omitted]"
+
+
+def _guarded(text: str, tools: Sequence[Tool]) -> str:
+    """A result cannot write a call for the model to copy: each mark of one gets a blank more.
+
+    Lines of the protocol are set in. What opens calls of other formats is broken up where a whole
+    call of one of the tools stands in the result; pages about formats stay as they are.
+    """
+    if _OPENER.search(text) and _would_call(text, tools):
+        text = _OPENER.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
+    if "TOOL" not in text.upper() and "工具" not in text:
+        return text
+    return "\n".join(f" {line}" if is_protocol(line) else line for line in text.split("\n"))
+
+
+def _would_call(text: str, tools: Sequence[Tool]) -> bool:
+    """Would a model that repeats the text call a tool?"""
+    reader = Reader(tools, Calls(""), ReadRules(bare=False, prose=False, hold=0, thoughts=False))
+    for _ in (*reader.feed(text), *reader.close()):
+        pass
+    ready = (one for one in reader.open if isinstance(one, Ready) or one.best)
+    return bool(reader.made) or any(ready)
+
+
+def _results(results: Sequence[str]) -> str:
+    return "\n".join((*results, AFTER_RESULTS))
+
+
+def _before(text: str, message: Json) -> Json:
+    content = message.get("content")
+    if isinstance(content, list):
+        return {**message, "content": [{"type": "text", "text": text}, *content]}
+    return {**message, "content": f"{text}\n\n{content}" if content else text}

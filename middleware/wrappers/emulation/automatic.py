@@ -1,0 +1,151 @@
+"""Native, emulated, or native with a net: chosen by what the upstream knows of its model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from adapters.errors import BadRequest, Refused
+from adapters.protocol import Adapter, ChatRequest, Events, Note, Planned, Receipt
+from middleware.wrappers.emulation.ask.asking import Emulation
+from middleware.wrappers.emulation.ask.conversation import has_calls
+from middleware.wrappers.emulation.emulated import EmulatedTools
+from middleware.wrappers.emulation.refusals import first_call, noted, refuses_tools, without_refused
+from middleware.wrappers.emulation.rescue import LeakRescue
+
+# The kinds whose servers read calls out of text themselves, and miss some.
+_LEAKING = frozenset(("ollama", "compatible"))
+# The kinds whose servers read no calls and do not heed tool_choice.
+_TOOLLESS = frozenset(("local",))
+_USUAL: Mapping[str, Mapping[str, Any]] = {"local": {"constraint": "lark"}}
+_REMEMBERED, _MOST = 300.0, 256
+_EMULATED = Note(
+    "tools_emulated", "", "the upstream says that this model has no tools: it was asked by prompt"
+)
+
+
+@runtime_checkable
+class Knowing(Protocol):
+    """A leaf that can ask its upstream whether a model calls tools; None: it does not say."""
+
+    async def calls_tools(self, model: str) -> bool | None: ...
+
+
+class ToolSettings(NamedTuple):
+    """What the config says of a model's tools."""
+
+    mode: str
+    kind: str
+    """Of its upstream."""
+    abilities: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}
+
+
+def with_tools(inner: Adapter, leaf: Adapter, wanted: ToolSettings) -> Adapter:
+    """What stands around a model so that it calls tools the way the config says."""
+    emulated = EmulatedTools(inner, _emulation(wanted))
+    if wanted.mode == "native":
+        return inner
+    native = LeakRescue(inner) if wanted.kind in _LEAKING else inner
+    usual = False if wanted.kind in _TOOLLESS else None
+    said = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
+    if said is not None:
+        return native if said else emulated
+    if isinstance(leaf, Knowing):
+        return Automatic(native, emulated, leaf.calls_tools)
+    return Automatic(native, emulated) if wanted.kind in _LEAKING else native
+
+
+def _emulation(wanted: ToolSettings) -> Emulation:
+    options = {**_USUAL.get(wanted.kind, {}), **wanted.options}
+    names = Emulation.__dataclass_fields__.keys() & options.keys()
+    return Emulation(**{name: options[name] for name in names})
+
+
+async def _unknown(_model: str) -> bool | None:
+    return None
+
+
+@dataclass(slots=True)
+class Automatic:
+    """Asks on the first request with tools; a model nobody knows is native until it refuses."""
+
+    inner: Adapter
+    """Its native tools, perhaps with a net under them."""
+    emulated: Adapter
+    calls_tools: Callable[[str], Awaitable[bool | None]] = _unknown
+    # State between requests: when a model that refused tools may be asked again.
+    refused: dict[str, float] = field(default_factory=dict)
+
+    def stream(self, request: ChatRequest) -> Events:
+        if not request.tools and not has_calls(request.messages):
+            return self.inner.stream(request)
+        return self._choose(request)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        if request.model in self.refused:
+            return self.emulated.plan(request)
+        try:
+            return self.inner.plan(request)
+        except BadRequest as error:
+            # The upstream was asked before: it knows by now that this model has no tools.
+            if error.param != "tools":
+                raise
+            return self.emulated.plan(request)
+
+    async def _choose(self, request: ChatRequest) -> Events:
+        if not self._refuses(request.model):
+            if await self.calls_tools(request.model) is False:
+                async with aclosing(self.emulated.stream(request)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            try:
+                async with aclosing(self._native(request)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except Refused as error:
+                if not refuses_tools(error):
+                    raise
+                self._remember(request.model)
+        async with aclosing(self.emulated.stream(request)) as batches:
+            async for batch in batches:
+                yield noted(batch, (_EMULATED,))
+
+    async def _native(self, request: ChatRequest) -> Events:
+        """What refuses a part is asked without it: that teaches nothing about its tools."""
+        receipt: Receipt = ()
+        single = False
+        while True:
+            opened = False
+            inner = self.inner.stream(request)
+            try:
+                async with aclosing(first_call(inner) if single else inner) as batches:
+                    async for batch in batches:
+                        yield batch if opened else noted(batch, receipt)
+                        opened = True
+                return
+            except Refused as error:
+                again = not opened and not refuses_tools(error)
+                lesser = without_refused(request, error) if again else None
+                if lesser is None:
+                    raise
+                request, receipt = lesser.request, receipt + lesser.receipt
+                single = single or lesser.single
+
+    def _refuses(self, model: str) -> bool:
+        until = self.refused.get(model)
+        if until is None:
+            return False
+        if until < asyncio.get_running_loop().time():
+            del self.refused[model]
+            return False
+        return True
+
+    def _remember(self, model: str) -> None:
+        if len(self.refused) < _MOST:
+            self.refused[model] = asyncio.get_running_loop().time() + _REMEMBERED

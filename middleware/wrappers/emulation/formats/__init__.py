@@ -1,0 +1,1 @@
+"""The formats of calls that models were trained on, as a table."""

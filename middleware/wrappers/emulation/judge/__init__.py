@@ -1,0 +1,1 @@
+"""Whether a call is one: its name, its arguments, its schema."""

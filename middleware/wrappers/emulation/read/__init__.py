@@ -1,0 +1,1 @@
+"""A model's text, in any cuts, as text, thoughts and calls."""

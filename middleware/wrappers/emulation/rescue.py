@@ -1,0 +1,43 @@
+"""`LeakRescue`: calls that a server with native tools missed and left in the text."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.shared.toolbox import toolbox, unfolded
+from middleware.wrappers.emulation.ask.asking import PromptedRequest, wants_json
+from middleware.wrappers.emulation.read.reader import ReadRules
+from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts
+
+
+@dataclass(frozen=True, slots=True)
+class LeakRescue:
+    """Reads the text of answers to requests with tools; what is asked stays as it is."""
+
+    inner: Adapter
+
+    def stream(self, request: ChatRequest) -> Events:
+        if not request.tools or request.tool_choice == "none":
+            return self.inner.stream(request)
+        return self._read(request)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
+
+    async def _read(self, request: ChatRequest) -> Events:
+        turn = TextAnswer(_asked(request))
+        async with aclosing(in_parts(self.inner.stream(request))) as batches:
+            async for batch in batches:
+                if events := turn.take(batch):
+                    yield events
+        if events := turn.end():
+            yield events
+
+
+def _asked(request: ChatRequest) -> PromptedRequest:
+    box = toolbox(request)
+    demanded = box.mode in ("required", "named")
+    how = ReadRules(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
+    return PromptedRequest(request, unfolded(box.tools), box, how, ())

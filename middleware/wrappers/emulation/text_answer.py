@@ -1,0 +1,261 @@
+"""One answer while it is read: what leaves at once, what waits for its end, what was wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Set
+from contextlib import aclosing
+from dataclasses import replace
+
+from adapters.errors import UpstreamError
+from adapters.protocol import (
+    Event,
+    Events,
+    Finish,
+    FinishReason,
+    Note,
+    Noted,
+    Opened,
+    Receipt,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Usage,
+)
+from middleware.wrappers.emulation.ask.asking import PromptedRequest
+from middleware.wrappers.emulation.formats.bodies import names_another
+from middleware.wrappers.emulation.formats.raw_call import Fault, Ready
+from middleware.wrappers.emulation.judge.arguments import settle
+from middleware.wrappers.emulation.read.reader import Reader
+
+_MOMENT = 1 << 14
+_MOST_NOTES = 64
+
+_BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
+
+
+class TextAnswer:
+    """Maps the events of an answer in text to those of an answer with calls."""
+
+    def __init__(self, ask: PromptedRequest) -> None:
+        self.ask = ask
+        self.opened = False
+        self.finish: Finish | None = None
+        self.said: list[str] = []
+        """The model's own text, to show it what was wrong."""
+        self._calls = ask.box.calls(ask.request.call.id)
+        self._reader = Reader(ask.tools, self._calls, ask.how)
+        self._first: Opened | None = None
+        self._waiting: list[Event] = []
+        """What came of an answer from which a call is demanded, before the call."""
+        self._native = False
+        """The upstream made a call of its own: its text is text from then on."""
+        self._notes: Receipt = ()
+        self._corrections: list[Ready] = []
+        self._usage: Usage | None = None
+
+    @property
+    def faults(self) -> list[Fault]:
+        return [one for one in self._reader.open if isinstance(one, Fault)]
+
+    @property
+    def asks_again(self) -> bool:
+        """Is there a call to be had by asking once more?"""
+        if self.finish is None or self.finish.reason == "length":
+            return False
+        return bool(self.faults) or (self._missing and not self._corrections)
+
+    @property
+    def _missing(self) -> bool:
+        """A call was demanded and none was made."""
+        return self.ask.how.forced and not self._reader.made and not self._reader.open
+
+    @property
+    def calls(self) -> list[Ready]:
+        """Every good call that was read."""
+        return [*self._reader.made, *(one for one in self._reader.open if isinstance(one, Ready))]
+
+    @property
+    def notes(self) -> Receipt:
+        """What was read otherwise than it was written, and what became of faulty calls."""
+        return (*self._reader.notes, *self._notes)
+
+    def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
+        """What may leave of one batch."""
+        out: list[Event] = []
+        for event in batch:
+            if isinstance(event, TextDelta) and not self._native:
+                self.said.append(event.text)
+                out += self._reader.feed(event.text)
+            elif isinstance(event, Opened):
+                self._first = replace(event, receipt=self.ask.receipt + event.receipt)
+            elif isinstance(event, ToolCallStart | ToolCallDelta):
+                out += self._own(event)
+            elif isinstance(event, Finish):
+                self.finish, self._usage = event, event.usage
+                if not self._native:
+                    out += self._reader.close(event.reason)
+                if self._missing and (call := self._bare_arguments()):
+                    self._corrections = [call]
+                    self._waiting, out = [], []
+            else:
+                out.append(event)
+        return self._gate(out)
+
+    def _bare_arguments(self) -> Ready | None:
+        """Where one tool alone may be called, its arguments are enough of a call."""
+        text = _BARE_OBJECT.match("".join(self.said))
+        if len(self.ask.tools) != 1 or not text:
+            return None
+        (tool,) = self.ask.tools
+        try:
+            if names_another(text[1], tool):
+                return None
+            arguments = settle(text[1], tool.parameters, tool.name)
+        except ValueError:
+            return None
+        return None if arguments.wrong else Ready(tool.name, arguments.text)
+
+    def _own(self, event: ToolCallStart | ToolCallDelta) -> Iterator[Event]:
+        """The upstream's own call, behind those that were read in its text."""
+        if not self._native:
+            self._native = True
+            yield from self._reader.close("stop")
+        yield replace(event, index=event.index + len(self._reader.made))
+
+    def _gate(self, events: list[Event]) -> tuple[Event, ...]:
+        """`Opened` leaves with the first real event; all waits where a call is demanded."""
+        events = self._waiting + events if self._waiting else events
+        if self.ask.how.forced and not self._reader.made:
+            self._waiting = events
+            return ()
+        self._waiting = []
+        if not events or self._first is None:
+            return tuple(events)
+        first, self._first = self._first, None
+        self.opened = True
+        return (first, *events)
+
+    def correct(self, answer: TextAnswer) -> None:
+        """Take the calls of the answer to the correction."""
+        self._corrections = answer.calls
+        self._notes += answer.notes
+        self._usage = _sum(self._usage, answer.finish.usage if answer.finish else None)
+
+    def end(self) -> tuple[Event, ...]:
+        """What is left to say, and the finish."""
+        if self.finish is None:
+            return ()
+        out = [*self._waiting, *self._rest()]
+        called = self._native or bool(self._reader.made) or any(map(_is_call, out))
+        reason = self._reason(self.finish.reason, called)
+        if self._reader.open or not self._reader.made:
+            out += self._calls.close()
+        if self._reader.dropped:
+            self._note("tool_call_withheld", "a call was not allowed, or cut by the token limit")
+        if self.notes:
+            out.append(Noted(self.notes))
+        out.append(replace(self.finish, reason=reason, usage=self._usage))
+        return (self._first, *out) if self._first else tuple(out)
+
+    def _reason(self, reason: FinishReason, called: bool) -> FinishReason:
+        if self.ask.how.forced and not called and reason != "length":
+            raise UpstreamError(
+                "The model made no tool call although one was required. "
+                "Ask it with tool_choice 'auto', or use a model that calls tools better.",
+                code="tool_emulation_failed",
+            )
+        return "tool_calls" if called and reason == "stop" else reason
+
+    def _rest(self) -> Iterator[Event]:
+        """The calls from the first faulty one on, corrected where they could be."""
+        made = self.calls
+        corrections = [one for one in self._corrections if one not in made]
+        ready: list[Ready] = []
+        others = self._tools_at_fault(corrections)
+        spoken = self._reader.spoken
+        for one in self._reader.open:
+            call = one if isinstance(one, Ready) else self._settled(one, corrections, others)
+            if call is not None:
+                ready.append(call)
+            elif isinstance(one, Fault) and one.text:
+                yield TextDelta(f"\n{one.text}" if spoken else one.text)
+                spoken = True
+        if self._missing:
+            ready = corrections
+        for position, call in enumerate(ready, start=len(self._reader.made)):
+            yield from self._calls.whole(position, None, *call)
+
+    def _tools_at_fault(self, corrections: list[Ready]) -> Set[str]:
+        faults = self.faults if corrections else ()
+        return {one.name for one in faults if _is_of_a_tool(one)}
+
+    def _settled(self, fault: Fault, corrections: list[Ready], others: Set[str]) -> Ready | None:
+        """The correction of a faulty call, else the call as far as it was read."""
+        for one in corrections:
+            if one.name == fault.name if _is_of_a_tool(fault) else one.name not in others:
+                corrections.remove(one)
+                self._note("tool_call_corrected", f"asked again: {fault.detail}: {one.name!r}")
+                return one
+        self._note("tool_repair_failed", fault.detail)
+        return fault.best
+
+    def _note(self, code: str, text: str) -> None:
+        if len(self._notes) < _MOST_NOTES:
+            self._notes += (Note(code, "tool_calls", text[:200]),)
+
+
+async def in_parts(batches: Events) -> Events:
+    """The batches, long texts in pieces that are read in a moment each: others wait meanwhile."""
+    async with aclosing(batches):
+        async for batch in batches:
+            if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+                yield batch
+                continue
+            for event in batch:
+                for part in _cut(event):
+                    yield (part,)
+                    await asyncio.sleep(0)
+
+
+def _cut(event: Event) -> Iterator[Event]:
+    if not isinstance(event, TextDelta):
+        yield event
+        return
+    for at in range(0, len(event.text), _MOMENT):
+        yield TextDelta(event.text[at : at + _MOMENT])
+
+
+def _is_of_a_tool(fault: Fault) -> bool:
+    return fault.kind != "unknown_tool" and bool(fault.name)
+
+
+def _is_call(event: Event) -> bool:
+    return isinstance(event, ToolCallStart)
+
+
+def with_usage(batch: tuple[Event, ...], earlier: Finish | None) -> tuple[Event, ...]:
+    """What was used before, added where the answer ends."""
+    last = batch[-1]
+    if earlier is None or not isinstance(last, Finish):
+        return batch
+    return (*batch[:-1], replace(last, usage=_sum(earlier.usage, last.usage)))
+
+
+def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
+    """What both questions cost."""
+    if first is None or second is None:
+        return first or second
+    return replace(
+        first,
+        prompt=first.prompt + second.prompt,
+        completion=first.completion + second.completion,
+        cached=_plus(first.cached, second.cached),
+        cache_write=_plus(first.cache_write, second.cache_write),
+        reasoning=_plus(first.reasoning, second.reasoning),
+    )
+
+
+def _plus(first: int | None, second: int | None) -> int | None:
+    return None if first is None and second is None else (first or 0) + (second or 0)

@@ -1,0 +1,7 @@
+"""DeepClaude as an ordinary model: one adapter thinks, another answers and calls the tools."""
+
+from middleware.wrappers.pipeline.adapter import ReasonThenAnswer
+from middleware.wrappers.pipeline.request import Pipeline
+from middleware.wrappers.show import Show
+
+__all__ = ("Pipeline", "ReasonThenAnswer", "Show")

@@ -1,0 +1,158 @@
+"""What a pipeline has gathered of one request: the thought, the receipts, what each part used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from adapters.errors import GatewayError
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Note,
+    Noted,
+    Opened,
+    Planned,
+    ReasoningDelta,
+    Receipt,
+    Upstream,
+    Usage,
+)
+from adapters.shared.history import text_of
+from middleware.wrappers.pipeline.reader import Thought
+from middleware.wrappers.pipeline.search import Finding, cited
+
+_BYTES_A_TOKEN = 4
+"""Of text in most languages and tokenizers, about."""
+
+
+@dataclass(slots=True)
+class PipelineAnswer:
+    planned: Planned | None = None
+    """The answerer's call, if it was planned."""
+    thought: Thought = field(default_factory=Thought)
+    findings: tuple[Finding, ...] = ()
+    opened: bool = False
+    told: Sequence[Json] = ()
+    """What the reasoner was asked."""
+    upstream: Upstream | None = None
+    """Who thought."""
+    receipt: Receipt = ()
+    """What is still to be told."""
+
+    def note(self, code: str, text: str) -> None:
+        self.receipt += (Note(code, "", text),)
+
+    def thinking(self, batch: Sequence[Event]) -> tuple[Event, ...]:
+        """Read a reasoner's batch; what of it the client sees."""
+        for event in batch:
+            if type(event) is Opened:
+                self.upstream = event.upstream
+                self.receipt += _of_reasoner(event.receipt)
+            elif type(event) is Noted:
+                self.receipt += _of_reasoner(event.receipt)
+        return self.showing(self.thought.read(batch))
+
+    def starts_over(self, error: GatewayError) -> bool:
+        """May the reasoner be asked once more? Not if it was heard: that would be two thoughts."""
+        if error.again != "same" or self.thought.pieces:
+            return False
+        self.thought = Thought()
+        return True
+
+    def showing(self, text: str) -> tuple[Event, ...]:
+        if not text:
+            return ()
+        if self.opened:
+            return (ReasoningDelta(text),)
+        return (self._open(self._both()), ReasoningDelta(text))
+
+    def _open(self, upstream: Upstream) -> Opened:
+        self.opened = True
+        receipt, self.receipt = self.receipt, ()
+        return Opened(receipt, upstream)
+
+    def _both(self) -> Upstream:
+        """Reasoner and answerer, as one; the answerer is only planned when this is said."""
+        thinking = self.upstream or Upstream("search")
+        if self.planned is None:
+            return thinking
+        model = self.planned.body.get("model", "")
+        return replace(
+            thinking,
+            name=f"{thinking.name}+{self.planned.upstream}",
+            model="+".join(name for name in (thinking.model, model) if name),
+        )
+
+    def answering(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Make the answerer's batch a part of the whole answer."""
+        first, last = batch[0], batch[-1]
+        if type(first) is Opened:
+            batch = (*self._opening(first), *batch[1:])
+        if type(last) is Finish:
+            batch = (*batch[:-1], *self._ending(last))
+        return batch
+
+    def _opening(self, answerer: Opened) -> tuple[Event, ...]:
+        receipt, self.receipt = self.receipt + answerer.receipt, ()
+        if not self.opened:
+            self.opened = True
+            return (Opened(receipt, answerer.upstream),)
+        return (Noted(receipt),) if receipt else ()
+
+    def _ending(self, answerer: Finish) -> tuple[Event, ...]:
+        events: list[Event] = []
+        if self.findings:
+            events.append(Aside("annotations", cited(self.findings)))
+        used = self._used_by_reasoner()
+        if self.receipt:
+            events.append(Noted(self.receipt))
+        # A pipeline's own turn is the thought: recall, around it, brings it back.
+        turn = {"thought": self.thought.text()}
+        usage = answerer.usage if used is None else _sum(used, answerer.usage)
+        return (*events, replace(answerer, usage=usage, turn=turn))
+
+    def _used_by_reasoner(self) -> Usage | None:
+        """What it reported, else an estimate: who left it early heard no figures; None: unasked."""
+        if self.upstream is None:
+            return None
+        if self.thought.finish is not None and self.thought.finish.usage is not None:
+            return self.thought.finish.usage
+        asked = _tokens(text_of(message.get("content")) for message in self.told)
+        said = _tokens(self.thought.pieces)
+        text = f"the reasoner was left before it counted: {asked} and {said} tokens are estimates"
+        self.receipt += (Note("usage_estimated", "usage", text),)
+        return Usage(asked, said, reasoning=said)
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    return -(-sum(len(text.encode(errors="replace")) for text in texts) // _BYTES_A_TOKEN)
+
+
+def _of_reasoner(receipt: Receipt) -> Receipt:
+    return tuple(note._replace(field=_inside(note.field)) for note in receipt)
+
+
+def _inside(field_name: str) -> str:
+    return f"reasoner.{field_name}" if field_name else ""
+
+
+def _sum(reasoner: Usage, answerer: Usage | None) -> Usage:
+    """Both together; the parts stay legible."""
+    reported = [usage for usage in (reasoner, answerer) if usage is not None]
+    return Usage(
+        prompt=sum(usage.prompt for usage in reported),
+        completion=sum(usage.completion for usage in reported),
+        cached=_known([usage.cached for usage in reported]),
+        cache_write=_known([usage.cache_write for usage in reported]),
+        reasoning=_known([usage.reasoning for usage in reported]),
+        extra=answerer.extra if answerer else {},
+        parts=(("reasoner", reasoner), ("answerer", answerer)),
+    )
+
+
+def _known(figures: Sequence[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None

@@ -1,0 +1,234 @@
+"""What of a request goes to the reasoner, what to the answerer, and where thoughts stand. Pure.
+
+The answerer finds a thought at the end of the turn it was about, and finds it there again in every
+later request: what it once read never changes, so its cache and its signatures stay valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
+from adapters.shared.history import text_of
+from middleware.wrappers.pipeline.search import Tavily, When
+
+Rethink = Literal["once", "on-results", "always"]
+OnFailure = Literal["answer", "error"]
+_SMALL = 32
+"""Tokens: titles, and the ping by which Dify checks a credential."""
+_ECHOES = frozenset({TURN, "reasoning_content", "reasoning"})
+INSTRUCTIONS = (
+    "Another assistant will answer this conversation; you think it through first. Work out what "
+    "is asked, what is known, what has to be found out and how, and what a good answer holds. "
+    "Think in the language of the user. Do not write the answer itself and do not call tools."
+)
+TEMPLATE = (
+    "\n\n<thought>\n{thought}\n</thought>\n"
+    "(The thought above was prepared for you about this message. Check it, use what is right in "
+    "it, and answer the user without mentioning it.)"
+)
+_FOUND = "\n\n<search_results>\n{found}\n</search_results>"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """How a reasoner and an answerer work together, as the config says it."""
+
+    rethink: Rethink = "once"
+    reasoner_failure: OnFailure = "answer"
+    instructions: str = INSTRUCTIONS
+    """What the reasoner is told."""
+    template: str = TEMPLATE
+    """How the answerer is given the `{thought}`."""
+    separator: str = ""
+    """Shown between thought and answer."""
+    reasoner_fields: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 16_384})
+    """The reasoner's own parameters; the client's are the answerer's."""
+    vision: bool = False
+    """The reasoner reads images."""
+    search: Tavily | None = None
+    search_when: When = "tools"
+    search_show: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRequest:
+    """One request, as the pipeline reads it."""
+
+    request: ChatRequest
+    pipeline: Pipeline
+
+    @property
+    def on_user_turn(self) -> bool:
+        return bool(self.request.messages) and self.request.messages[-1]["role"] == "user"
+
+    @property
+    def thinks(self) -> bool:
+        """Does this request want a new thought?"""
+        if self._skipped() or _point(self.request.messages, len(self.request.messages)) is None:
+            return False
+        match self.pipeline.rethink:
+            case "once":
+                return self.on_user_turn
+            case "on-results":
+                return self.on_user_turn or self.request.messages[-1]["role"] == "tool"
+        return True
+
+    def _skipped(self) -> bool:
+        params, thinking = self.request.params, self.request.extra.get("thinking")
+        if params.get("reasoning_effort") == "none":
+            return True
+        if isinstance(thinking, dict) and thinking.get("type") == "disabled":
+            return True
+        limit = params.get("max_completion_tokens") or params.get("max_tokens")
+        return limit is not None and limit <= _SMALL and not self.request.tools
+
+    @property
+    def searches(self) -> bool:
+        when = self.pipeline.search_when
+        wanted = when == "always" or (when == "tools" and bool(self.request.tools))
+        return self.pipeline.search is not None and wanted and self.on_user_turn
+
+    def question(self) -> str:
+        """What the user said last."""
+        said = self.request.messages[-1]["content"]
+        parts = said if isinstance(said, str) else [part for part in said if "text" in part]
+        return text_of(parts)
+
+    # The reasoner -------------------------------------------------------------------------------
+
+    def to_reasoner(self, found: str, deadline: float | None) -> tuple[ChatRequest, Receipt]:
+        messages = [_without(message, _ECHOES) for message in self.request.messages]
+        receipt: Receipt = ()
+        if not self.pipeline.vision:
+            messages, receipt = _without_images(messages)
+        if found:
+            messages[-1] = _with_text(messages[-1], _FOUND.replace("{found}", found))
+        leading = _leading_system(messages)
+        told: Json = {"role": "system", "content": self._instructions()}
+        effort = self.request.params.get("reasoning_effort")
+        wanted = {} if effort is None else {"reasoning_effort": effort}
+        return ChatRequest(
+            model=self.request.model,
+            messages=(*messages[:leading], told, *messages[leading:]),
+            params={**self.pipeline.reasoner_fields, **wanted},
+            # Whoever wants to stop it in time must hear it thinking.
+            call=replace(self.request.call, streamed=True, deadline=deadline),
+        ), receipt
+
+    def _instructions(self) -> str:
+        tools = [tool[tool.get("type", "function")] for tool in self.request.tools]
+        if not tools:
+            return self.pipeline.instructions
+        lines = "\n".join(f"- {tool['name']}: {tool.get('description') or ''}" for tool in tools)
+        return f"{self.pipeline.instructions}\n\nThe other assistant can call these tools:\n{lines}"
+
+    # The answerer -------------------------------------------------------------------------------
+
+    def to_answerer(self, thought: str) -> ChatRequest:
+        params = {
+            name: value
+            for name, value in self.request.params.items()
+            if name != "reasoning_effort" or value == "none"
+        }
+        return replace(self.request, messages=tuple(self._messages(thought)), params=params)
+
+    def _messages(self, thought: str) -> list[Json]:
+        given = self.request.messages
+        thoughts = {at: recalled(message) for at, message in enumerate(given)}
+        thoughts[len(given)] = thought
+        placed = {_point(given, at): said for at, said in thoughts.items() if said}
+        messages: list[Json] = []
+        for at, message in enumerate(given):
+            messages.append(_without(message, _ECHOES))
+            if at in placed:
+                block = self.pipeline.template.replace("{thought}", placed[at])
+                _place(messages, block)
+        return messages
+
+    @property
+    def lost(self) -> bool:
+        """A thought of this round of tools should be known, and is not."""
+        messages = self.request.messages
+        if self.on_user_turn:
+            return False
+        user = max((at for at, one in enumerate(messages) if one["role"] == "user"), default=-1)
+        turn = next((one for one in messages[user + 1 :] if one["role"] == "assistant"), None)
+        return turn is not None and TURN not in turn and not self._skipped()
+
+
+def recalled(message: Json) -> str:
+    """The thought that stood before an assistant turn, if it is remembered."""
+    turn = message.get(TURN)
+    thought = turn.get("thought") if isinstance(turn, dict) else None
+    return thought if isinstance(thought, str) else ""
+
+
+def _point(messages: Sequence[Json], end: int) -> int | None:
+    """The message a thought before `end` is about: the user's last, or the last result."""
+    for at in range(end - 1, -1, -1):
+        role = messages[at]["role"]
+        if role in ("user", "tool"):
+            return at
+        if role == "assistant":
+            return None
+    return None
+
+
+def _place(messages: list[Json], block: str) -> None:
+    if messages[-1]["role"] == "user":
+        messages[-1] = _with_text(messages[-1], block)
+    else:
+        messages.append({"role": "user", "content": block.strip()})
+
+
+def _with_text(message: Json, text: str) -> Json:
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": content + text}
+    return {**message, "content": [*content, {"type": "text", "text": text.strip()}]}
+
+
+def _without(message: Json, names: frozenset[str]) -> Json:
+    if not names & message.keys():
+        return message
+    return {name: value for name, value in message.items() if name not in names}
+
+
+def _leading_system(messages: Sequence[Json]) -> int:
+    for at, message in enumerate(messages):
+        if message["role"] not in ("system", "developer"):
+            return at
+    return len(messages)
+
+
+def _without_images(messages: Sequence[Json]) -> tuple[list[Json], Receipt]:
+    """What a reasoner that cannot see is told of images and files."""
+    notes = tuple(
+        Note("image_not_seen", f"reasoner.messages[{at}]", "told [image] or [file] in its place")
+        for at, message in enumerate(messages)
+        if any(part["type"] not in _WORDS for part in _parts(message))
+    )
+    return [_in_words(message) for message in messages], notes
+
+
+def _parts(message: Json) -> list[Json]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _in_words(message: Json) -> Json:
+    if not any(part["type"] not in _WORDS for part in _parts(message)):
+        return message
+    return {**message, "content": [_part_in_words(part) for part in message["content"]]}
+
+
+_WORDS = frozenset({"text", "refusal"})
+
+
+def _part_in_words(part: Json) -> Json:
+    if part["type"] in _WORDS:
+        return part
+    return {"type": "text", "text": "[image]" if part["type"] == "image_url" else "[file]"}

@@ -1,0 +1,158 @@
+"""Searching the web with Tavily before a model thinks."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.protocol import Json
+from adapters.wire.http import Link
+from adapters.wire.json_text import load
+
+When = Literal["tools", "always", "never"]
+_WORD = re.compile(r"\w+")
+_LONGEST_QUERY = 400
+"""More the service refuses."""
+
+
+class Finding(NamedTuple):
+    title: str
+    address: str
+    excerpt: str
+    score: float = 0.0
+
+
+class SearchFailure(Exception):
+    """The search brought nothing; why, in words for a receipt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    seconds: float = 8.0
+    """How long a thought waits for its search."""
+    results: int = 5
+    excerpt: int = 500
+    """Characters of each result."""
+    total: int = 4000
+    """Characters of all of them."""
+    fresh: float = 900.0
+    """Seconds a finding is used again."""
+    kept: int = 256
+    """Queries remembered."""
+
+
+@dataclass(slots=True)
+class Tavily:
+    """Answers queries, the same or nearly the same from memory."""
+
+    link: Link | None
+    """None: there is no key."""
+    bounds: Bounds = Bounds()
+    clock: Callable[[], float] = time.monotonic
+    _known: OrderedDict[bytes, tuple[float, tuple[Finding, ...]]] = field(
+        default_factory=OrderedDict
+    )
+
+    async def search(self, query: str) -> tuple[Finding, ...]:
+        """Return the findings, best first; raise `SearchFailure`."""
+        if self.link is None:
+            raise SearchFailure("there is no key for the search")
+        words = nearly(query)
+        if not words:
+            return ()
+        key = blake2b(words.encode(errors="replace"), digest_size=16).digest()
+        if (known := self._known.get(key)) and self.clock() - known[0] < self.bounds.fresh:
+            return known[1]
+        findings = read(await self._asked(self.link, shortened(query)), self.bounds)
+        self._known[key] = (self.clock(), findings)
+        self._known.move_to_end(key)
+        if len(self._known) > self.bounds.kept:
+            self._known.popitem(last=False)
+        return findings
+
+    async def _asked(self, link: Link, query: str) -> Any:
+        question = orjson.dumps({"query": query, "max_results": self.bounds.results})
+        due = asyncio.get_running_loop().time() + self.bounds.seconds
+        try:
+            reply = await link.post("/search", question, due)
+            return load(await reply.whole(due))
+        except GatewayError as error:
+            raise SearchFailure(error.message) from error
+
+
+def nearly(query: str) -> str:
+    """The words of a query, whatever their case, width and punctuation."""
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", query).casefold()))
+
+
+def shortened(query: str) -> str:
+    query = " ".join(query.split())
+    return query if len(query) <= _LONGEST_QUERY else query[:_LONGEST_QUERY].rsplit(" ", 1)[0]
+
+
+def read(answer: Any, bounds: Bounds) -> tuple[Finding, ...]:
+    """Take what is there of an answer: only `results` is certain to be."""
+    results = answer.get("results") if isinstance(answer, dict) else None
+    found = [_finding(result, bounds) for result in results or () if isinstance(result, dict)]
+    found = sorted((one for one in found if one.address), key=lambda one: -one.score)
+    return _within(found[: bounds.results], bounds.total)
+
+
+def _finding(result: Json, bounds: Bounds) -> Finding:
+    score = result.get("score")
+    return Finding(
+        title=_line(result.get("title")) or _line(result.get("url")),
+        address=_line(result.get("url")),
+        excerpt=_line(result.get("content"))[: bounds.excerpt],
+        score=score if isinstance(score, int | float) else 0.0,
+    )
+
+
+def _line(value: Any) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _within(found: Sequence[Finding], total: int) -> tuple[Finding, ...]:
+    """As many as fit, the last one cut."""
+    kept: list[Finding] = []
+    for one in found:
+        room = total - sum(len(other.title + other.address + other.excerpt) for other in kept)
+        room -= len(one.title + one.address)
+        if room <= 0:
+            break
+        kept.append(one._replace(excerpt=one.excerpt[:room]))
+    return tuple(kept)
+
+
+def told(findings: Sequence[Finding]) -> str:
+    """Findings as text for a model."""
+    return "\n\n".join(
+        f"[{number}] {one.title}\n{one.address}\n{one.excerpt}"
+        for number, one in enumerate(findings, 1)
+    )
+
+
+def cited(findings: Sequence[Finding]) -> list[Json]:
+    """Findings as OpenAI's annotations: of the answer as a whole, so without a place in it."""
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "url": one.address,
+                "title": one.title,
+                "start_index": 0,
+                "end_index": 0,
+            },
+        }
+        for one in findings
+    ]

@@ -1,0 +1,288 @@
+"""One conversation: which of its turns are remembered, and what it is with those put back.
+
+Each turn has two keys, and under both stands which memory is meant. One key is of what was said:
+client, model, every message before it, its own calls or text, in the form that no client's
+rewriting changes. The other adds the ids of its calls: it goes first, so that conversations that
+are alike do not meet. Each memory names the one before it: so the last turn decides, and its memory
+leads back along its own conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
+from middleware.wrappers.recall import fingerprint as said
+from middleware.wrappers.recall.memory import Memory, loaded
+from middleware.wrappers.recall.store import Entry, Store, StoreFailure
+
+
+@dataclass(slots=True)
+class Turn:
+    """An assistant turn of a request."""
+
+    position: int
+    message: Json
+    text: str
+    calls: tuple[said.Call, ...]
+    alike: bytes
+    """Key of what was said."""
+    key: bytes
+    """Key of what was said, with the ids of its calls, or of those before it."""
+    images: str
+    """Digest of the images before it."""
+    told_apart: bool = False
+    """There are ids, so that no other conversation has its key."""
+    results: list[Json] = field(default_factory=list)
+
+    @property
+    def repeats(self) -> bool:
+        """One tool was called twice, which not every client can say again."""
+        return len(dict(self.calls)) < len(self.calls)
+
+    def ids(self) -> list[str]:
+        return _ids(self.message)
+
+    def fits(self, memory: Memory) -> bool:
+        """Is this what the memory says, or what a client may have made of it?"""
+        own = said.calls(memory.message())
+        allowed = own if memory.ids() == self.ids() else said.collapsed(own)
+        if not all(call in pair for call, *pair in zip(self.calls, own, allowed, strict=True)):
+            return False
+        # Dify replaces images by a word from the second round of tools on.
+        seen = {images for images in (memory.images, self.images) if images}
+        # With calls the text may be left out, as Dify does; other text is another turn.
+        texts = {said.words(memory.text), ""} if own else {said.words(memory.text)}
+        return len(seen) < 2 and self.text in texts
+
+
+Line = dict[int, tuple[Memory, bytes]]
+"""Number of a turn → its memory and the memory's identity."""
+_NO_THOUGHT: Mapping[str, str] = {"thought": ""}
+"""The turn of a pipeline that did not think."""
+_LOOKED_AT = 64
+"""How many of the last turns are looked for: one of them is remembered, or none is."""
+_PLACES = 8
+"""How many turns a receipt names."""
+
+
+class RememberedHistory:
+    """Reads a request once: `request()` is what goes up, `entries` and `before` what is kept."""
+
+    def __init__(
+        self, asked: ChatRequest, store: Store, chain: bytes, by_ids: bool = False
+    ) -> None:
+        self._asked = asked
+        self._store = store
+        self._chain = chain.hex()
+        self._by_ids = by_ids
+        """Finds only what ids tell apart from every other conversation."""
+        self._ids = ""
+        self._turns: list[Turn] = []
+        self._failure = ""
+        self.images = ""
+        for position, message in enumerate(asked.messages):
+            self._read(position, message)
+        self._end_round()
+        self._line = self._chosen()
+        self._restored = {
+            self._turns[number].position: memory.restored(self._turns[number].message)
+            for number, (memory, _) in self._line.items()
+            if memory.thoughtful
+        }
+
+    # Forward: what was said --------------------------------------------------------------------
+
+    def _read(self, position: int, message: Json) -> None:
+        role, content = message["role"], message.get("content")
+        if role == "tool" and self._turns:
+            self._turns[-1].results.append(message)
+            return
+        self._end_round()
+        text = said.words(content)
+        if role == "assistant":
+            calls, ids = said.calls(message), _ids(message)
+            alike, key = self._keys(text, calls, ids)
+            turn = Turn(position, message, text, calls, alike, key, self.images)
+            self._turns.append(turn)
+            turn.told_apart = self.told_apart or bool(ids)
+            self._ids = said.digest(self._ids, ids).hex() if ids else self._ids
+            form: tuple[Any, ...] = (said.collapsed(calls) or text,)
+        else:
+            role = "system" if role == "developer" else role
+            form = (text, message.get("name"))
+            for image in said.images(message):
+                self.images = said.digest(self.images, image).hex()
+        self._chain = said.digest(self._chain, role, form).hex()
+
+    def _end_round(self) -> None:
+        if self._turns and self._turns[-1].results:
+            turn = self._turns[-1]
+            said_last = said.collapsed(_results(turn, turn.results))
+            self._chain = said.digest(self._chain, said_last).hex()
+
+    @property
+    def told_apart(self) -> bool:
+        """Tools were called, by ids no other conversation has."""
+        return bool(self._ids)
+
+    def entries(self, memory: Memory) -> list[Entry]:
+        """What is kept of the turn that follows here."""
+        calls, value = said.calls(memory.message()), memory.dumped()
+        keys = self._keys(said.words(memory.text), calls, memory.ids())
+        identity = said.identity(value)
+        return [Entry(identity, value), *(Entry(key, identity) for key in keys)]
+
+    def _keys(
+        self, text: str, calls: tuple[said.Call, ...], ids: Sequence[str]
+    ) -> tuple[bytes, bytes]:
+        alike = said.digest(self._chain, said.collapsed(calls) or text)
+        # A turn without calls is told apart by the calls before it.
+        return alike, said.digest(alike.hex(), ids or self._ids)
+
+    # Backward: which memories belong to it -----------------------------------------------------
+
+    def _chosen(self) -> Line:
+        for number in reversed(range(len(self._turns))[-_LOOKED_AT:]):
+            turn = self._turns[number]
+            keys = [turn.key] if turn.told_apart or not self._by_ids else []
+            keys += [] if self._by_ids else [turn.alike]
+            for key in keys:
+                if line := self._line_of(number, self._get(key)):
+                    return line
+        return {}
+
+    def _line_of(self, number: int, identity: bytes | None) -> Line | None:
+        """The memories from this one back to the first; None if it is of another conversation."""
+        line: Line = {}
+        memory = None if identity is None else self._loaded(identity)
+        while identity is not None and memory is not None:
+            if not self._turns[number].fits(memory):
+                return None
+            line[number] = memory, identity
+            if memory.previous is None:
+                break
+            earlier, named = memory.previous
+            if earlier >= number:
+                return None
+            number = earlier
+            memory, identity = self._own(self._turns[number], bytes.fromhex(named))
+        return line if self._results_fit(line) else None
+
+    def _own(self, turn: Turn, named: bytes) -> tuple[Memory | None, bytes]:
+        """The memory that a later one names, unless the client's ids say that it is another."""
+        memory = self._loaded(named)
+        if memory is not None and memory.ids() == turn.ids():
+            return memory, named
+        own = self._get(turn.key)
+        return (memory, named) if own in (None, named) else (self._loaded(own), own)
+
+    def _loaded(self, identity: bytes) -> Memory | None:
+        value = self._get(identity)
+        return None if value is None else loaded(value)
+
+    def _results_fit(self, line: Line) -> bool:
+        for number in range(max(line, default=0)):
+            turn = self._turns[number]
+            if turn.repeats and turn.results and not self._round_fits(turn, number, line):
+                return False
+        return True
+
+    def _round_fits(self, turn: Turn, number: int, line: Line) -> bool:
+        """Of a round that calls one tool twice, the key holds only the last result of each."""
+        own = _results_behind(number, line)
+        if own is None:
+            return False
+        memory = line[number][0] if number in line else None
+        sent = _results(turn, turn.results)
+        kept = tuple(zip((name for name, _ in sent), map(said.words, own), strict=False))
+        allowed = kept if memory is None or memory.ids() == turn.ids() else said.collapsed(kept)
+        return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
+
+    def _get(self, key: bytes) -> bytes | None:
+        try:
+            return self._store.get(key)
+        except StoreFailure as failure:
+            self._failure = str(failure)
+            return None
+
+    # What comes of it --------------------------------------------------------------------------
+
+    def request(self) -> ChatRequest:
+        messages = [_without_turn(message) for message in self._asked.messages]
+        for number, (memory, _) in self._line.items():
+            turn = self._turns[number]
+            if turn.position not in self._restored:
+                continue
+            messages[turn.position] = self._restored[turn.position]
+            contents = _results_behind(number, self._line) if turn.repeats else None
+            for at, message in enumerate(_pointed(turn.results, memory, contents), 1):
+                messages[turn.position + at] = message
+        return replace(self._asked, messages=tuple(messages))
+
+    def receipt(self) -> Receipt:
+        notes: list[Note] = []
+        if self._failure:
+            text = f"{self._failure}; the conversation goes up as the client sent it"
+            notes.append(Note("recall_unavailable", "", text))
+        if at := sorted(position for position in self._restored if self._gained(position)):
+            places = ", ".join(f"messages[{position}]" for position in at[:_PLACES])
+            more = f" and {len(at) - _PLACES} more" if len(at) > _PLACES else ""
+            text = f"thoughts the client does not send were put back into {places}{more}"
+            notes.append(Note("thoughts_restored", "", text))
+        return tuple(notes)
+
+    def _gained(self, position: int) -> bool:
+        """Does the turn hold more than the client sent?"""
+        turn, sent = self._restored[position], self._asked.messages[position]
+        spoken = "reasoning_content" in turn.keys() - sent.keys()
+        return spoken or turn.get(TURN, _NO_THOUGHT) != _NO_THOUGHT
+
+    def used(self) -> list[bytes]:
+        """Keys of what was put back."""
+        turns = [self._turns[number] for number in self._line]
+        pointers = [key for turn in turns for key in (turn.key, turn.alike)]
+        return [*(identity for _, identity in self._line.values()), *pointers]
+
+    def before(self) -> Mapping[str, Any]:
+        """What a memory of the answer says of the conversation before it."""
+        last = max(self._line, default=None)
+        previous = None if last is None else (last, self._line[last][1].hex())
+        ended = self._turns[-1] if self._turns else None
+        results = None
+        if ended is not None and ended.results and ended.repeats:
+            results = tuple(message["content"] for message in ended.results)
+        return {"images": self.images, "previous": previous, "results": results}
+
+
+def _ids(message: Json) -> list[str]:
+    return [call["id"] for call in message.get("tool_calls") or ()]
+
+
+def _results(turn: Turn, results: Sequence[Json]) -> tuple[said.Call, ...]:
+    """The results of a round, by the names of their tools."""
+    contents = (said.words(message["content"]) for message in results)
+    return tuple(zip((name for name, _ in turn.calls), contents, strict=False))
+
+
+def _results_behind(number: int, line: Line) -> tuple[Any, ...] | None:
+    """The results of a turn's round as the answer to them remembers them."""
+    return line[number + 1][0].results if number + 1 in line else None
+
+
+def _pointed(
+    results: Sequence[Json], memory: Memory, contents: tuple[Any, ...] | None
+) -> Iterator[Json]:
+    """Results that follow the upstream's own ids."""
+    for at, (message, identity) in enumerate(zip(results, memory.ids(), strict=False)):
+        own = {} if contents is None else {"content": contents[at]}
+        yield {**message, "tool_call_id": identity, **own}
+
+
+def _without_turn(message: Json) -> Json:
+    """A client cannot put words into the upstream's mouth."""
+    if TURN not in message:
+        return message
+    return {name: value for name, value in message.items() if name != TURN}

@@ -1,0 +1,322 @@
+"""Memories in one SQLite file: they survive a restart, and the workers of a machine share them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from middleware.wrappers.recall import fingerprint as said
+from middleware.wrappers.recall.store import Entry, Limits, StoreFailure
+
+_MARK = int.from_bytes(b"Utrc")
+"""Says in the file's head that it is ours: no other file is ever written to or deleted."""
+_VERSION = 2
+"""Another number empties the file: to be raised whenever `Memory` changes."""
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS memory (
+    key BLOB PRIMARY KEY, digest BLOB NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS memory_at ON memory (at);
+PRAGMA user_version = {_VERSION};
+"""
+_GET = "SELECT digest, value FROM memory WHERE key = ? AND at >= ?"
+_KEEP = """
+INSERT INTO memory (key, digest, at, value) VALUES (?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET digest = excluded.digest, at = excluded.at, value = excluded.value
+"""
+_TOUCH = "UPDATE memory SET at = ? WHERE key = ? AND at BETWEEN ? AND ?"
+_OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 64"
+_EVER = 1 << 62
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+"""Another worker is writing: seconds before each further attempt, while other requests run."""
+_TIDY_EVERY = 32
+_SLICE = 1 << 20
+"""Bytes that are deleted in one go: others wait for it to write."""
+_TIDY_SECONDS, _REST = 1.0, 0.01
+"""How long one tidying takes at most, and how long others may write between two slices."""
+_RETRY_OPEN = 5.0
+
+
+class SqliteStore:
+    """Opened on first use, so that each worker has its own connection."""
+
+    def __init__(
+        self,
+        path: Path,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+        own_folder: bool = False,
+    ) -> None:
+        self._path = path
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._own_folder = own_folder
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._failed_at: float | None = None
+        self._writes = 0
+        self._tidying = False
+
+    def get(self, key: bytes) -> bytes | None:
+        connection = self._opened()
+        try:
+            rows = connection.execute(_GET, (key, self._oldest())).fetchall()
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
+        return next((value for digest, value in rows if digest == said.identity(value)), None)
+
+    def _oldest(self) -> int:
+        return self._now() - round(self._limits.max_age * 1000)
+
+    async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+        for pause in _PAUSES:
+            if self._keep_now(entries, used):
+                self._tidy_sometimes()
+                return
+            await asyncio.sleep(pause)
+        raise StoreFailure("the recall store is locked by another process")
+
+    def _keep_now(self, entries: Sequence[Entry], used: Sequence[bytes]) -> bool:
+        """Write all of it or nothing; False while another process writes."""
+        if self._connection is not None and self._inode != _inode(self._path):
+            self.close()  # deleted or replaced: what we write there nobody would find again
+        connection = self._opened()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._write(connection, entries, used)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            _roll_back(connection)
+            if _code(error) in _BUSY:
+                return False
+            raise self._failure(error) from error
+        return True
+
+    def _write(
+        self, connection: sqlite3.Connection, entries: Sequence[Entry], used: Sequence[bytes]
+    ) -> None:
+        now, oldest, limits = self._now(), self._oldest(), self._limits
+        # Writing the time of every use would double the writes; a tenth of the age is exact enough.
+        stale = now - round(limits.max_age * 100)
+        connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
+        for key, value in entries:
+            if len(value) <= limits.max_entry:
+                self._insert(connection, (key, said.identity(value), now, value))
+
+    def _insert(self, connection: sqlite3.Connection, row: tuple[bytes, bytes, int, bytes]) -> None:
+        room = 0
+        while True:
+            try:
+                connection.execute(_KEEP, row)
+                return
+            except sqlite3.OperationalError as error:
+                full = _code(error) == sqlite3.SQLITE_FULL and connection.in_transaction
+                if not full or room > len(row[3]):
+                    raise
+                freed = _forget(connection, _EVER)
+                if not freed:
+                    raise
+                room += freed
+
+    def _tidy_sometimes(self) -> None:
+        self._writes += 1
+        if self._writes % _TIDY_EVERY == 1 and not self._tidying:
+            self._tidying = True
+            asyncio.get_running_loop().run_in_executor(None, self._tidy)
+
+    def _tidy(self) -> None:
+        """Delete what is too old or too much: beside the requests, a slice at a time."""
+        try:
+            connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+            try:
+                self._tidied(connection)
+            finally:
+                connection.close()
+        except sqlite3.Error:
+            pass  # who reads or writes next says what is wrong
+        finally:
+            self._tidying = False
+
+    def _tidied(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+        ends = time.monotonic() + _TIDY_SECONDS
+        while time.monotonic() < ends:
+            before = _EVER if self._too_much(connection) else self._oldest()
+            connection.execute("BEGIN IMMEDIATE")
+            freed = _forget(connection, before)
+            connection.execute("COMMIT")
+            if not freed:
+                return
+            time.sleep(_REST)
+
+    def _too_much(self, connection: sqlite3.Connection) -> bool:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        return bool((pages - free) * size > self._limits.max_bytes)
+
+    def _now(self) -> int:
+        return round(self._clock() * 1000)
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None:
+            return self._connection
+        if self._failed_at is not None and self._clock() - self._failed_at < _RETRY_OPEN:
+            raise StoreFailure("the recall store could not be opened")
+        try:
+            self._connection = self._open()
+        except (sqlite3.Error, OSError) as error:
+            self._failed_at = self._clock()
+            raise self._begin_anew() if _code(error) in _BROKEN else _unopened(error) from error
+        self._inode = _inode(self._path)
+        self._failed_at = None
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        folder = self._path.parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # It holds what was said: for its owner only. SQLite gives its side files the same.
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        if why := foreign(self._path):
+            raise OSError(0, f"{self._path} {why}")
+        with suppress(OSError):  # of another owner, who says who may read it
+            os.chmod(self._path, 0o600)
+            if self._own_folder:
+                os.chmod(folder, 0o700)
+        connection = self._connected()
+        if connection is None:
+            # Dropping its tables would take long.
+            _remove(self._path)
+            return self._open()
+        return connection
+
+    def _connected(self) -> sqlite3.Connection | None:
+        """None: it is a file of another version."""
+        connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        try:
+            usable = self._prepare(connection)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        if usable:
+            return connection
+        connection.close()
+        return None
+
+    def _prepare(self, connection: sqlite3.Connection) -> bool:
+        # A power cut may cost memories, never a request: not worth waiting for the disk.
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA busy_timeout = 50")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _VERSION):
+            return False
+        if version == 0:
+            # Before the log of changes begins, so that the mark stands in the file itself.
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        most = self._limits.max_bytes // size + self._limits.max_bytes // size // 4 + 16
+        connection.execute(f"PRAGMA max_page_count = {most}")
+        connection.execute("PRAGMA journal_size_limit = 4194304")
+        if version == 0:
+            connection.executescript(_SCHEMA)
+        connection.execute("PRAGMA busy_timeout = 0")
+        return True
+
+    def _failure(self, error: sqlite3.Error) -> StoreFailure:
+        if _code(error) not in _BUSY:
+            self.close()
+        if _code(error) in _BROKEN:
+            return self._begin_anew()
+        return StoreFailure(f"the recall store failed: {error}")
+
+    def _begin_anew(self) -> StoreFailure:
+        """A broken file of ours is worth nothing: the next request starts an empty one."""
+        self._failed_at = None
+        if why := foreign(self._path):
+            return StoreFailure(f"the recall store cannot be opened: {self._path} {why}")
+        try:
+            _remove(self._path)
+        except OSError as error:
+            return _unopened(error)
+        return StoreFailure("the recall store was damaged and begins anew")
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def foreign(path: Path) -> str:
+    """Say why a file is none of ours; empty if it is, or if there is none yet."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return "is no file"
+        with path.open("rb") as file:
+            head = file.read(72)
+    except OSError:
+        return ""  # who opens it says what is wrong
+    if not head or head[68:] == _MARK.to_bytes(4) or _is_first_version(path):
+        return ""
+    return "is no recall store, and what it holds would be lost"
+
+
+def _is_first_version(path: Path) -> bool:
+    """Those had no mark yet."""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE sql NOT NULL")
+            return {name for (name,) in found} == {"memory", "memory_at"}
+    except sqlite3.Error:
+        return False
+
+
+def _remove(path: Path) -> None:
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _forget(connection: sqlite3.Connection, before: int) -> int:
+    """Delete the oldest entries, a slice of them; return the bytes that are free now."""
+    rows, freed = [], 0
+    for row, size in connection.execute(_OLDEST, (before,)):
+        rows.append((row,))
+        freed += size + 100
+        if freed >= _SLICE:
+            break
+    connection.executemany("DELETE FROM memory WHERE rowid = ?", rows)
+    return freed
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.rollback()
+
+
+def _code(error: Exception) -> int:
+    """The error's primary code, without what SQLite adds in the higher bits."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _inode(path: Path) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _unopened(error: Exception) -> StoreFailure:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return StoreFailure(f"the recall store cannot be opened: {reason}")

@@ -1,0 +1,171 @@
+"""What stands between a model's public name and its leaf; each is an adapter around an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adapters.errors import Busy
+from adapters.protocol import Adapter, ChatRequest, Events, Note, Opened, Planned, Receipt
+from adapters.shared.fields import refuse_losses
+from middleware.config import ModelConfig
+from middleware.doors.chat.shapes import FIELDS
+
+# Two names of one limit: whoever sets one of them has set both.
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+# Fields that stand beside `params`; a choice means nothing without tools.
+_CHOICE = frozenset({"tools", "tool_choice"})
+
+
+class ModelUnavailable(Busy):
+    """The config has the model, but something it needs is missing."""
+
+    code, again = "model_unavailable", "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Stands where an adapter could not be built, and says why."""
+
+    model: str
+    reason: str
+
+    def stream(self, request: ChatRequest) -> Events:
+        raise self.error()
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        raise self.error()
+
+    def error(self) -> ModelUnavailable:
+        return ModelUnavailable(f"Model '{self.model}' is not available: {self.reason}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Strict:
+    """Refuses a request of which anything would be lost, instead of saying so in the receipt."""
+
+    inner: Adapter
+
+    def stream(self, request: ChatRequest) -> Events:
+        self.plan(request)
+        return self.inner.stream(request)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        planned = self.inner.plan(request)
+        refuse_losses(tuple(note for call in planned for note in call.receipt))
+        return planned
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Fields of the config below and above those of the client."""
+
+    defaults: Mapping[str, Any]
+    override: Mapping[str, Any]
+
+    def around(self, sent: Mapping[str, Any], drop: frozenset[str]) -> dict[str, Any]:
+        kept = {
+            name: value for name, value in sent.items() if value is not None and name not in drop
+        }
+        return _over(_over(self.defaults, kept), self.override)
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    if _LIMITS & above.keys():
+        below = {name: value for name, value in below.items() if name not in _LIMITS}
+    return {**below, **above}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the config changes about every request of a model."""
+
+    params: Layers
+    extra: Layers
+    drop: frozenset[str]
+
+    def apply(self, request: ChatRequest) -> ChatRequest:
+        return replace(
+            request,
+            tools=() if "tools" in self.drop else request.tools,
+            tool_choice=None if self.drop & _CHOICE else request.tool_choice,
+            params=self.params.around(request.params, self.drop),
+            extra=self.extra.around(request.extra, self.drop),
+        )
+
+    def receipt(self, request: ChatRequest) -> Receipt:
+        return tuple(
+            Note("dropped_by_config", name, "the gateway's config drops it")
+            for name in sorted(self.drop)
+            if _sent(request, name)
+        )
+
+
+def _sent(request: ChatRequest, name: str) -> bool:
+    if name in _CHOICE:
+        return bool(getattr(request, name))
+    return request.params.get(name, request.extra.get(name)) is not None
+
+
+def changes(model: ModelConfig) -> Changes | None:
+    if not (model.defaults or model.override or model.drop):
+        return None
+    params, extra = (
+        Layers(_part(model.defaults, openai), _part(model.override, openai))
+        for openai in (True, False)
+    )
+    return Changes(params, extra, frozenset(model.drop))
+
+
+def _part(fields: Mapping[str, Any], openai: bool) -> Mapping[str, Any]:
+    return {name: value for name, value in fields.items() if (name in FIELDS) is openai}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From a public name to the upstream's; nothing more unless the config changes requests."""
+
+    inner: Adapter
+    name: str
+    changes: Changes | None = None
+
+    def stream(self, request: ChatRequest) -> Events:
+        changed, notes = self._changed(request)
+        events = self.inner.stream(changed)
+        return _noting(events, notes) if notes else events
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        changed, notes = self._changed(request)
+        planned = self.inner.plan(changed)
+        return tuple(replace(call, receipt=notes + call.receipt) for call in planned)
+
+    def _changed(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
+        renamed = replace(request, model=self.name)
+        if self.changes is None:
+            return renamed, ()
+        return self.changes.apply(renamed), self.changes.receipt(request)
+
+
+async def _noting(events: Events, notes: Receipt) -> Events:
+    async with aclosing(events):
+        async for batch in events:
+            first = batch[0]
+            if type(first) is Opened:
+                yield (replace(first, receipt=notes + first.receipt), *batch[1:])
+            else:
+                yield batch
+
+
+def nesting(adapter: Adapter) -> tuple[str, ...]:
+    """The names of an adapter and all it holds."""
+    inner = getattr(adapter, "inner", None)
+    name = getattr(adapter, "described", type(adapter).__name__)
+    return (name, *(nesting(inner) if inner is not None else ()))
+
+
+def innermost(adapter: Adapter) -> Adapter:
+    """The leaf at the end of a nesting; of a pipeline, the pipeline."""
+    inner = getattr(adapter, "inner", None)
+    return adapter if inner is None else innermost(inner)

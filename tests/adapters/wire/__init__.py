@@ -1,0 +1,1 @@
+"""Tests of bytes to and from upstreams."""

@@ -1,0 +1,146 @@
+"""Frames are the same whatever the network cut them into, and no upstream can make them costly."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.errors import UpstreamError
+from adapters.wire.framing import MAX_FRAME, Framer, Ndjson, Sse
+from tests.support.cuts import cut, cuts, each_byte, halves
+
+EVENTS = (
+    b": hello\r\n\r\n"
+    b'event: message_start\ndata: {"text":"\xe6\xb2\x88\xe9\x98\xb3"}\n\n'
+    b"data: one\ndata:two\nid: 7\n\n"
+    b"retry: 100\n\n"
+    b"data:\n\n"
+    b"data: \xf0\x9f\x8c\xa6 last\r\rdata: [DONE]\n\n"
+)
+PAYLOADS = [
+    '{"text":"沈阳"}'.encode(),
+    b"one\ntwo",
+    "🌦 last".encode(),
+    b"[DONE]",
+]
+LINES = b'{"a":1}\r\n\n  \n{"b":"\xe6\xb2\x88"}\n{"c":3}'
+OBJECTS = [{"a": 1}, {"b": "沈"}, {"c": 3}]
+
+
+def frames(framer: Framer, pieces: Sequence[bytes]) -> list[bytes]:
+    found = [frame for piece in pieces for frame in framer.feed(piece)]
+    return found + framer.close()
+
+
+def payloads_by_the_standard(text: str) -> list[bytes]:
+    """Server-sent events as the HTML standard reads them, a line at a time."""
+    found, data = [], []
+    for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff") + "\n\n"):
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line:
+            found.append("\n".join(data).encode())
+            data = []
+    return [payload for payload in found if payload]
+
+
+def test_events_are_read_as_written() -> None:
+    assert frames(Sse(), [EVENTS]) == PAYLOADS
+
+
+@pytest.mark.parametrize("pieces", [*halves(EVENTS), each_byte(EVENTS)], ids=len)
+def test_events_do_not_depend_on_cuts(pieces: list[bytes]) -> None:
+    assert frames(Sse(), pieces) == PAYLOADS
+
+
+def test_lines_do_not_depend_on_cuts() -> None:
+    whole = frames(Ndjson(), [LINES])
+    assert [frame.strip() for frame in whole] == [
+        b'{"a":1}', '{"b":"沈"}'.encode(), b'{"c":3}'
+    ]  # fmt: skip
+    for pieces in (*halves(LINES), each_byte(LINES)):
+        assert frames(Ndjson(), pieces) == whole
+
+
+LINE = st.one_of(
+    st.sampled_from(["", "", "", ":", ": ping", "event: x", "id: 1", "retry: 5", "unknown: x"]),
+    st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=6).map(
+        lambda text: "data:" + text
+    ),
+)
+END = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@given(
+    lines=st.lists(st.tuples(LINE, END), max_size=14),
+    mark=st.booleans(),
+    places=cuts(),
+)
+def test_events_are_those_of_the_standard(
+    lines: list[tuple[str, str]], mark: bool, places: list[int]
+) -> None:
+    text = "\ufeff" * mark + "".join(line + end for line, end in lines)
+    assert frames(Sse(), cut(text.encode(), places)) == payloads_by_the_standard(text)
+
+
+@given(places=cuts())
+def test_a_byte_order_mark_is_no_part_of_the_first_event(places: list[int]) -> None:
+    assert frames(Sse(), cut(b"\xef\xbb\xbfdata: 1\n\n", places)) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("framer", "frame", "end"), [(Sse, b"data: ", b"\n\n"), (Ndjson, b"", b"\n")]
+)
+@pytest.mark.parametrize("step", [1 << 14, 1 << 22], ids=["in pieces", "at once"])
+def test_a_frame_has_a_largest_size(
+    framer: type[Framer], frame: bytes, end: bytes, step: int
+) -> None:
+    fits = frame + b"x" * (MAX_FRAME - len(frame)) + end
+    grown = frame + b"x" * (MAX_FRAME + 1) + end
+    (kept,) = frames(framer(), _steps(fits, step))
+    assert len(kept) == MAX_FRAME - len(frame)
+    with pytest.raises(UpstreamError) as caught:
+        frames(framer(), _steps(grown, step))
+    assert caught.value.code == "upstream_too_large"
+
+
+def test_a_frame_without_an_end_is_refused_while_it_grows() -> None:
+    framer = Sse()
+    for _ in range(MAX_FRAME // 1024):
+        framer.feed(b"x" * 1024)
+    with pytest.raises(UpstreamError):
+        framer.feed(b"x")
+
+
+@pytest.mark.parametrize("piece", [b"\nx", b"x\n", b"\rx", b"x"])
+def test_small_pieces_cost_linear_time(piece: bytes) -> None:
+    framer, started = Sse(), time.process_time()
+    for _ in range(200_000):
+        framer.feed(piece)
+    assert time.process_time() - started < 3
+
+
+def _steps(data: bytes, step: int) -> list[bytes]:
+    return [data[start : start + step] for start in range(0, len(data), step)]
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        (b"event: error\ndata: It broke.\n\n", b'{"error":"It broke."}'),
+        (b"event:error\ndata: a\ndata: b\n\n", b'{"error":"a\\nb"}'),
+        (b'event: error\nid: 1\ndata: {"code":1}\n\n', b'{"error":{"code":1}}'),
+        (b'event: error\ndata: {"error": {}}\n\n', b'{"error":{"error":{}}}'),
+        (b'event: error\ndata: {"error": {"a": 1}}\n\n', b'{"error": {"a": 1}}'),
+        (b'event: errors\ndata: {"a": 1}\n\n', b'{"a": 1}'),
+        (b"event: ping\ndata: {}\n\n", b"{}"),
+    ],
+)
+def test_an_error_event_is_an_error_in_every_language(event: bytes, payload: bytes) -> None:
+    for pieces in ([event], each_byte(event)):
+        assert frames(Sse(), pieces) == [payload]

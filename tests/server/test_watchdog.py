@@ -1,0 +1,120 @@
+"""What holds the event loop is told of, with its place and the request; nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+import time
+from collections.abc import Sequence
+
+import orjson
+import pytest
+
+from adapters.protocol import ChatRequest, Events, Json, Planned
+from middleware.server.telemetry import Log
+from middleware.server.watchdog import LONGEST, Watchdog
+from tests.support.door import ANSWER, door
+from tests.support.upstreams.tape import run
+
+
+def spin(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+class Spinning:
+    """A model that thinks in the loop's own thread."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    async def stream(self, request: ChatRequest) -> Events:
+        spin(self.seconds)
+        yield ANSWER
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return (Planned("up", "", {}),)
+
+
+async def until_told(log: Log) -> None:
+    await asyncio.sleep(LONGEST)  # for the line to come from its thread
+    log.flush()
+
+
+def watched(
+    models: Sequence[tuple[str, float]], stream: bool = False
+) -> tuple[list[str], list[Json]]:
+    """Ask models one after the other; the ids of the answers, and what held the loop."""
+    app = door({name: Spinning(seconds) for name, seconds in models})
+    log = app.app.chat.log
+
+    async def ask() -> list[str]:
+        dog = Watchdog(log)
+        dog.start()
+        answers = [await app.chat(name, stream=stream) for name, _ in models]
+        await until_told(log)
+        dog.stop()
+        return [one.headers["x-request-id"] for one in answers]
+
+    return run(ask()), [line for line in app.lines() if "loop_held" in line]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_hold_is_told_with_its_length_its_place_and_its_request(stream: bool) -> None:
+    (_, slow, _), held = watched([("a", 0.0), ("b", 0.4), ("c", 0.0)], stream)
+    (line,) = [line for line in held if line.get("id") == slow]
+    assert 300 < line["loop_held"] < 4000
+    assert line["at"].startswith("middleware/server/answering.py:")
+    assert "Answer._give_" in line["at"]
+    assert set(line) == {"time", "loop_held", "at", "id"}
+
+
+def test_what_is_quick_is_not_told() -> None:
+    ids, held = watched([(name, 0.01) for name in "abcde"])
+    assert len(ids) == 5
+    assert not [line for line in held if "id" in line]
+
+
+def test_what_no_request_did_has_no_id() -> None:
+    out = io.StringIO()
+
+    async def hold() -> None:
+        dog = Watchdog(log := Log(out))
+        dog.start()
+        await asyncio.sleep(0.05)
+        spin(0.4)
+        await until_told(log)
+        dog.stop()
+
+    run(hold())
+    lines = [orjson.loads(line) for line in out.getvalue().splitlines()]
+    assert any(line["loop_held"] > 300 and "id" not in line for line in lines)
+
+
+def test_it_stops_with_its_loop() -> None:
+    async def watch() -> Watchdog:
+        dog = Watchdog(Log(io.StringIO()))
+        dog.start()
+        await asyncio.sleep(0.05)
+        return dog
+
+    dogs = [asyncio.run(watch()) for _ in range(2)]  # the loop is gone, and nobody said stop
+    time.sleep(LONGEST)
+    dogs[0].stop()
+    assert not [one for one in threading.enumerate() if one.name == "watchdog"]
+
+
+@pytest.mark.parametrize(("level", "told"), [("info", True), ("warning", True), ("error", False)])
+def test_people_are_told_in_a_line_too(level: str, told: bool) -> None:
+    out = io.StringIO()
+
+    async def tell() -> None:
+        log = Log(out, level, readable=True)
+        log.write({"loop_held": 250, "at": "adapters/wire/json_text.py:30 load", "id": "req_1"})
+        log.flush()
+
+    run(tell())
+    said = "loop_held: 250  at: adapters/wire/json_text.py:30 load  id: req_1"
+    assert (said in out.getvalue()) is told

@@ -1,0 +1,1 @@
+"""Upstreams, languages and conversations to test with."""

@@ -1,0 +1,125 @@
+"""Conversations for tests: messages, scripted answers, and what clients do to a history."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    Json,
+    Opened,
+    Planned,
+    ReasoningDelta,
+    RequestContext,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Upstream,
+    Usage,
+)
+
+OPENED = Opened((), Upstream("scripted"))
+USAGE = Usage(1, 1)
+Said = tuple[str, str, str]
+"""Id, name and arguments of a call."""
+
+
+class Model:
+    """Gives its answers one after the other, an event a read, and keeps what it was asked."""
+
+    def __init__(self, *answers: Sequence[Event | Exception]) -> None:
+        self.answers = list(answers)
+        self.asked: list[ChatRequest] = []
+
+    async def stream(self, request: ChatRequest) -> Events:
+        self.asked.append(request)
+        for event in self.answers.pop(0):
+            if isinstance(event, Exception):
+                raise event
+            yield (event,)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return (Planned("scripted", "", {"messages": list(request.messages)}),)
+
+    def last(self) -> list[Json]:
+        return list(self.asked[-1].messages)
+
+
+def answer(
+    thought: str = "",
+    text: str = "",
+    said: Sequence[Said] = (),
+    turn: Json | None = None,
+    usage: Usage | None = USAGE,
+) -> list[Event]:
+    events: list[Event] = [OPENED]
+    events += [ReasoningDelta(thought)] if thought else []
+    events += [TextDelta(text)] if text else []
+    for index, (identity, name, arguments) in enumerate(said):
+        events += [ToolCallStart(index, identity, name), ToolCallDelta(index, arguments)]
+    return [*events, Finish("tool_calls" if said else "stop", usage, turn=turn)]
+
+
+def user(content: Any) -> Json:
+    return {"role": "user", "content": content}
+
+
+def assistant(text: str | None = None, *said: Said) -> Json:
+    message: Json = {"role": "assistant", "content": text}
+    if said:
+        message["tool_calls"] = [
+            {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+            for identity, name, arguments in said
+        ]
+    return message
+
+
+def result(identity: str, text: str) -> Json:
+    return {"role": "tool", "tool_call_id": identity, "content": text}
+
+
+def request(*messages: Json, model: str = "m", client: str = "a") -> ChatRequest:
+    return ChatRequest(model, messages, call=RequestContext(client=client))
+
+
+def ask(adapter: Adapter, asked: ChatRequest) -> list[Event]:
+    """Run one request to its end."""
+
+    async def whole() -> list[Event]:
+        return [event async for batch in adapter.stream(asked) for event in batch]
+
+    return asyncio.run(whole())
+
+
+def rebuilt(messages: Sequence[Json], mint: Callable[[], str]) -> list[Json]:
+    """A history as Dify's in-app agent makes it: new ids, `\\u` escapes, one input a tool name."""
+    out: list[Json] = []
+    for position, message in enumerate(messages):
+        if message.get("tool_calls"):
+            out += _rebuilt_round(message, messages[position + 1 :], mint)
+        elif message["role"] != "tool":
+            out.append(message)
+    return out
+
+
+def _rebuilt_round(turn: Json, behind: Sequence[Json], mint: Callable[[], str]) -> Iterator[Json]:
+    names = {call["id"]: call["function"]["name"] for call in turn["tool_calls"]}
+    inputs = {
+        call["function"]["name"]: json.loads(call["function"]["arguments"])
+        for call in turn["tool_calls"]
+    }
+    outputs = {
+        names[message["tool_call_id"]]: message["content"] for message in behind[: len(names)]
+    }
+    ids = [(mint(), name) for name in names.values()]
+    said = [(identity, name, json.dumps(inputs[name])) for identity, name in ids]
+    yield assistant(turn["content"] or "", *said)
+    for identity, name in ids:
+        yield result(identity, outputs[name])

@@ -1,0 +1,210 @@
+"""The app with models that say what a test wants, asked without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+from starlette.types import Message
+
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    Json,
+    Opened,
+    Planned,
+    Receipt,
+    TextDelta,
+    Upstream,
+    Usage,
+)
+from middleware import config
+from middleware.routing import Routes
+from middleware.server.app import CHAT, Gateway, create
+from middleware.wrappers.route import Route
+
+PATIENCE = 5.0
+USER: Json = {"role": "user", "content": "hi"}
+DEMO = """
+[recall]
+store = "off"
+[upstreams.script]
+kind = "scripted"
+[models.demo]
+upstream = "script"
+"""
+OPENED = Opened((), Upstream("up"))
+TEXT = TextDelta("hello")
+END = Finish("stop", Usage(1, 2))
+ANSWER: tuple[Event, ...] = (OPENED, TEXT, END)
+
+
+class Wait:
+    """A place in a script where nothing comes until the test says so."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.over = asyncio.Event()
+
+    async def until_reached(self) -> None:
+        await asyncio.wait_for(self.reached.wait(), PATIENCE)
+
+
+Step = tuple[Event, ...] | BaseException | Wait
+
+
+class Scripted:
+    """An adapter that takes the steps of its script: yields events, waits, or fails."""
+
+    def __init__(self, *steps: Step, receipt: Receipt = ()) -> None:
+        self.steps = steps
+        self.receipt = receipt
+        self.asked: list[ChatRequest] = []
+        self.left = asyncio.Event()
+        """Somebody closed the stream, or it came to its end."""
+
+    async def stream(self, request: ChatRequest) -> Events:
+        self.asked.append(request)
+        try:
+            for step in self.steps:
+                if isinstance(step, BaseException):
+                    raise step
+                if isinstance(step, Wait):
+                    step.reached.set()
+                    await step.over.wait()
+                else:
+                    yield step
+        finally:
+            self.left.set()
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return (Planned("up", "", {}, self.receipt),)
+
+
+@dataclass
+class Heard:
+    """What a client got."""
+
+    sent: list[Message] = field(default_factory=list)
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message["body"] for message in self.sent[1:])
+
+    @property
+    def complete(self) -> bool:
+        return len(self.sent) > 1 and not self.sent[-1].get("more_body")
+
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+    def error(self) -> Json:
+        """The error object, whose members are OpenAI's and name no internals."""
+        assert self.complete
+        error: Json = self.json()["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        assert error["message"]
+        assert "Traceback" not in error["message"]
+        assert self.headers["content-type"] == "application/json"
+        return error
+
+    def frames(self) -> list[bytes]:
+        assert self.headers["content-type"] == "text/event-stream; charset=utf-8"
+        return self.body.split(b"\n\n")[:-1]
+
+    async def until(self, count: int) -> None:
+        """Wait for so many messages."""
+        async with asyncio.timeout(PATIENCE):
+            while len(self.sent) < count:
+                self.moved.clear()
+                await self.moved.wait()
+
+
+@dataclass
+class Door:
+    app: Gateway
+    log: io.StringIO
+
+    def begin(
+        self,
+        body: bytes | Json,
+        leaves: asyncio.Event | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        method: str = "POST",
+        path: str = CHAT,
+    ) -> tuple[Heard, asyncio.Task[None]]:
+        """Send a request; the client goes away when `leaves` is set."""
+        heard, over = Heard(), leaves or asyncio.Event()
+        data = body if isinstance(body, bytes) else orjson.dumps(body)
+        pieces: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
+
+        async def receive() -> Message:
+            if pieces:
+                return pieces.pop()
+            await over.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            heard.sent.append(dict(message))
+            heard.moved.set()
+            if heard.complete:  # which servers report as a disconnect too
+                over.set()
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "scheme": "http",
+            "http_version": "1.1",
+            "server": ("127.0.0.1", 8000),
+            "client": ("127.0.0.1", 5000),
+            "headers": [(name.encode(), value.encode()) for name, value in headers],
+        }
+        return heard, asyncio.create_task(self.app(scope, receive, send))
+
+    async def ask(self, body: bytes | Json = b"", **how: Any) -> Heard:
+        heard, task = self.begin(body, **how)
+        await asyncio.wait_for(task, PATIENCE)
+        return heard
+
+    async def chat(self, model: str = "m", **fields: Any) -> Heard:
+        return await self.ask(chat(model, **fields))
+
+    def lines(self) -> list[Json]:
+        self.app.chat.log.flush()
+        return [orjson.loads(line) for line in self.log.getvalue().splitlines()]
+
+
+def chat(model: str = "m", **fields: Any) -> Json:
+    return {"model": model, "messages": [USER], **fields}
+
+
+def door(models: Mapping[str, Adapter] | Adapter | None = None, server: str = "") -> Door:
+    """An app with these models, or with one that is called `m`."""
+    log = io.StringIO()
+    text = f"[server]\n{server}\n{DEMO}"
+    app = create(config.parse(text, environment={}), log)
+    if models is not None:
+        named = models if isinstance(models, Mapping) else {"m": models}
+        routes = Routes({name: Route(adapter, name) for name, adapter in named.items()}, ())
+        app.use(replace(app.chat.served, routes=routes))
+    return Door(app, log)

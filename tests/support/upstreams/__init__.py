@@ -1,0 +1,1 @@
+"""Upstreams to test against: scripted, recorded, on this machine's loopback."""

@@ -1,0 +1,1 @@
+"""Tests of emulation: calls by prompt."""
