@@ -290,7 +290,7 @@ REAL = """
 import asyncio, sys
 from adapters.longtail import connect
 from adapters.wire.http import Link, Transport
-from adapters.protocol import Call, ChatRequest, Finish, TextDelta
+from adapters.protocol import RequestContext, ChatRequest, Finish, TextDelta
 from adapters.wire.settings import Settings
 from adapters.errors import GatewayError
 
@@ -301,7 +301,7 @@ assert leaf.credentials["api_key"] == "k" and "extra_headers" not in leaf.creden
 
 async def ask(model, streamed):
     user = {"role": "user", "content": "hi"}
-    asked = ChatRequest(model, (user,), params={"seed": 1}, call=Call(streamed=streamed))
+    asked = ChatRequest(model, (user,), params={"seed": 1}, call=RequestContext(streamed=streamed))
     return [event async for batch in leaf.stream(asked) for event in batch]
 
 for streamed in (False, True):

@@ -347,7 +347,7 @@ def test_models_of_servers_are_read_whatever_stands_among_them() -> None:
 
 def test_the_catalogue_knows_without_importing_litellm() -> None:
     program = (
-        "import sys; from middleware import catalog;"
+        "import sys; from middleware.server import catalog;"
         "t = catalog.known('claude', 'claude-sonnet-4-5');"
         "assert 'litellm' not in sys.modules; print(t.context_length, t.max_output, t.tools)"
     )

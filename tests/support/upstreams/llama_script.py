@@ -13,9 +13,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.paths import ROOT
-
-WORKER = ROOT / "adapters" / "local" / "worker.py"
+WORKER = Path(__file__).resolve().parents[3] / "adapters" / "local" / "worker.py"
 Heard = Callable[[bytes], bool]
 
 
