@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.protocol import Json, Note, Receipt, Usage
@@ -44,6 +45,24 @@ def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
         text = "a figure the upstream did not give is 0"
         return usage, (Note("usage_estimated", "usage", text),)
     return usage, ()
+
+
+def total(first: Usage, second: Usage | None) -> Usage:
+    """What two answers used together; the further members stay the first's."""
+    if second is None:
+        return first
+    return replace(
+        first,
+        prompt=first.prompt + second.prompt,
+        completion=first.completion + second.completion,
+        cached=_plus(first.cached, second.cached),
+        cache_write=_plus(first.cache_write, second.cache_write),
+        reasoning=_plus(first.reasoning, second.reasoning),
+    )
+
+
+def _plus(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first + (second or 0)
 
 
 def _object(said: Json, name: str) -> Json:

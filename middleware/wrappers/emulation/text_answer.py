@@ -23,6 +23,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from adapters.shared.usage import total
 from middleware.wrappers.emulation.ask.asking import PromptedRequest
 from middleware.wrappers.emulation.formats.bodies import names_another
 from middleware.wrappers.emulation.formats.raw_call import Fault, Ready
@@ -141,7 +142,8 @@ class TextAnswer:
         """Take the calls of the answer to the correction."""
         self._corrections = answer.calls
         self._notes += answer.notes
-        self._usage = _sum(self._usage, answer.finish.usage if answer.finish else None)
+        second = answer.finish.usage if answer.finish else None
+        self._usage = total(self._usage, second) if self._usage else second
 
     def end(self) -> tuple[Event, ...]:
         """What is left to say, and the finish."""
@@ -240,22 +242,5 @@ def with_usage(batch: tuple[Event, ...], earlier: Finish | None) -> tuple[Event,
     last = batch[-1]
     if earlier is None or not isinstance(last, Finish):
         return batch
-    return (*batch[:-1], replace(last, usage=_sum(earlier.usage, last.usage)))
-
-
-def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
-    """What both questions cost."""
-    if first is None or second is None:
-        return first or second
-    return replace(
-        first,
-        prompt=first.prompt + second.prompt,
-        completion=first.completion + second.completion,
-        cached=_plus(first.cached, second.cached),
-        cache_write=_plus(first.cache_write, second.cache_write),
-        reasoning=_plus(first.reasoning, second.reasoning),
-    )
-
-
-def _plus(first: int | None, second: int | None) -> int | None:
-    return None if first is None and second is None else (first or 0) + (second or 0)
+    usage = total(earlier.usage, last.usage) if earlier.usage else last.usage
+    return (*batch[:-1], replace(last, usage=usage))

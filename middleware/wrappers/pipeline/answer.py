@@ -21,6 +21,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.shared.history import text_of
+from adapters.shared.usage import total
 from middleware.wrappers.pipeline.reader import Thought
 from middleware.wrappers.pipeline.search import Finding, cited
 
@@ -111,7 +112,7 @@ class PipelineAnswer:
             events.append(Noted(self.receipt))
         # A pipeline's own turn is the thought: recall, around it, brings it back.
         turn = {"thought": self.thought.text()}
-        usage = answerer.usage if used is None else _sum(used, answerer.usage)
+        usage = answerer.usage if used is None else _total(used, answerer.usage)
         return (*events, replace(answerer, usage=usage, turn=turn))
 
     def _used_by_reasoner(self) -> Usage | None:
@@ -139,20 +140,10 @@ def _inside(field_name: str) -> str:
     return f"reasoner.{field_name}" if field_name else ""
 
 
-def _sum(reasoner: Usage, answerer: Usage | None) -> Usage:
+def _total(reasoner: Usage, answerer: Usage | None) -> Usage:
     """Both together; the parts stay legible."""
-    reported = [usage for usage in (reasoner, answerer) if usage is not None]
-    return Usage(
-        prompt=sum(usage.prompt for usage in reported),
-        completion=sum(usage.completion for usage in reported),
-        cached=_known([usage.cached for usage in reported]),
-        cache_write=_known([usage.cache_write for usage in reported]),
-        reasoning=_known([usage.reasoning for usage in reported]),
+    return replace(
+        total(reasoner, answerer),
         extra=answerer.extra if answerer else {},
         parts=(("reasoner", reasoner), ("answerer", answerer)),
     )
-
-
-def _known(figures: Sequence[int | None]) -> int | None:
-    known = [figure for figure in figures if figure is not None]
-    return sum(known) if known else None
