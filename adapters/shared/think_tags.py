@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,11 +58,11 @@ class Splitter:
 
     def _begin(self) -> None:
         seen = self.held.lstrip()
-        opener = next((one for one in TAGS if seen.startswith(one)), "")
+        opener = opener_of(seen)
         if opener:
             self.place, self.closers = "thought", (TAGS[opener],)
             self.held = seen[len(opener) :]
-        elif len(self.held) > _LONGEST_BLANK or not any(one.startswith(seen) for one in TAGS):
+        elif opener == "" or len(self.held) > _LONGEST_BLANK:
             self.place = self.unmarked
 
     def _think(self) -> Iterator[Event]:
@@ -83,6 +83,12 @@ class Splitter:
         if self.held and place in ("text", "thought"):
             yield (ReasoningDelta if place == "thought" else TextDelta)(self.held)
         self.held = ""
+
+
+def opener_of(text: str, tags: Iterable[str] = TAGS) -> str | None:
+    """The tag a text begins with, "" if it begins with none; None: more text will tell."""
+    opener = next((tag for tag in tags if text.startswith(tag)), "")
+    return opener if opener or not any(tag.startswith(text) for tag in tags) else None
 
 
 def begun_at_end(text: str, words: tuple[str, ...]) -> int:

@@ -1,9 +1,16 @@
-"""The beginning of an answer: a thought, marked or begun by the model's own template."""
+"""The thought an answer begins with, marked or begun by the model's own template.
+
+Tags, and where a thought ends, are those of `adapters/shared/think_tags.py`. What a reader of calls
+adds: the tags of formats that have one, a call inside a thought that never ends, and a thought
+without its opener, which is looked for in the first `hold` characters.
+"""
 
 from __future__ import annotations
 
 import re
 
+from adapters.protocol import ReasoningDelta, TextDelta
+from adapters.shared.think_tags import Splitter, opener_of
 from middleware.wrappers.emulation.formats.table import (
     BY_OPENER,
     LONGEST,
@@ -27,8 +34,6 @@ _CALL = re.compile(
     "|".join(re.escape(opener) for opener in sorted(BY_OPENER, key=len, reverse=True))
 )
 _LONGEST = max(LONGEST, *map(len, (*THOUGHTS, *_ENDINGS)))
-
-
 _LONGEST_CALL = 1 << 16
 
 
@@ -36,13 +41,12 @@ def read_thought(tape: Tape, output: Output, hold: int) -> Waiting[None]:
     """Take the thought an answer begins with, if it begins with one."""
     blank = yield from tape.past_blank()
     while True:
-        bare = tape.peek(_LONGEST)
-        opener = next((one for one in THOUGHTS if bare.startswith(one)), None)
+        opener = opener_of(tape.peek(_LONGEST), THOUGHTS)
         if opener:
             tape.pull(opener)
             yield from _think(tape, output, THOUGHTS[opener])
             break
-        if not tape.ended and any(one.startswith(bare) for one in THOUGHTS):
+        if opener is None and not tape.ended:
             yield
             continue
         if (yield from _unopened(tape, output, hold)):
@@ -89,44 +93,54 @@ def _is_past(text: str, hold: int) -> bool:
 
 def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
     """Pass the thought on up to its closer; a call in it waits until the closer comes."""
-    kept: list[str] = []
-    room = _LONGEST_CALL
+    splitter, thought = Splitter(place="thought", closers=(closer,)), _Thought(output)
     while True:
-        text = tape.text
-        end = text.find(closer, tape.at)
-        call = None if kept or room <= 0 else _CALL.search(text, tape.at)
-        if call and (end < 0 or call.start() < end):
-            output.think(tape.take(call.start()))
-            kept.append(tape.take(call.end()))
-            continue
-        if end >= 0:
-            output.think("".join(kept) + tape.take(end))
-            tape.take(end + len(closer))
-            return
-        stop = len(text) if tape.ended else _held(text, tape.at, closer)
-        room = _keep(kept, tape.take(stop), room, output)
-        if tape.ended:
+        for event in splitter.feed(tape.take(len(tape.text))):
+            if isinstance(event, ReasoningDelta):
+                thought.add(event.text)
+            elif isinstance(event, TextDelta):
+                tape.back(event.text)
+        if tape.ended or splitter.place != "thought":
             break
         yield
-    if output.reason == "length":
-        output.think("".join(kept))
-    else:
-        tape.back("".join(kept))  # it never stopped thinking: its call is its answer
+    if splitter.place == "thought":
+        thought.add(splitter.held)
+        if output.reason != "length":
+            tape.back(thought.take_call())  # it never stopped thinking: its call is its answer
+    thought.release()
 
 
-def _keep(kept: list[str], piece: str, room: int, output: Output) -> int:
-    """Keep a piece behind a call; what comes very far behind it is the thought going on."""
-    room -= len(piece) if kept else 0
-    if kept and room > 0:
-        kept.append(piece)
-    else:
-        output.think("".join(kept) + piece)
-        kept.clear()
-    return room
+class _Thought:
+    """A marked thought while it comes: all of it from a call on is held."""
 
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._begun = ""
+        """What may become the opener of a call."""
+        self._call: list[str] = []
+        self._room = _LONGEST_CALL
 
-def _held(text: str, at: int, closer: str) -> int:
-    for length in range(min(len(closer) - 1, len(text) - at), 0, -1):
-        if text.endswith(closer[:length]):
-            return min(len(text) - length, held_from(text, at))
-    return held_from(text, at)
+    def add(self, text: str) -> None:
+        if self._room <= 0:
+            self._output.think(text)
+            return
+        if not self._call:
+            text = self._begun + text
+            opener = _CALL.search(text)
+            start = opener.start() if opener else held_from(text, 0)
+            self._output.think(text[:start])
+            self._begun, text = ("", text[start:]) if opener else (text[start:], "")
+        if text:
+            self._call.append(text)
+            self._room -= len(text)
+            if self._room <= 0:  # the thought goes on very far behind it
+                self.release()
+
+    def take_call(self) -> str:
+        call = "".join(self._call)
+        self._call.clear()
+        return call
+
+    def release(self) -> None:
+        self._output.think(self._begun + self.take_call())
+        self._begun = ""
