@@ -193,6 +193,8 @@ class Planned:
 class Adapter(Protocol):
     """Whatever answers a chat: a leaf that talks to an upstream, or a wrapper around adapters."""
 
+    __slots__ = ()
+
     def stream(self, request: ChatRequest) -> Events:
         """Yield one non-empty tuple of events per upstream read, or raise a `GatewayError`."""
         ...

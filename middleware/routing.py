@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adapters.errors import UnknownModel
+from adapters.errors import BadRequest, UnknownModel
+from adapters.leaf import Leaf
 from adapters.protocol import Adapter
 from adapters.wire.http import Link, Timeouts, Transport
 from adapters.wire.settings import Settings
@@ -29,7 +30,7 @@ from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer, Show
 from middleware.wrappers.pipeline.search import Tavily
 from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
 from middleware.wrappers.retry import Budget, Retry
-from middleware.wrappers.route import Absent, Route, Strict, changes, innermost, nesting
+from middleware.wrappers.route import Absent, Route, Strict, changes
 
 # What a pipeline's config and the pipeline itself call by the same name.
 _SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
@@ -85,7 +86,7 @@ class Routes:
         found = [_Wildcard(before, after, name) for before, _, after, name in parts]
         self._wildcards = sorted(found, key=lambda w: (-len(w.before), -len(w.after)))
 
-    def find(self, name: str) -> Adapter:
+    def find(self, name: str) -> Route | Absent:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
         if (exact := self._routes.get(name)) is not None and "*" not in name:
             return exact
@@ -99,10 +100,13 @@ class Routes:
     def listing(self) -> tuple[ModelEntry, ...]:
         return self._entries
 
-    def leaf(self, name: str) -> tuple[str, Adapter]:
+    def leaf(self, name: str) -> tuple[str, Leaf]:
         """Return the upstream's name of a model, and what speaks to that upstream."""
         found = self.find(name)
-        return getattr(found, "name", name), innermost(found)
+        if found.leaf is None:
+            text = f"Model '{name}' is made of several models. Ask one of an upstream."
+            raise BadRequest(text, param="model", code="unsupported_value")
+        return found.name, found.leaf
 
     def _unknown(self, name: str) -> UnknownModel:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
@@ -192,8 +196,9 @@ def _state_file() -> Path:
 
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
     reason = route.reason if isinstance(route, Absent) else ""
+    nesting = () if isinstance(route, Absent) else route.nesting
     owner = model.upstream or "usetool"
-    return ModelEntry(model.id, owner, not reason, reason, model.upstream, nesting(route))
+    return ModelEntry(model.id, owner, not reason, reason, model.upstream, nesting)
 
 
 class _Wired(NamedTuple):
@@ -269,18 +274,18 @@ def _route(
     leaf = _leaf(upstream.config.kind, settings, model.id)
     if isinstance(leaf, Absent):
         return leaf
-    inner = leaf
+    inner: Adapter = leaf
     if model.retry:
         inner = Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
     options = {**model.options, "decide": decide}
     wanted = ToolSettings(model.tools, upstream.config.kind, model.abilities, options)
     inner = with_tools(inner, leaf, wanted)
     if store is not None and model.recall:
-        inner = Recall(inner, store, model.upstream, getattr(leaf, "may_think", None))
-    return Route(inner, model.name, changes(model))
+        inner = Recall(inner, store, model.upstream, leaf.may_think)
+    return Route(inner, model.name, changes(model), leaf)
 
 
-def _leaf(kind: str, settings: Settings, model: str) -> Adapter | Absent:
+def _leaf(kind: str, settings: Settings, model: str) -> Leaf:
     """Only the kinds that are configured are imported: some bring heavy packages."""
     try:
         module = import_module(f"adapters.{kind}")
@@ -291,7 +296,7 @@ def _leaf(kind: str, settings: Settings, model: str) -> Adapter | Absent:
     if not hasattr(module, "connect"):
         return Absent(model, f"the module adapters.{kind} has no function connect(settings)")
     try:
-        leaf: Adapter = module.connect(settings)
+        leaf: Leaf = module.connect(settings)
     except ImportError as error:  # of a package that not every machine can have
         return Absent(model, str(error))
     return leaf

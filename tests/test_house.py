@@ -252,6 +252,36 @@ def deep_classes(modules: Sequence[Module]) -> Iterator[str]:
             )
 
 
+def members(found: ast.ClassDef) -> Iterator[str]:
+    """The names a class gives what it has: methods, and fields that are declared."""
+    for node in found.body:
+        if isinstance(node, Function):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign):
+            yield ast.unparse(node.target)
+
+
+def adapter_members(modules: Sequence[Module]) -> set[str]:
+    """All that an adapter may be asked for, by name."""
+    shapes = {"Adapter", "Leaf", "Wrapper"}
+    classes = [found for _, found in nodes(modules, ast.ClassDef)]
+    adapters = [one for one in classes if shapes & {one.name, *map(ast.unparse, one.bases)}]
+    return {name for found in adapters for name in members(found)}
+
+
+def untyped_members(modules: Sequence[Module]) -> Iterator[str]:
+    """A member of an adapter that is looked for by its name escapes the type checker."""
+    known = adapter_members(modules)
+    for module, call in nodes(modules, ast.Call):
+        asks = ast.unparse(call.func) in ("getattr", "hasattr") and len(call.args) > 1
+        name = call.args[1] if asks else None
+        if isinstance(name, ast.Constant) and name.value in known:
+            yield at(module, call.lineno, f"asks an adapter for {name.value!r} by name")
+    for module, found in nodes(modules, ast.ClassDef):
+        if any(ast.unparse(one).endswith("runtime_checkable") for one in found.decorator_list):
+            yield at(module, found.lineno, f"{found.name} is told apart by its members' names")
+
+
 READ_ONLY = re.compile(r"(\w+\.)*(Final|Mapping|Sequence|Collection|Set|frozenset|tuple)\b")
 MUTABLE_CALLS = {
     "list",
@@ -384,6 +414,11 @@ RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (broad_handlers, {"adapters/x.py": "try: f()\nexcept (KeyError, Exception): pass"}),
     (broad_handlers, {"adapters/x.py": "with contextlib.suppress(Exception): f()"}),
     (deep_classes, {"adapters/x.py": "class A(B): pass\nclass C(A): pass\nclass D(C): pass"}),
+    (
+        untyped_members,
+        {"adapters/x.py": "class A(Leaf):\n def may(self): getattr(self.inner, 'may', None)"},
+    ),
+    (untyped_members, {"adapters/x.py": "@runtime_checkable\nclass A(Protocol): pass"}),
     (mutable_state, {"adapters/x.py": "x = {}"}),
     (mutable_state, {"adapters/x.py": "if a:\n x: dict[str, int] = dict()"}),
     (mutable_state, {"adapters/x.py": "def f():\n global x"}),

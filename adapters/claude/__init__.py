@@ -8,7 +8,8 @@ from adapters.claude.capabilities import capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Profile, encode, must_stream
 from adapters.claude.tools import box_of
-from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.leaf import Leaf
+from adapters.protocol import ChatRequest, Events, Planned
 from adapters.shared.model_list import Listed, models_at
 from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
@@ -22,7 +23,7 @@ API_VERSION = "2023-06-01"
 
 
 @dataclass(frozen=True, slots=True)
-class Claude:
+class Claude(Leaf):
     """One upstream that speaks Messages."""
 
     settings: Settings
@@ -72,7 +73,7 @@ class Claude:
         )
 
 
-def connect(settings: Settings) -> Adapter:
+def connect(settings: Settings) -> Claude:
     """Make the adapter; a base_url may end in `/v1` or not."""
     version = settings.api_version or API_VERSION
     link = replace(

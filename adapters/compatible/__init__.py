@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from adapters.compatible.completions import State, close, decode, decode_answer
+from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
@@ -294,7 +295,7 @@ def exchange(link: Link, written: EncodedRequest, call: RequestContext) -> Excha
 
 
 @dataclass(frozen=True, slots=True)
-class Compatible:
+class Compatible(Leaf):
     link: Link
     spoken: Dialect = Dialect()
 

@@ -13,6 +13,7 @@ from adapters.compatible import PATH, EncodedRequest, chosen, exchange, limit, o
 from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.deepseek.messages import LOST, Writer
 from adapters.errors import BadRequest
+from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.history import GO_ON, text_of
@@ -253,7 +254,7 @@ def _end_on_assistant(messages: list[Json], habits: Habits, fields: Fields) -> N
 
 
 @dataclass(frozen=True, slots=True)
-class DeepSeek:
+class DeepSeek(Leaf):
     link: Link
     habits: Habits = Habits()
 

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
+from adapters.leaf import Leaf
 from adapters.local import limits
 from adapters.local.engine import Answer, Engine, Heard, Server
 from adapters.local.files import INSTEAD, WINDOW, Model, find
@@ -49,7 +50,7 @@ _MEANING = ("audio", "modalities", "web_search_options")
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(Leaf):
     link: Link
     model: Model
     engine: Engine

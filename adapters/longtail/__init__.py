@@ -17,6 +17,7 @@ import orjson
 
 from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
 from adapters.errors import GatewayError, from_words
+from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
@@ -90,7 +91,7 @@ def _require_supported(request: ChatRequest, supported: frozenset[str], fields: 
 
 
 @dataclass(frozen=True, slots=True)
-class Longtail:
+class Longtail(Leaf):
     link: Link
     library: Library
     credentials: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from adapters.errors import GatewayError, Refused
+from adapters.leaf import Leaf
 from adapters.ollama.abilities import Abilities, AbilityCache
 from adapters.ollama.decode import State, close, decode, decode_answer
 from adapters.ollama.encode import Setup, encode, is_call_forced
@@ -44,7 +45,7 @@ def connect(settings: Settings) -> Ollama:
 
 
 @dataclass(slots=True)
-class Ollama:
+class Ollama(Leaf):
     link: Link
     options: Mapping[str, Any]
     asked: AbilityCache

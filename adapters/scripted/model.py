@@ -10,6 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from adapters.compatible import one_choice
+from adapters.leaf import Leaf
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -198,7 +199,7 @@ def say(saying: Saying, request: ChatRequest, box: Toolbox, limits: Limits) -> I
 
 
 @dataclass(frozen=True, slots=True)
-class Scripted:
+class Scripted(Leaf):
     name: str
     rules: tuple[Rule, ...] = ()
 

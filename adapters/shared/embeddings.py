@@ -6,7 +6,7 @@ import base64
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from adapters.errors import BadRequest, UpstreamError
 from adapters.protocol import Json, RequestContext
@@ -31,12 +31,6 @@ class EmbeddingRequest:
                 param="input",
             )
         return found
-
-
-class Embedder(Protocol):
-    async def embed(self, request: EmbeddingRequest) -> Json:
-        """Return OpenAI's list of embeddings."""
-        ...
 
 
 def answer(request: EmbeddingRequest, vectors: Any, tokens: Any) -> Json:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from adapters.errors import GatewayError, Refused
+from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Finish, RequestContext
 from adapters.wire.http import Transport
 from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
@@ -175,7 +176,7 @@ class _Prober:
         return Finding(model.upstream, name, verdict, well=True)
 
     def _named(self, public: str) -> str:
-        return build(self.config, self.transport).leaf(public)[0]
+        return build(self.config, self.transport).find(public).name
 
     async def _ask(self, routes: Routes, public: str) -> GatewayError | None:
         name, leaf = routes.leaf(public)
@@ -258,11 +259,10 @@ def _addresses(upstream: UpstreamConfig) -> list[str]:
     return [one for one in dict.fromkeys(found) if one != address]
 
 
-async def _models_of(leaf: Adapter) -> list[str]:
+async def _models_of(leaf: Leaf) -> list[str]:
     """The upstream's own names, as far as it says."""
-    ask = getattr(leaf, "models", None)
     try:
-        return [*await ask()] if ask is not None else []
+        return [*await leaf.models()]
     except GatewayError:
         return []
 

@@ -16,7 +16,6 @@ from adapters.shared.embeddings import EmbeddingRequest
 from middleware.doors.chat.mistakes import refusal
 from middleware.routing import Routes
 from middleware.server.edge import Admitted, Edge
-from middleware.wrappers.route import Absent
 
 EMBEDDINGS = "/v1/embeddings"
 _MOST = 2048
@@ -63,17 +62,7 @@ def _used(usage: Any) -> Usage | None:
 
 async def _embed(asked: EmbeddingRequest, routes: Routes) -> Json:
     name, leaf = routes.leaf(asked.model)
-    if isinstance(leaf, Absent):
-        raise leaf.error()
-    make = getattr(leaf, "embed", None)
-    if make is None:
-        raise BadRequest(
-            f"The upstream of model '{asked.model}' makes no embeddings. Ask a model of an "
-            "upstream of kind compatible, ollama or longtail.",
-            param="model",
-            code="unsupported_value",
-        )
-    vectors: Json = await make(replace(asked, model=name))
+    vectors = await leaf.embed(replace(asked, model=name))
     return {**vectors, "model": asked.model}
 
 

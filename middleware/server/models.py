@@ -150,13 +150,12 @@ class ModelList:
     async def _ask(self, model: str, cached: _Cached) -> Listed:
         loop = asyncio.get_running_loop()
         _, leaf = self.routes.leaf(model.replace("*", "x"))
-        ask = getattr(leaf, "models", None)
-        if ask is None or self.config.upstreams[self.config.models[model].upstream].of_client:
+        if self.config.upstreams[self.config.models[model].upstream].of_client:
             cached.until = loop.time() + _FRESH
             return Listed({})
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                found = Listed(await ask())
+                found = Listed(await leaf.models())
         except GatewayError as error:
             found = Listed({}, error.message, away=error.code in AWAY)
         except TimeoutError:
@@ -226,18 +225,18 @@ class ModelList:
         name = self._upstreams_name(entry, public)
         known = listed.over(catalog.known(upstream.kind, name))
         # Without its key it cannot be asked, but it is the same model.
-        ask = getattr(self.routes.leaf(public)[1], "traits", None) if entry.available else None
-        if ask is not None:
+        if entry.available:
+            leaf = self.routes.leaf(public)[1]
             try:
                 async with asyncio.timeout(_ANSWER_WITHIN):
-                    known = (await ask(name)).over(known)
+                    known = (await leaf.traits(name)).over(known)
             except TimeoutError:
                 pass
         return _configured(model).over(known)
 
     def _upstreams_name(self, entry: ModelEntry, public: str) -> str:
         if entry.available:
-            return self.routes.leaf(public)[0]
+            return self.routes.find(public).name
         before, _, after = entry.id.partition("*")
         return self.config.models[entry.id].name.replace(
             "*", public[len(before) : len(public) - len(after)]

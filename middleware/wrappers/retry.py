@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from adapters.errors import GatewayError
-from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned
+from adapters.protocol import ChatRequest, Event, Events
+from middleware.wrappers.base import Wrapper
 
 _LONGEST_PAUSE = 5.0
 _LONGEST_FAILING = 5.0
@@ -42,10 +43,9 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Wrapper):
     """Asks the same upstream again when that may help."""
 
-    inner: Adapter
     budget: Budget
     times: int = 2
     total: float = 600
@@ -79,9 +79,6 @@ class Retry:
             except GatewayError as error:
                 await self._wait_or_raise(error, attempts)
             request = replace(request, call=replace(request.call, deadline=attempts.end))
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return self.inner.plan(request)
 
     async def _wait_or_raise(self, error: GatewayError, attempts: _Attempts) -> None:
         if error.again != "same":

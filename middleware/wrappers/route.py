@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.errors import Busy
-from adapters.protocol import Adapter, ChatRequest, Events, Note, Opened, Planned, Receipt
+from adapters.leaf import Leaf
+from adapters.protocol import ChatRequest, Events, Json, Note, Opened, Planned, Receipt
+from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import refuse_losses
 from middleware.config import ModelConfig
 from middleware.doors.chat.shapes import FIELDS
+from middleware.wrappers.base import Wrapper
 
 # Two names of one limit: whoever sets one of them has set both.
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
@@ -26,11 +29,15 @@ class ModelUnavailable(Busy):
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Leaf):
     """Stands where an adapter could not be built, and says why."""
 
-    model: str
+    name: str
     reason: str
+
+    @property
+    def leaf(self) -> Leaf:
+        return self
 
     def stream(self, request: ChatRequest) -> Events:
         raise self.error()
@@ -38,15 +45,16 @@ class Absent:
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         raise self.error()
 
+    async def embed(self, _request: EmbeddingRequest) -> Json:
+        raise self.error()
+
     def error(self) -> ModelUnavailable:
-        return ModelUnavailable(f"Model '{self.model}' is not available: {self.reason}.")
+        return ModelUnavailable(f"Model '{self.name}' is not available: {self.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
-class Strict:
+class Strict(Wrapper):
     """Refuses a request of which anything would be lost, instead of saying so in the receipt."""
-
-    inner: Adapter
 
     def stream(self, request: ChatRequest) -> Events:
         self.plan(request)
@@ -124,12 +132,23 @@ def _part(fields: Mapping[str, Any], openai: bool) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Route(Wrapper):
     """From a public name to the upstream's; nothing more unless the config changes requests."""
 
-    inner: Adapter
     name: str
     changes: Changes | None = None
+    leaf: Leaf | None = None
+    """What speaks to its upstream; a pipeline has two."""
+
+    @property
+    def nesting(self) -> tuple[str, ...]:
+        """The names of all a request walks through, outermost first."""
+        names, adapter = [], self.inner
+        while isinstance(adapter, Wrapper):
+            names.append(type(adapter).__name__)
+            adapter = adapter.inner
+        innermost = type(adapter).__name__ if self.leaf is None else self.leaf.described
+        return (type(self).__name__, *names, innermost)
 
     def stream(self, request: ChatRequest) -> Events:
         changed, notes = self._changed(request)
@@ -156,16 +175,3 @@ async def _noting(events: Events, notes: Receipt) -> Events:
                 yield (replace(first, receipt=notes + first.receipt), *batch[1:])
             else:
                 yield batch
-
-
-def nesting(adapter: Adapter) -> tuple[str, ...]:
-    """The names of an adapter and all it holds."""
-    inner = getattr(adapter, "inner", None)
-    name = getattr(adapter, "described", type(adapter).__name__)
-    return (name, *(nesting(inner) if inner is not None else ()))
-
-
-def innermost(adapter: Adapter) -> Adapter:
-    """The leaf at the end of a nesting; of a pipeline, the pipeline."""
-    inner = getattr(adapter, "inner", None)
-    return adapter if inner is None else innermost(inner)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from adapters.protocol import (
-    Adapter,
     Aside,
     ChatRequest,
     Event,
@@ -16,11 +15,11 @@ from adapters.protocol import (
     Note,
     Noted,
     Opened,
-    Planned,
     ReasoningDelta,
     Receipt,
     TextDelta,
 )
+from middleware.wrappers.base import Wrapper
 
 Manner = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 _OPENER, _CLOSER = "<think>\n", "\n</think>\n\n"
@@ -34,10 +33,9 @@ _HIDDEN = Note(
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class Show(Wrapper):
     """Tells the thoughts of its inner adapter as the config wants them told."""
 
-    inner: Adapter
     manner: Manner | None = None
     """None: in `reasoning_content`, except beside JSON, where Dify would mix them into it."""
 
@@ -48,9 +46,6 @@ class Show:
         if manner == "reasoning_content":
             return self.inner.stream(request)
         return self._told(request, _Shown(manner, (_HIDDEN,) if beside_json else ()))
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return self.inner.plan(request)
 
     async def _told(self, request: ChatRequest, shown: _Shown) -> Events:
         async with aclosing(self.inner.stream(request)) as events:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from adapters.leaf import Leaf
 from adapters.protocol import (
     Adapter,
     ChatRequest,
@@ -31,7 +32,7 @@ Said = tuple[str, str, str]
 """Id, name and arguments of a call."""
 
 
-class Model:
+class Model(Leaf):
     """Gives its answers one after the other, an event a read, and keeps what it was asked."""
 
     def __init__(self, *answers: Sequence[Event | Exception]) -> None:

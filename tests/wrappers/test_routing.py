@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from adapters.compatible import Compatible
 from adapters.errors import BadRequest, Busy, UnknownModel
 from adapters.protocol import (
+    Adapter,
     ChatRequest,
     Event,
     Events,
@@ -289,7 +290,7 @@ def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
     assert nestings["own"] == ("Strict", "Show", "Recall", "Retry", "Claude")
     assert nestings["kept"] == ("Strict", "Show", "Recall", *NET, "Retry", "Compatible")
     assert nestings["both"] == ("Strict", "Show", "Recall", "ReasonThenAnswer")
-    pipeline = found.find("both")
+    pipeline: Adapter = found.find("both")
     for _ in nestings["both"]:
         pipeline = pipeline.inner  # type: ignore[attr-defined]  # wrappers all have one
     assert isinstance(pipeline, ReasonThenAnswer)

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest, Refused
+from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Events, Note, Planned, Receipt
+from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import Emulation
 from middleware.wrappers.emulation.ask.conversation import has_calls
 from middleware.wrappers.emulation.emulated import EmulatedTools
@@ -27,13 +29,6 @@ _EMULATED = Note(
 )
 
 
-@runtime_checkable
-class Knowing(Protocol):
-    """A leaf that can ask its upstream whether a model calls tools; None: it does not say."""
-
-    async def calls_tools(self, model: str) -> bool | None: ...
-
-
 class ToolSettings(NamedTuple):
     """What the config says of a model's tools."""
 
@@ -44,7 +39,7 @@ class ToolSettings(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-def with_tools(inner: Adapter, leaf: Adapter, wanted: ToolSettings) -> Adapter:
+def with_tools(inner: Adapter, leaf: Leaf, wanted: ToolSettings) -> Adapter:
     """What stands around a model so that it calls tools the way the config says."""
     emulated = EmulatedTools(inner, _emulation(wanted))
     if wanted.mode == "native":
@@ -54,9 +49,7 @@ def with_tools(inner: Adapter, leaf: Adapter, wanted: ToolSettings) -> Adapter:
     said = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
     if said is not None:
         return native if said else emulated
-    if isinstance(leaf, Knowing):
-        return Automatic(native, emulated, leaf.calls_tools)
-    return Automatic(native, emulated) if wanted.kind in _LEAKING else native
+    return Automatic(native, emulated, leaf.calls_tools) if wanted.kind in _LEAKING else native
 
 
 def _emulation(wanted: ToolSettings) -> Emulation:
@@ -69,12 +62,13 @@ async def _unknown(_model: str) -> bool | None:
     return None
 
 
-@dataclass(slots=True)
-class Automatic:
-    """Asks on the first request with tools; a model nobody knows is native until it refuses."""
+@dataclass(frozen=True, slots=True)
+class Automatic(Wrapper):
+    """Asks on the first request with tools; a model nobody knows is native until it refuses.
 
-    inner: Adapter
-    """Its native tools, perhaps with a net under them."""
+    `inner` has its native tools, perhaps with a net under them.
+    """
+
     emulated: Adapter
     calls_tools: Callable[[str], Awaitable[bool | None]] = _unknown
     # State between requests: when a model that refused tools may be asked again.

@@ -10,7 +10,8 @@ from hashlib import blake2b
 import orjson
 
 from adapters.errors import GatewayError, Refused
-from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
+from adapters.protocol import ChatRequest, Event, Events, Planned, TextDelta
+from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import (
     Emulation,
     PromptedRequest,
@@ -24,11 +25,10 @@ from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts, with
 _REMEMBERED, _MOST_REMEMBERED = 300.0, 256
 
 
-@dataclass(slots=True)
-class EmulatedTools:
+@dataclass(frozen=True, slots=True)
+class EmulatedTools(Wrapper):
     """Tools by prompt; a request without tools passes through untouched."""
 
-    inner: Adapter
     options: Emulation = field(default_factory=Emulation)
     # State between requests: parameters, the form among them, that were refused → until when they
     # count as such. Of whoever sends others nothing is known.

@@ -5,26 +5,22 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.protocol import ChatRequest, Events
 from adapters.shared.toolbox import toolbox, unfolded
+from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import PromptedRequest, wants_json
 from middleware.wrappers.emulation.read.reader import ReadRules
 from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts
 
 
 @dataclass(frozen=True, slots=True)
-class LeakRescue:
+class LeakRescue(Wrapper):
     """Reads the text of answers to requests with tools; what is asked stays as it is."""
-
-    inner: Adapter
 
     def stream(self, request: ChatRequest) -> Events:
         if not request.tools or request.tool_choice == "none":
             return self.inner.stream(request)
         return self._read(request)
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return self.inner.plan(request)
 
     async def _read(self, request: ChatRequest) -> Events:
         turn = TextAnswer(_asked(request))

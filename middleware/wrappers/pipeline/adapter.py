@@ -17,7 +17,7 @@ _NOT_YET = "(the reasoner's thought)"
 
 
 @dataclass(frozen=True, slots=True)
-class ReasonThenAnswer:
+class ReasonThenAnswer(Adapter):
     """The reasoner thinks and is closed; the answerer answers, with the thought before it.
 
     Its own turn, the thought, comes back through a `Recall` around it.

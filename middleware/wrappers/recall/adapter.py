@@ -7,7 +7,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.protocol import (
-    Adapter,
     ChatRequest,
     Event,
     Events,
@@ -18,6 +17,7 @@ from adapters.protocol import (
     Planned,
     ReasoningDelta,
 )
+from middleware.wrappers.base import Wrapper
 from middleware.wrappers.recall import fingerprint as said
 from middleware.wrappers.recall.memory import remembered
 from middleware.wrappers.recall.remembered_history import RememberedHistory
@@ -25,10 +25,9 @@ from middleware.wrappers.recall.store import Entry, Store, StoreFailure
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class Recall(Wrapper):
     """Gives its inner adapter back what the client does not send."""
 
-    inner: Adapter
     store: Store
     scope: str = ""
     """Keeps apart what must not meet, beyond client and model."""

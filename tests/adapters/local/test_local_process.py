@@ -27,7 +27,6 @@ from adapters.local.worker import CHUNK, END, MOST, Frame, read, write
 from adapters.protocol import ChatRequest, TextDelta
 from adapters.wire.http import Link, Transport
 from middleware.server.transport.serving import tell_of_work
-from middleware.wrappers.route import nesting
 from tests.support.day_one import running
 from tests.support.dialogue import user
 from tests.support.paths import ROOT
@@ -233,7 +232,7 @@ def test_a_server_tells_it_on_its_log_as_loud_as_its_level(
 
 
 def test_its_file_is_named_where_models_are_listed(machine: Machine) -> None:
-    assert nesting(machine.local) == ("Local (small)",)
+    assert machine.local.described == "Local (small)"
 
 
 # It stops when nobody listens -------------------------------------------------------------------

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from adapters.errors import BadRequest, GatewayError, Refused, Truncated, UpstreamError
+from adapters.leaf import Leaf
 from adapters.protocol import (
     Adapter,
     ChatRequest,
@@ -55,7 +56,7 @@ class Say:
 
 
 @dataclass
-class TextOnly:
+class TextOnly(Leaf):
     """A model that says what it is told to, one answer after the other; the last one stays."""
 
     says: list[Say]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.errors import GatewayError, Refused, from_words
+from adapters.leaf import Leaf
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -117,7 +118,7 @@ STRICT: Json = {"type": "function", "function": {**TOOL["function"], "strict": T
 
 
 @dataclass
-class Picky:
+class Picky(Leaf):
     """An upstream that refuses a request with a certain part, and answers any other one."""
 
     words: str
