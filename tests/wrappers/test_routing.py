@@ -229,10 +229,10 @@ def test_an_unavailable_model_answers_503_with_the_reason(model: str, reason: st
 
 def test_a_module_that_is_no_leaf_makes_its_models_unavailable() -> None:
     found = routes(
-        '[models.a]\nupstream = "bad"\n[upstreams.bad]\nkind = "headers"\nbase_url = "http://a"'
+        '[models.a]\nupstream = "bad"\n[upstreams.bad]\nkind = "errors"\nbase_url = "http://a"'
     )
     (entry,) = found.listing()
-    assert entry.reason == "the module adapters.wire.headers has no function connect(settings)"
+    assert entry.reason == "the module adapters.errors has no function connect(settings)"
 
 
 def test_options_a_leaf_refuses_are_mistakes_of_the_config() -> None:
