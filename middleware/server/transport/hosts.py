@@ -1,13 +1,15 @@
 """Under which names the gateway is asked, and from which pages, where no key is asked.
 
 A browser lets any web page send requests to this machine, and read the answers too if the page's
-own name comes to point here (DNS rebinding). It always says both names, as Host and as Origin.
+own name comes to point here (DNS rebinding). It says both names, as Host and as Origin; for an
+image or a script of another site it says no Origin, but `Sec-Fetch-Site: cross-site`.
 """
 
 from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Mapping
 from ipaddress import ip_address
 
 from starlette.types import Scope
@@ -20,6 +22,12 @@ _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:@/\[\]]+))(?::[0-9]*)?")
 _CONTAINERS = ("host.docker.internal", "gateway.docker.internal", "host.containers.internal")
 # Desktop applications, which are no web pages.
 _APPS = frozenset({"app", "capacitor", "file", "tauri", "vscode-file", "vscode-webview"})
+# Of these, browsers say the Origin only where the page may read the answer.
+_WITHOUT_ORIGIN = frozenset({"GET", "HEAD"})
+_EMBEDDED = (
+    "so pages of other sites may link to it, but not show its answers as images, scripts or "
+    "frames. Set keys under [server] in the gateway's config."
+)
 _ALL = "*"
 _SHOWN = 100
 
@@ -45,6 +53,16 @@ class Hosts:
                     raise _refused_host(value.decode("latin-1"))
             elif name == b"origin" and not self._hears(value.decode("latin-1"), scope):
                 raise _refused_origin(value.decode("latin-1"))
+        if scope.get("method") in _WITHOUT_ORIGIN and self._is_embedded(dict(scope["headers"])):
+            raise _refused(_EMBEDDED, "origin_not_allowed")
+
+    def _is_embedded(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether another site's page has the answer as a part of it, and no link led here."""
+        if headers.get(b"sec-fetch-site") != b"cross-site" or b"origin" in headers:
+            return False
+        place = headers.get(b"sec-fetch-dest", b"document")
+        is_link = headers.get(b"sec-fetch-mode") == b"navigate" and place == b"document"
+        return not is_link and _ALL not in self._origins
 
     def _answers_to(self, host: str, scope: Scope) -> bool:
         return self._any_host or self._is_own(host, scope)
@@ -84,20 +102,20 @@ def _same_address(one: str, another: str) -> bool:
 
 
 def _refused_host(host: str) -> BadRequest:
-    return BadRequest(
-        f"This gateway asks for no key, so it answers only to this machine's own names, and "
-        f"'{host[:_SHOWN]}' is none of them. Add it to hosts under [server] in the gateway's "
-        "config, or set keys there.",
-        status=403,
-        code="host_not_allowed",
+    return _refused(
+        f"so it answers only to this machine's own names, and '{host[:_SHOWN]}' is none of them. "
+        "Add it to hosts under [server] in the gateway's config, or set keys there.",
+        "host_not_allowed",
     )
 
 
 def _refused_origin(origin: str) -> BadRequest:
-    return BadRequest(
-        f"This gateway asks for no key, so pages of other origins may not call it, and this one "
-        f"is of '{origin[:_SHOWN]}'. Add it to cors_origins under [server] in the gateway's "
-        "config, or set keys there.",
-        status=403,
-        code="origin_not_allowed",
+    return _refused(
+        f"so pages of other origins may not call it, and this one is of '{origin[:_SHOWN]}'. "
+        "Add it to cors_origins under [server] in the gateway's config, or set keys there.",
+        "origin_not_allowed",
     )
+
+
+def _refused(why: str, code: str) -> BadRequest:
+    return BadRequest(f"This gateway asks for no key, {why}", status=403, code=code)
