@@ -95,8 +95,9 @@ class _Writer:
                 self._say("user", blocks, where)
             case "assistant":
                 self.flush()
-                # Thoughts stay valid only behind what stood before them when they were made.
-                if TURN in message and self._ends_in_text and not self.content.capability.prefill:
+                # What was once put behind a turn stands there in later requests too: the cache and
+                # the signatures of thoughts hold only behind the same bytes.
+                if blocks and self._ends_in_text and not self.content.capability.prefill:
                     self._ask_to_go_on()
                 self._say("assistant", blocks, where)
             case _:

@@ -85,8 +85,8 @@ def encode_request(request: ChatRequest, habits: Habits) -> EncodedRequest:
     writer = Writer(
         habits.reads_images(request.model), habits.filler if thinking.on else None, fields
     )
-    messages = [writer.message(*numbered) for numbered in enumerate(request.messages)]
-    _end_on_assistant(messages, habits, fields)
+    told = [writer.message(*numbered) for numbered in enumerate(request.messages)]
+    messages = _turns(told, habits, fields)
     body: Json = {
         "model": request.model,
         "messages": messages,
@@ -241,16 +241,25 @@ def _user(fields: Fields) -> str | None:
     return None
 
 
-def _end_on_assistant(messages: list[Json], habits: Habits, fields: Fields) -> None:
-    """At its beta address it goes on with a last assistant message; elsewhere that is a 400."""
-    if messages[-1]["role"] != "assistant":
-        return
+def _turns(told: list[Json], habits: Habits, fields: Fields) -> list[Json]:
+    """At its beta address it goes on with a last assistant message; elsewhere that is a 400.
+
+    What was once put behind a message stands there in later turns too: its cache stays valid.
+    """
+    ends_on_assistant = told[-1]["role"] == "assistant"
     if habits.beta:
-        messages[-1]["prefix"] = True
-        return
-    where = f"messages[{len(messages) - 1}]"
-    fields.note("ending_added", where, f"'{GO_ON}' was put behind it")
-    messages.append({"role": "user", "content": GO_ON})
+        return [*told[:-1], {**told[-1], "prefix": True}] if ends_on_assistant else told
+    go_on: Json = {"role": "user", "content": GO_ON}
+    turns: list[Json] = []
+    for message in told:
+        if message["role"] == "assistant" and turns and turns[-1]["role"] == "assistant":
+            turns.append(go_on)
+        turns.append(message)
+    if ends_on_assistant:
+        where = f"messages[{len(told) - 1}]"
+        fields.note("ending_added", where, f"'{GO_ON}' was put behind it")
+        turns.append(go_on)
+    return turns
 
 
 @dataclass(frozen=True, slots=True)
