@@ -377,6 +377,23 @@ def upward_imports(modules: Sequence[Module]) -> Iterator[str]:
             yield at(module, 1, f"a leaf imports {name}")
 
 
+DOORS_PUT_TOGETHER = ("middleware/server/app.py", "middleware/cli/explain.py")
+
+
+def named_doors(modules: Sequence[Module]) -> Iterator[str]:
+    """Outside of `doors/` code binds `Door`; which doors there are is said where it begins."""
+    for module, name in imports(modules):
+        inside = module.path.startswith("middleware/doors/")
+        if not inside and re.match(r"middleware\.doors\.[a-z_]+\.", name):
+            if not name.startswith(SHARED_BY_DOORS):
+                yield at(module, 1, f"imports {name}, which is one door's own")
+        elif name.endswith("_DOOR") and not inside and module.path not in DOORS_PUT_TOGETHER:
+            yield at(module, 1, f"chooses {name}")
+
+
+SHARED_BY_DOORS = tuple(f"middleware.doors.{name}." for name in ("door", "mistakes", "x_usetool"))
+
+
 def import_cycles(modules: Sequence[Module]) -> Iterator[str]:
     known = {module.name for module in modules}
     graph: dict[str, set[str]] = {name: set() for name in known}
@@ -426,6 +443,8 @@ RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (unreasoned_suppressions, {"adapters/x.py": "x  # noqa"}),
     (too_many_suppressions, {"adapters/x.py": "x  # noqa: E501  # a reason\n" * 4}),
     (upward_imports, {"adapters/x.py": "from middleware import app"}),
+    (named_doors, {"middleware/x.py": "from middleware.doors.chat import parse"}),
+    (named_doors, {"middleware/x.py": "from middleware.doors import CHAT_DOOR"}),
     (import_cycles, {"adapters/x.py": "from .y import f", "adapters/y.py": "import adapters.x"}),
     (shadowing_names, {"adapters/openai.py": ""}),
 )

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from adapters.errors import GatewayError
     from middleware.cli import describe
     from middleware.cli.chatting import Failed
-    from middleware.doors.chat import parse
+    from middleware.doors import CHAT_DOOR
 
     config = _without_keys(options.config)
     try:
@@ -50,13 +50,13 @@ def run(options: argparse.Namespace) -> int:
         return WRONG
     try:
         server = config.server
-        asked = parse(body, repair=server.history_repair, strict=server.strict)
-        planned = routes_of(config).find(asked.request.model).plan(asked.request)
+        parsed = CHAT_DOOR.parse(body, repair=server.history_repair, strict=server.strict)
+        planned = routes_of(config).find(parsed.request.model).plan(parsed.request)
     except GatewayError as error:
         where = f" at {error.param}" if error.param else ""
         complain(f"{error.status} {error.code}{where}: {error.message}")
         return LACKING
-    say(describe.plan(planned, asked.receipt))
+    say(describe.plan(planned, parsed.receipt))
     return FINE
 
 

@@ -18,7 +18,7 @@ _ALIKE = 0.87
 
 @lru_cache(maxsize=1)
 def _known() -> frozenset[str]:
-    from middleware.doors.chat.shapes import FIELDS  # late: it loads pydantic
+    from middleware.doors import FIELDS  # late: it loads pydantic
 
     return FIELDS | _USUAL
 

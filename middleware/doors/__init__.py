@@ -1,1 +1,14 @@
-"""The protocols we are called in."""
+"""The protocols we are called in. Outside of here code binds `Door`, and no door's own names.
+
+What is OpenAI's by nature stands here too. `FIELDS`: inside a request keeps OpenAI's shape,
+whichever door it came through, and a config's `defaults`, `override` and `drop` are about that.
+`FALLBACK` answers what is no HTTP, and so came through no door.
+"""
+
+from middleware.doors.chat import CHAT_DOOR
+from middleware.doors.chat.shapes import FIELDS
+from middleware.doors.door import Door
+
+FALLBACK: Door = CHAT_DOOR
+
+__all__ = ("CHAT_DOOR", "FALLBACK", "FIELDS", "Door")

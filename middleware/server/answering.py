@@ -1,26 +1,19 @@
-"""One chat's way out: events in, one JSON body or a stream of chunks out, or an error."""
+"""One request's response: events in, one JSON body, a stream or an error out, by its door."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import orjson
 from starlette.types import Receive, Send
 
 from adapters.errors import GatewayError, Truncated
-from adapters.protocol import Adapter, ChatRequest, Finish, Noted, Opened, Receipt
-from middleware.doors.chat import (
-    Chunks,
-    Fold,
-    Heading,
-    ParsedRequest,
-    error_body,
-    error_frame,
-    usage_parts,
-    warnings_header,
-)
+from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened, Receipt
+from middleware.doors.door import Door, ParsedRequest
+from middleware.doors.x_usetool import usage_parts, warnings_header
 from middleware.server.telemetry import Visit
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
 
@@ -32,36 +25,32 @@ _WATCH_AFTER = 0.02
 
 
 class Answer:
-    """One request's way out, plain or streamed."""
+    """One request's response, plain or streamed."""
 
     __slots__ = (
-        *("visit", "_send", "_heartbeat", "_headers", "_heading"),
+        *("visit", "_send", "_heartbeat", "_door", "_headers", "_created"),
         *("_in_headers", "_stream", "_watch", "_watcher"),
     )
 
-    def __init__(self, visit: Visit, send: Send, heartbeat: float) -> None:
+    def __init__(self, visit: Visit, send: Send, heartbeat: float, door: Door) -> None:
         self.visit = visit
         self._send = send
+        self._door = door
         self._in_headers = 0
-        """How many notes of the receipt the client got there."""
+        """How many notes of the receipt the client got in the response headers."""
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
-        self._heading = Heading("", 0, "")
+        self._created = 0
 
-    def asked(self, asked: ParsedRequest) -> None:
-        self.visit.model = asked.request.model[:200]
-        self.visit.streamed = asked.request.call.streamed
-        self.visit.receipt = asked.receipt
-        self._heading = Heading(
-            id="chatcmpl-" + self.visit.id.removeprefix("req_"),
-            created=int(time.time()),
-            model=asked.request.model,
-            legacy=asked.legacy,
-            usage_chunk=asked.usage_chunk,
-        )
+    def begin(self, parsed: ParsedRequest) -> None:
+        """Note for log and answer what the request is."""
+        self.visit.model = parsed.request.model[:200]
+        self.visit.streamed = parsed.request.call.streamed
+        self.visit.receipt = parsed.receipt
+        self._created = int(time.time())
 
     def watch(self, receive: Receive) -> None:
         """Cancel this task when the client closes its connection.
@@ -95,64 +84,73 @@ class Answer:
         if self._stream is not None:
             self._stream.stop()
 
-    async def give(self, adapter: Adapter, asked: ParsedRequest) -> None:
+    async def respond(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         try:
-            if asked.request.call.streamed:
-                await self._give_stream(adapter, asked)
+            if parsed.request.call.streamed:
+                await self._respond_streamed(adapter, parsed)
             else:
-                await self._give_whole(adapter, asked)
+                await self._respond_whole(adapter, parsed)
         finally:
             if self.visit.first_event is None:  # whatever became of it, this is what was sent
-                self.visit.receipt += _planned(adapter, asked.request)
+                self.visit.receipt += _planned(adapter, parsed.request)
 
-    async def _give_whole(self, adapter: Adapter, asked: ParsedRequest) -> None:
-        fold = Fold(self._heading)
+    async def _respond_whole(self, adapter: Adapter, parsed: ParsedRequest) -> None:
+        events: list[Event] = []
         try:
-            async with aclosing(adapter.stream(asked.request)) as events:
-                async for batch in events:
-                    fold.add(batch)
-            body = fold.body()
+            async with aclosing(adapter.stream(parsed.request)) as batches:
+                async for batch in batches:
+                    events += batch
+            body = parsed.fold(self.visit.id, self._created, events)
         finally:
-            if fold.opened is not None:
-                self._note_opened(fold.opened)
-            self.visit.receipt += fold.late
-        self.visit.finish = fold.finish
-        headers = self._response_headers(fold.opened)
-        if parts := usage_parts(fold.finish.usage if fold.finish else None):
+            opened = self._note_events(events)
+        headers, finish = self._response_headers(opened), self.visit.finish
+        if finish is not None and (parts := usage_parts(finish.usage)):
             headers = [*headers, *raw({"x-usetool-usage": orjson.dumps(parts).decode()})]
-        await self.give_body(body, headers)
+        await self.respond_json(body, headers)
 
-    async def give_body(self, body: bytes, headers: RawHeaders | None = None) -> None:
+    def _note_events(self, events: Sequence[Event]) -> Opened | None:
+        opened = None
+        for event in events:
+            if type(event) is Opened:
+                opened = event
+                self._note_opened(event)
+            elif type(event) is Noted:
+                self.visit.receipt += event.receipt
+            elif type(event) is Finish:
+                self.visit.finish = event
+        return opened
+
+    async def respond_json(self, body: bytes, headers: RawHeaders | None = None) -> None:
         """A whole answer, which is JSON."""
         self.visit.status = 200
         self._unwatch()
         await send_json(self._send, 200, body, self._headers if headers is None else headers)
 
-    async def _give_stream(self, adapter: Adapter, asked: ParsedRequest) -> None:
-        stream = self._stream = EventStream(self._send, self._headers, self._heartbeat)
-        chunks = Chunks(self._heading)
-        async with aclosing(adapter.stream(asked.request)) as events:
-            async for batch in events:
+    async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
+        writer = parsed.stream(self.visit.id, self._created)
+        stream = self._stream = EventStream(self._send, self._headers, self._heartbeat, writer)
+        async with aclosing(adapter.stream(parsed.request)) as batches:
+            async for batch in batches:
                 first, last = batch[0], batch[-1]
                 if type(first) is Opened:
-                    await self._open_stream(stream, chunks, first)
+                    await self._open_stream(stream, first)
                 for event in batch:
                     if type(event) is Noted:
                         self.visit.receipt += event.receipt
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
-                    await stream.last(chunks.render(batch))
+                    await stream.last(writer.render(batch))
                 else:
-                    await stream.write(chunks.render(batch))
+                    await stream.write(writer.render(batch))
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
 
-    async def _open_stream(self, stream: EventStream, chunks: Chunks, opened: Opened) -> None:
+    async def _open_stream(self, stream: EventStream, opened: Opened) -> None:
         self._note_opened(opened)
         self.visit.status = 200
         if stream.started:  # by a heartbeat: too late for headers
-            chunks.late(self.visit.receipt)
+            stream.writer.late(self.visit.receipt)
         else:
             self._in_headers = len(self.visit.receipt)
             await stream.start(self._response_headers(opened)[1:])
@@ -161,14 +159,14 @@ class Answer:
         self.visit.opened(opened, asyncio.get_running_loop().time())
 
     def _response_headers(self, opened: Opened | None) -> RawHeaders:
-        said = {}
+        headers = {}
         if opened is not None:
             if opened.upstream.model:
-                said["x-upstream-model"] = opened.upstream.model[:200]
-            said.update(opened.upstream.headers)
+                headers["x-upstream-model"] = opened.upstream.model[:200]
+            headers.update(opened.upstream.headers)
         if self.visit.receipt:
-            said["x-usetool-warnings"] = warnings_header(self.visit.receipt)
-        return [*self._headers, *raw(said)]
+            headers["x-usetool-warnings"] = warnings_header(self.visit.receipt)
+        return [*self._headers, *raw(headers)]
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
@@ -177,15 +175,15 @@ class Answer:
         stream = self._stream
         if stream is not None and stream.started:
             self.visit.status = 200
-            unsaid = self.visit.receipt[self._in_headers :]
-            await stream.last(error_frame(error, self.visit.id, unsaid))
+            untold = self.visit.receipt[self._in_headers :]
+            await stream.last(stream.writer.error_frame(error, self.visit.id, untold))
             return
         if stream is not None:
             stream.stop()
-        self.visit.status = error.status
-        body = error_body(error, self.visit.id)
+        self.visit.status = self._door.error_status(error)
+        body = self._door.error_body(error, self.visit.id)
         headers = self._response_headers(None) + raw(error_headers(error))
-        await send_json(self._send, error.status, body, headers)
+        await send_json(self._send, self.visit.status, body, headers)
 
 
 def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:

@@ -20,7 +20,7 @@ from adapters.errors import BadRequest, GatewayError
 from adapters.protocol import Json
 from adapters.wire.http import Transport
 from middleware.config import Config
-from middleware.doors.chat import parse
+from middleware.doors import CHAT_DOOR
 from middleware.routing import Routes
 from middleware.server.edge import Admitted, Edge, our_mistake, request_id
 from middleware.server.embeddings import EMBEDDINGS, Embeddings
@@ -36,25 +36,24 @@ EXPOSED = ("x-request-id", "x-usetool-warnings", "x-upstream-model", "retry-afte
 
 
 class Chat(Edge):
-    """`POST /v1/chat/completions`: an ASGI class, as a framework's request handling would cost as
-    much as all the rest.
+    """The hot route of a door: an ASGI class, as a framework's request handling would cost as much
+    as all the rest.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.handle(scope, receive, send, _give_chat)
+        await self.handle(scope, receive, send, self._respond)
 
-
-async def _give_chat(admitted: Admitted) -> None:
-    served, answer = admitted.served, admitted.answer
-    server = served.server
-    asked = parse(
-        admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
-    )
-    answer.asked(asked)
-    adapter = served.routes.find(asked.request.model)
-    # From here on a client that closes its connection cancels the upstream's answer.
-    answer.watch(admitted.receive)
-    await answer.give(adapter, asked)
+    async def _respond(self, admitted: Admitted) -> None:
+        served, answer = admitted.served, admitted.answer
+        server = served.server
+        parsed = self.door.parse(
+            admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
+        )
+        answer.begin(parsed)
+        adapter = served.routes.find(parsed.request.model)
+        # From here on a client that closes its connection cancels the upstream's answer.
+        answer.watch(admitted.receive)
+        await answer.respond(adapter, parsed)
 
 
 class Gateway:
@@ -128,7 +127,7 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
         log.flush()
         await transport.close()
 
-    chat = Chat(serving(config, transport), log, Records(config.server.keep_last))
+    chat = Chat(serving(config, transport), CHAT_DOOR, log, Records(config.server.keep_last))
     routes = [
         Route(CHAT, chat, methods=["POST"]),
         *_model_list(chat),

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
-from middleware.doors.chat import error_body
+from middleware.doors.door import Door
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
@@ -49,6 +49,7 @@ Give = Callable[[Admitted], Awaitable[None]]
 class Edge:
     served: Runtime
     """Exchanged when the config changes; a request keeps the one it began with."""
+    door: Door
     log: Log
     records: Records
     _open: int = 0
@@ -57,7 +58,7 @@ class Edge:
         """Answer a request that an upstream works for."""
         served, now = self.served, asyncio.get_running_loop().time
         visit = Visit(request_id(), now(), path=scope["path"])
-        answer = Answer(visit, send, served.server.heartbeat)
+        answer = Answer(visit, send, served.server.heartbeat, self.door)
         self._open += 1
         try:
             await give(await self._admit(scope, receive, answer))
@@ -98,12 +99,13 @@ class Edge:
         now = asyncio.get_running_loop().time()
         path = _shown(scope["path"])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
-        visit.status, visit.error = error.status, error
+        visit.status, visit.error = self.door.error_status(error), error
         if path.startswith(LAST):
             self.log.write(visit.line(now))  # looking at the records leaves none
         else:
             self._end(visit, now)
-        response = Response(error_body(error, visit.id), error.status, None, "application/json")
+        body = self.door.error_body(error, visit.id)
+        response = Response(body, visit.status, None, "application/json")
         sent = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
         response.raw_headers += raw(sent)
         return response

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext, Usage
 from adapters.shared.embeddings import EmbeddingRequest
-from middleware.doors.chat.mistakes import refusal
+from middleware.doors.mistakes import refusal
 from middleware.routing import Routes
 from middleware.server.edge import Admitted, Edge
 
@@ -52,7 +52,7 @@ async def _give(admitted: Admitted) -> None:
     answer.watch(admitted.receive)
     vectors = await _embed(asked, admitted.served.routes)
     answer.visit.usage = _used(vectors.get("usage"))
-    await answer.give_body(orjson.dumps(vectors))
+    await answer.respond_json(orjson.dumps(vectors))
 
 
 def _used(usage: Any) -> Usage | None:

@@ -13,7 +13,7 @@ from adapters.protocol import ChatRequest, Events, Json, Note, Opened, Planned, 
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import refuse_losses
 from middleware.config import ModelConfig
-from middleware.doors.chat.shapes import FIELDS
+from middleware.doors import FIELDS
 from middleware.wrappers.base import Wrapper
 
 # Two names of one limit: whoever sets one of them has set both.

@@ -34,8 +34,8 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
+from middleware.doors.door import PING
 from middleware.server.app import CHAT
-from middleware.server.transport.responses import PING
 from middleware.wrappers.route import Absent
 from tests.support.door import (
     ANSWER,

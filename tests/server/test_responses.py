@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from middleware.server.transport.responses import PING, EventStream, raw, send_json
+from middleware.doors.chat import Chunks, Heading
+from middleware.doors.door import PING
+from middleware.server.transport.responses import EventStream, raw, send_json
 
 BEAT = 0.01
 SLOW = 60.0
@@ -60,7 +62,7 @@ Script = Callable[[EventStream, Wire], Awaitable[Any]]
 def play(script: Script, heartbeat: float = SLOW) -> Wire:
     async def scene() -> Wire:
         wire = Wire()
-        stream = EventStream(wire.send, [ID], heartbeat)
+        stream = EventStream(wire.send, [ID], heartbeat, Chunks(Heading("", 0, "")))
         try:
             await script(stream, wire)
         finally:

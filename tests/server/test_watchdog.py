@@ -67,7 +67,7 @@ def test_a_hold_is_told_with_its_length_its_place_and_its_request(stream: bool) 
     (line,) = [line for line in held if line.get("id") == slow]
     assert 300 < line["loop_held"] < 4000
     assert line["at"].startswith("middleware/server/answering.py:")
-    assert "Answer._give_" in line["at"]
+    assert "Answer._respond_" in line["at"]
     assert set(line) == {"time", "loop_held", "at", "id"}
 
 

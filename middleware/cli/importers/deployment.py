@@ -17,7 +17,7 @@ from middleware.cli.importers.collecting import (
 from middleware.cli.importers.providers import Reached, reach
 from middleware.config.keys import KINDS, MODEL, OWN_FIELDS
 from middleware.config.values import ADDRESS, Wrong
-from middleware.doors.chat.shapes import FIELDS
+from middleware.doors import FIELDS
 
 _CHAT = (None, "chat", "completion", "responses")
 _EMBEDS = ("compatible", "ollama", "longtail")

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from adapters.errors import GatewayError
 from adapters.protocol import (
     Aside,
     Event,
@@ -27,13 +28,10 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
-from middleware.doors.chat.words import (
-    Heading,
-    joined,
-    usage_object,
-    usage_parts,
-    warnings_object,
-)
+from middleware.doors.chat.errors import error_frame
+from middleware.doors.chat.words import Heading, joined
+from middleware.doors.door import PING, SSE
+from middleware.doors.x_usetool import usage_object, usage_parts, warnings_object
 
 _dumps = orjson.dumps
 # Clients that echo these read them from the last delta.
@@ -43,6 +41,8 @@ _USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none: 0 i
 
 class Chunks:
     """Writes one answer's chunks."""
+
+    media_type = SSE
 
     def __init__(self, heading: Heading) -> None:
         self._heading = heading
@@ -65,6 +65,12 @@ class Chunks:
     def late(self, receipt: Receipt) -> None:
         """What the response headers can no longer say goes on the finish chunk."""
         self._late += receipt
+
+    def heartbeat(self) -> bytes:
+        return PING
+
+    def error_frame(self, error: GatewayError, request_id: str, untold: Receipt) -> bytes:
+        return error_frame(error, request_id, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
         head, tail, write = self._head, self._tail, self._write

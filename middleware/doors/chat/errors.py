@@ -6,7 +6,7 @@ import orjson
 
 from adapters.errors import GatewayError
 from adapters.protocol import Json, Receipt
-from middleware.doors.chat.words import warnings_object
+from middleware.doors.x_usetool import warnings_object
 
 
 def error_object(error: GatewayError, request_id: str) -> Json:

@@ -22,7 +22,8 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.doors.chat.words import Heading, joined, usage_object
+from middleware.doors.chat.words import Heading, joined
+from middleware.doors.x_usetool import usage_object
 
 
 @dataclass(slots=True)

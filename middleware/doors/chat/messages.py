@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-TAG = "@"
-"""Begins the tag of a union's member, to tell it from the keys of a request in an error's path."""
+from middleware.doors.mistakes import TAG
+
 # Other members are let through: the check's own copy of a request, without them, is thrown away.
 shape = with_config(ConfigDict(extra="ignore", strict=True))
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Json, Note, Receipt, RequestContext, value_class
+from adapters.protocol import ChatRequest, Event, Json, Note, Receipt, RequestContext, value_class
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from adapters.shared.marks import marks, most_openers
 from middleware.doors.chat import legacy
+from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
-from middleware.doors.chat.mistakes import refusal
 from middleware.doors.chat.shapes import FIELDS, REQUEST
 from middleware.doors.chat.surrogates import without_surrogates
+from middleware.doors.chat.words import Heading
+from middleware.doors.mistakes import refusal
 
 MAX_DEPTH = 64
 MAX_VALUES = 60_000
@@ -30,7 +33,7 @@ _PARAMS = FIELDS.difference(
 
 
 @value_class
-class ParsedRequest:
+class ParsedChat:
     """A request, and what its answer must look like."""
 
     request: ChatRequest
@@ -40,13 +43,25 @@ class ParsedRequest:
     legacy: bool = False
     """The client has `functions` instead of tools, and is answered in the same words."""
 
+    def stream(self, request_id: str, created: int) -> Chunks:
+        return Chunks(self._heading(request_id, created))
+
+    def fold(self, request_id: str, created: int, events: Iterable[Event]) -> bytes:
+        fold = Fold(self._heading(request_id, created))
+        fold.add(events)
+        return fold.body()
+
+    def _heading(self, request_id: str, created: int) -> Heading:
+        identity = "chatcmpl-" + request_id.removeprefix("req_")
+        return Heading(identity, created, self.request.model, self.legacy, self.usage_chunk)
+
 
 _LOCAL = RequestContext()
 
 
 def parse(
     body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
-) -> ParsedRequest:
+) -> ParsedChat:
     """Read a chat request or raise a `BadRequest` that says what to send instead."""
     notes: list[Note] = []
     data = _object(body, notes)
@@ -66,7 +81,7 @@ def parse(
     request = _request(data, messages, call or _LOCAL)
     options = data.get("stream_options") or {}
     usage_chunk = request.call.streamed and options.get("include_usage") is True
-    return ParsedRequest(request, receipt, usage_chunk, functions)
+    return ParsedChat(request, receipt, usage_chunk, functions)
 
 
 def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from middleware.doors.chat.messages import TAG, Message, String, kind, shape, string_or_list
+from middleware.doors.chat.messages import Message, String, kind, shape, string_or_list
+from middleware.doors.mistakes import TAG
 
 # Letters of any script, and dots: tools made in Dify carry Chinese names, and those of MCP servers
 # and benchmarks are called `server.tool`. For the upstream `toolbox.alias` makes another of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.protocol import Json, Receipt, Usage, value_class
+from adapters.protocol import value_class
 
 
 @value_class
@@ -19,55 +19,12 @@ class Heading:
     usage_chunk: bool = False
 
 
-def usage_object(usage: Usage) -> Json:
-    """Only what the upstream reported; `total` is the sum, as at OpenAI."""
-    said: Json = {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.completion,
-        "total_tokens": usage.prompt + usage.completion,
-    }
-    prompt = {}
-    if usage.cached is not None:
-        prompt["cached_tokens"] = usage.cached
-    if usage.cache_write is not None:
-        prompt["cache_write_tokens"] = usage.cache_write
-    if prompt:
-        said["prompt_tokens_details"] = prompt
-    if usage.reasoning is not None:
-        said["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    for name, more in usage.extra.items():
-        said[name] = {**more, **said.get(name, {})} if isinstance(more, dict) else more
-    return said
-
-
-def usage_parts(usage: Usage | None) -> Json:
-    """What each model of a pipeline used; null where it did not say."""
-    return {
-        name: None if part is None else usage_object(part)
-        for name, part in (usage.parts if usage else ())
-    }
-
-
-def warnings_object(receipt: Receipt) -> Json:
-    return {"warnings": [note._asdict() for note in receipt]}
-
-
-def warnings_header(receipt: Receipt) -> str:
-    """`code:field` of each note; texts are in the log and in `explain`."""
-    shown = dict.fromkeys(
-        f"{note.code}:{note.field}" if note.field else note.code for note in receipt
-    )
-    # A field may have any name a client gave it, line breaks included.
-    header = ", ".join(shown).encode("unicode_escape").decode()
-    return header if len(header) <= 2000 else header[:2000].rsplit(", ", 1)[0] + ", more"
-
-
-def joined(known: Any, value_class: Any) -> Any:
+def joined(known: Any, value: Any) -> Any:
     """Two pieces of one member of a message; what cannot be joined is replaced."""
-    if isinstance(known, list) and isinstance(value_class, list):
-        return [*known, *value_class]
-    if isinstance(known, str) and isinstance(value_class, str):
-        return known + value_class
-    if isinstance(known, dict) and isinstance(value_class, dict):
-        return {**known, **value_class}
-    return value_class
+    if isinstance(known, list) and isinstance(value, list):
+        return [*known, *value]
+    if isinstance(known, str) and isinstance(value, str):
+        return known + value
+    if isinstance(known, dict) and isinstance(value, dict):
+        return {**known, **value}
+    return value

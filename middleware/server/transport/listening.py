@@ -18,8 +18,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from adapters.errors import BadRequest
 from adapters.wire.http import Timeouts
-from middleware.doors.chat import error_body
-from middleware.server.transport.responses import PING
+from middleware.doors import FALLBACK
+from middleware.doors.door import PING
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
@@ -214,7 +214,7 @@ class Protocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, reason: bytes, message: str) -> None:
         """Read nothing more; say why behind all answers that are owed, and close."""
-        body = error_body(BadRequest(message, status=status, code="invalid_http"))
+        body = FALLBACK.error_body(BadRequest(message, status=status, code="invalid_http"))
         self._refusal = _HEAD % (status, reason, len(body)) + body
         if self._in_body and self.cycle is not self._active:
             self.pipeline.popleft()  # the request this is about

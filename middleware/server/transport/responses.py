@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 
 from starlette.types import Send
 
+from middleware.doors.door import Stream
+
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
 # Proxies must neither buffer a stream nor change it.
 _STREAM: tuple[tuple[bytes, bytes], ...] = (
-    (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
-PING = b": ping\n\n"
 
 
 def raw(headers: Mapping[str, str]) -> RawHeaders:
@@ -40,13 +40,14 @@ async def send_json(
 
 
 class EventStream:
-    """One SSE response, started by the first event or by the first heartbeat.
+    """One response in frames, started by the first event or by the first heartbeat.
 
     Load balancers cut connections on which nothing moves, so after `heartbeat` seconds of silence
-    a comment goes out as a frame of its own, and again, before and after the first event.
+    the door's heartbeat goes out, and again, before and after the first event.
     """
 
-    def __init__(self, send: Send, headers: RawHeaders, heartbeat: float) -> None:
+    def __init__(self, send: Send, headers: RawHeaders, heartbeat: float, writer: Stream) -> None:
+        self.writer = writer
         self._send = send
         self._headers = headers
         self._heartbeat = heartbeat
@@ -60,11 +61,12 @@ class EventStream:
 
     async def start(self, headers: RawHeaders | None = None) -> None:
         self.started = self._busy = True
+        media_type = (b"content-type", self.writer.media_type.encode())
         await self._send(
             {
                 "type": "http.response.start",
                 "status": 200,
-                "headers": [*_STREAM, *self._headers, *(headers or ())],
+                "headers": [media_type, *_STREAM, *self._headers, *(headers or ())],
             }
         )
         self._busy = False
@@ -104,6 +106,7 @@ class EventStream:
     async def _send_ping(self) -> None:
         if not self.started:
             await self.start()
-        await self._send({"type": "http.response.body", "body": PING, "more_body": True})
+        body = self.writer.heartbeat()
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
         self._moved = self._loop.time()
         self._ping = None

@@ -29,7 +29,8 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
-from middleware.doors.chat import Chunks, Fold, Heading, error_body, error_frame, warnings_header
+from middleware.doors.chat import Chunks, Fold, Heading, error_body, error_frame
+from middleware.doors.x_usetool import warnings_header
 
 OPENED = Opened((), Upstream("up"))
 USAGE = Usage(3, 4)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext
-from middleware.doors.chat import ParsedRequest, parse
+from middleware.doors.chat import ParsedChat, parse
 from middleware.doors.chat.parse import MAX_DEPTH
 
 USER = {"role": "user", "content": "hi"}
@@ -32,7 +32,7 @@ def body(**fields: Any) -> bytes:
     return orjson.dumps({"model": "m", "messages": [USER], **fields})
 
 
-def ask(**fields: Any) -> ParsedRequest:
+def ask(**fields: Any) -> ParsedChat:
     return parse(body(**fields))
 
 

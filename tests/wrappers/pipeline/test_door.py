@@ -6,7 +6,7 @@ import orjson
 
 from adapters.protocol import Aside, Finish, Opened, ReasoningDelta, TextDelta, Upstream, Usage
 from middleware.doors.chat import Chunks, Fold, Heading
-from middleware.doors.chat.words import usage_parts
+from middleware.doors.x_usetool import usage_parts
 from middleware.server.telemetry import Visit
 
 HEADING = Heading("chatcmpl-1", 1, "deepclaude")

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from adapters.errors import BadRequest
-from middleware.doors.chat.messages import TAG
 
+TAG = "@"
+"""Begins the tag of a union's member, to tell it from the keys of a request in an error's path."""
 _SHOWN = 60
 _TOO_MANY_BITS = 2.0**63
 """From here on JSON's integers are read as decimal numbers."""

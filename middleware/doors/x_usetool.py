@@ -1,0 +1,48 @@
+"""What every door tells of the gateway's own: headers and members named `x-usetool`, and usage."""
+
+from __future__ import annotations
+
+from adapters.protocol import Json, Receipt, Usage
+
+
+def usage_object(usage: Usage) -> Json:
+    """Only what the upstream reported; `total` is the sum, as at OpenAI."""
+    said: Json = {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.prompt + usage.completion,
+    }
+    prompt = {}
+    if usage.cached is not None:
+        prompt["cached_tokens"] = usage.cached
+    if usage.cache_write is not None:
+        prompt["cache_write_tokens"] = usage.cache_write
+    if prompt:
+        said["prompt_tokens_details"] = prompt
+    if usage.reasoning is not None:
+        said["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    for name, more in usage.extra.items():
+        said[name] = {**more, **said.get(name, {})} if isinstance(more, dict) else more
+    return said
+
+
+def usage_parts(usage: Usage | None) -> Json:
+    """What each model of a pipeline used; null where it did not say."""
+    return {
+        name: None if part is None else usage_object(part)
+        for name, part in (usage.parts if usage else ())
+    }
+
+
+def warnings_object(receipt: Receipt) -> Json:
+    return {"warnings": [note._asdict() for note in receipt]}
+
+
+def warnings_header(receipt: Receipt) -> str:
+    """`code:field` of each note; texts are in the log and in `explain`."""
+    shown = dict.fromkeys(
+        f"{note.code}:{note.field}" if note.field else note.code for note in receipt
+    )
+    # A field may have any name a client gave it, line breaks included.
+    header = ", ".join(shown).encode("unicode_escape").decode()
+    return header if len(header) <= 2000 else header[:2000].rsplit(", ", 1)[0] + ", more"
