@@ -36,6 +36,11 @@ class Note(NamedTuple):
     field: str
     text: str
 
+    @property
+    def top(self) -> str:
+        """The field of the request that this is about or within."""
+        return self.field.partition(".")[0].partition("[")[0]
+
 
 Receipt = tuple[Note, ...]
 
@@ -68,6 +73,8 @@ class ChatRequest:
     """Every other OpenAI field, as given."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields OpenAI does not have."""
+    configured: frozenset[str] = frozenset()
+    """Fields that the config says, not the client: what of them is lost, is not the client's."""
     call: RequestContext = RequestContext()
 
 
@@ -188,6 +195,8 @@ class Planned:
     url: str
     body: Json
     receipt: Receipt = ()
+    configured: frozenset[str] = frozenset()
+    """Fields that the config says, not the client."""
 
 
 class Adapter(Protocol):

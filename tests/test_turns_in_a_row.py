@@ -7,6 +7,7 @@ those words stay: what it said then, and its thoughts, hold only behind the same
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import orjson
 import pytest
@@ -80,8 +81,7 @@ def test_who_answers_only_to_a_user_reads_no_two_turns_in_a_row(
     if not is_asked_to_go_on(sent(upstream, (user("a"), assistant("b")))[-1]):
         return
     turns = sent(upstream, [user("a"), *HISTORIES[history], user("z")])
-    pairs = zip(turns, turns[1:], strict=False)
-    assert not [one for one, two in pairs if one["role"] == two["role"] == "assistant"]
+    assert not [one for one, two in pairwise(turns) if one["role"] == two["role"] == "assistant"]
     assert sum(map(is_asked_to_go_on, turns)) == (2 if history == "three" else 1)
 
 

@@ -62,7 +62,13 @@ class Strict(Wrapper):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         planned = self.inner.plan(request)
-        refuse_losses(tuple(note for call in planned for note in call.receipt))
+        lost = (
+            note
+            for call in planned
+            for note in call.receipt
+            if note.top not in call.configured and note.top not in request.configured
+        )
+        refuse_losses(tuple(lost))
         return planned
 
 
@@ -95,12 +101,17 @@ class Changes:
     drop: frozenset[str]
 
     def apply(self, request: ChatRequest) -> ChatRequest:
+        params = self.params.around(request.params, self.drop)
+        extra = self.extra.around(request.extra, self.drop)
+        sent = (request.params.keys() | request.extra.keys()) - self.drop
+        sent -= self.params.override.keys() | self.extra.override.keys()
         return replace(
             request,
             tools=() if "tools" in self.drop else request.tools,
             tool_choice=None if self.drop & _CHOICE else request.tool_choice,
-            params=self.params.around(request.params, self.drop),
-            extra=self.extra.around(request.extra, self.drop),
+            params=params,
+            extra=extra,
+            configured=frozenset((params.keys() | extra.keys()) - sent),
         )
 
     def receipt(self, request: ChatRequest) -> Receipt:
@@ -158,7 +169,12 @@ class Route(Wrapper):
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         changed, notes = self._changed(request)
         planned = self.inner.plan(changed)
-        return tuple(replace(call, receipt=notes + call.receipt) for call in planned)
+        return tuple(
+            replace(
+                call, receipt=notes + call.receipt, configured=call.configured | changed.configured
+            )
+            for call in planned
+        )
 
     def _changed(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
         renamed = replace(request, model=self.name)

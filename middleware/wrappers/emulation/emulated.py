@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import orjson
 
-from adapters.errors import GatewayError, Refused
+from adapters.errors import BadRequest, GatewayError, Refused
 from adapters.protocol import ChatRequest, Event, Events, Planned, TextDelta
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import (
@@ -45,8 +45,14 @@ class EmulatedTools(Wrapper):
         ask = self._asked(request)
         if ask is None:
             return self.inner.plan(request)
-        planned = self.inner.plan(ask.request)
-        return tuple(replace(one, receipt=ask.receipt + one.receipt) for one in planned)
+        try:
+            planned = self.inner.plan(ask.request)
+        except BadRequest:
+            ask = prompted(request, self.options, hold_to_form=False) if ask.held else None
+            if ask is None:
+                raise
+            planned = self.inner.plan(ask.request)
+        return tuple(replace(one, receipt=ask.notes(one.receipt)) for one in planned)
 
     def _asked(self, request: ChatRequest) -> PromptedRequest | None:
         ask = prompted(request, self.options, hold_to_form=True)
@@ -67,7 +73,7 @@ class EmulatedTools(Wrapper):
         try:
             async for batch in self._read(turn):
                 yield batch
-        except Refused as error:
+        except (BadRequest, Refused) as error:
             if not ask.held or turn.opened or error.status != 400:
                 raise
             free = prompted(request, self.options, hold_to_form=False)
@@ -109,7 +115,7 @@ class EmulatedTools(Wrapper):
             try:
                 turn.correct(await self._whole(TextAnswer(asking)))
                 return
-            except Refused:
+            except (BadRequest, Refused):
                 continue  # to be held to the form, perhaps
             except GatewayError:
                 return  # the answer that is there counts

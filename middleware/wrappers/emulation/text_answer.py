@@ -90,7 +90,7 @@ class TextAnswer:
                 self.said.append(event.text)
                 out += self._reader.feed(event.text)
             elif isinstance(event, Opened):
-                self._first = replace(event, receipt=self.ask.receipt + event.receipt)
+                self._first = replace(event, receipt=self.ask.notes(event.receipt))
             elif isinstance(event, ToolCallStart | ToolCallDelta):
                 out += self._own(event)
             elif isinstance(event, Finish):

@@ -49,7 +49,12 @@ class ReasonThenAnswer(Adapter):
             return self.answerer.plan(asked.to_answerer(""))
         thinking, receipt = asked.to_reasoner("", None)
         planned = [
-            replace(call, receipt=receipt + call.receipt) for call in self.reasoner.plan(thinking)
+            replace(
+                call,
+                receipt=receipt + call.receipt,
+                configured=call.configured | thinking.configured,
+            )
+            for call in self.reasoner.plan(thinking)
         ]
         return (*planned, *self.answerer.plan(asked.to_answerer(_NOT_YET)))
 

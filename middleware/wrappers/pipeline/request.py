@@ -114,6 +114,7 @@ class PipelineRequest:
             model=self.request.model,
             messages=(*messages[:leading], told, *messages[leading:]),
             params={**self.pipeline.reasoner_fields, **wanted},
+            configured=frozenset(self.pipeline.reasoner_fields.keys() - wanted.keys()),
             # Whoever wants to stop it in time must hear it thinking.
             call=replace(self.request.call, streamed=True, deadline=deadline),
         ), receipt

@@ -22,6 +22,11 @@ from middleware.wrappers.emulation.formats.raw_call import Fault
 from middleware.wrappers.emulation.read.reader import ReadRules
 
 _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
+# Of Ollama, llama.cpp, vLLM and SGLang.
+_FORMS = frozenset({
+    "ebnf", "format", "grammar", "guided_grammar", "guided_json", "json_schema",
+    "structured_outputs",
+})  # fmt: skip
 _STOPS = ("\nTOOL_RESULT", "\nObservation:")
 _MOST_STOPS = 4
 _CORRECTION_TOKENS = 1024
@@ -59,10 +64,16 @@ class PromptedRequest(NamedTuple):
     receipt: Receipt
     held: bool = False
     """The upstream is held to the form."""
+    added: frozenset[str] = frozenset()
+    """Fields that emulation asks with and the client did not send: their loss is none of its."""
 
     @property
     def forced(self) -> bool:
         return self.how.forced
+
+    def notes(self, inner: Receipt) -> Receipt:
+        """What was not taken as the client said it, here and below."""
+        return self.receipt + tuple(note for note in inner if note.top not in self.added)
 
 
 def prompted(
@@ -100,7 +111,10 @@ def prompted(
         prompted=True,
         known=tuple(dict.fromkeys(rounds(request.messages).values())),
     )
-    return PromptedRequest(sent, tools, box, how, box.receipt + receipt, way is not None)
+    own = (way.params.keys() | way.extra.keys()) if way else set[str]()
+    own |= params.keys() - request.params.keys()
+    receipt = box.receipt + receipt
+    return PromptedRequest(sent, tools, box, how, receipt, way is not None, frozenset(own))
 
 
 def decided_first(was: PromptedRequest, request: ChatRequest) -> PromptedRequest | None:
@@ -144,7 +158,9 @@ def _offered(box: Toolbox) -> tuple[Tool, ...]:
 
 
 def _held_to(tools: Sequence[Tool], request: ChatRequest, way: Way) -> Constraint | None:
-    return None if wants_json(request.params) else constraint_for(tools, way)
+    """A form of the client's own outranks ours."""
+    own = wants_json(request.params) or _FORMS & request.extra.keys()
+    return None if own else constraint_for(tools, way)
 
 
 def wants_json(params: Mapping[str, Any]) -> bool:
