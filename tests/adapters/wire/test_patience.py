@@ -1,11 +1,9 @@
-"""How long a conversation waits for an upstream, and how it leaves one; on real sockets."""
+"""How long a conversation waits for an upstream; on real sockets."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from adapters.protocol import RequestContext, TextDelta
 from adapters.wire.exchange import Clock, Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Timeouts
+from tests.adapters.wire.talking import PING, never, pings_after, says
 from tests.support.language import SAY, STOP, USAGE, exchange, sse
 from tests.support.upstreams.claude_wire import begin, end, thought
 from tests.support.upstreams.claude_wire import sse as claude_sse
@@ -23,44 +22,11 @@ from tests.support.upstreams.claude_wire import text as claude_text
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 from tests.support.upstreams.tape import Answer, fold, run
 
-PING = b": ping\n\n"
 NO_LIMITS: Mapping[str, float] = {}
-
-
-def says(*pieces: bytes, ends: bool = True, every: float = 0.0) -> Behaviour:
-    """Answer with these chunks, then end the body, or hold it open."""
-
-    async def behave(peer: Peer) -> None:
-        await peer.request()
-        await peer.start()
-        for piece in pieces:
-            await peer.chunk(piece)
-            await asyncio.sleep(every)
-        if ends:
-            await peer.send(b"0\r\n\r\n")
-        else:
-            await peer.left()
-
-    return behave
 
 
 async def pinging(peer: Peer) -> None:
     await pings_after(sse())(peer)
-
-
-def pings_after(said: bytes) -> Behaviour:
-    async def behave(peer: Peer) -> None:
-        await peer.request()
-        await peer.start()
-        if said:
-            await peer.chunk(said)
-        with suppress(ConnectionError):
-            while not peer.writer.is_closing():
-                await peer.chunk(PING)
-                await asyncio.sleep(0.02)
-        peer.gone.set()
-
-    return behave
 
 
 def talk(
@@ -91,11 +57,6 @@ def talk(
             return answer, took
 
     return run(whole())
-
-
-async def never(peer: Peer) -> None:
-    await peer.request()
-    await peer.left()
 
 
 @pytest.mark.parametrize(
@@ -263,98 +224,3 @@ def test_a_body_that_breaks_behind_the_reason_is_complete() -> None:
 
     answer, _ = talk(broken)
     assert (answer.reason, answer.error) == ("stop", None)
-
-
-# Leaving ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("behave", [says(sse(SAY), ends=False), pings_after(sse(SAY))])
-def test_closing_the_stream_leaves_the_upstream_at_once(behave: Behaviour) -> None:
-    async def whole() -> None:
-        async with loopback(behave) as up:
-            stream = converse(up.link, exchange(), RequestContext(streamed=True))
-            async with aclosing(stream):
-                await anext(stream)
-            await asyncio.wait_for(up.gone.wait(), 0.25)
-
-    run(whole())
-
-
-@pytest.mark.parametrize(
-    ("behave", "streamed"),
-    [
-        (never, True),
-        (never, False),
-        (says(ends=False), True),
-        (says(b"{", ends=False), False),
-        (says(sse(SAY), ends=False), True),
-        (says(sse(SAY, STOP), ends=False), True),
-    ],
-)
-def test_cancelling_leaves_the_upstream_at_once(behave: Behaviour, streamed: bool) -> None:
-    async def whole() -> float:
-        async with loopback(behave) as up:
-            stream = converse(
-                up.link, exchange(streamed=streamed), RequestContext(streamed=streamed)
-            )
-            task = asyncio.create_task(fold(stream))
-            await asyncio.sleep(0.1)
-            task.cancel()
-            started = time.monotonic()
-            with suppress(asyncio.CancelledError):
-                await task
-            assert task.cancelled()
-            await asyncio.wait_for(up.gone.wait(), 0.25)
-            return time.monotonic() - started
-
-    assert run(whole()) < 0.25
-
-
-def keeps(body: Callable[[Peer], Awaitable[None]]) -> Behaviour:
-    async def behave(peer: Peer) -> None:
-        while True:
-            await peer.request()
-            await body(peer)
-
-    return behave
-
-
-def test_streams_one_after_the_other_share_a_connection() -> None:
-    async def body(peer: Peer) -> None:
-        await peer.start()
-        await peer.chunk(sse(SAY))
-        await peer.chunk(sse(STOP, USAGE))
-        await peer.chunk(b"data: [DONE]\n\n")
-        await asyncio.sleep(0.01)
-        await peer.send(b"0\r\n\r\n")
-
-    async def whole() -> int:
-        async with loopback(keeps(body)) as up:
-            for _ in range(3):
-                answer = await fold(converse(up.link, exchange(), RequestContext(streamed=True)))
-                assert answer.reason == "stop"
-            return up.connections
-
-    assert run(whole()) == 1
-
-
-def test_many_streams_at_once_do_not_mix() -> None:
-    async def body(peer: Peer) -> None:
-        await peer.start()
-        for _ in range(5):
-            await peer.chunk(sse({"say": str(id(peer))}))
-            await asyncio.sleep(0)
-        await peer.chunk(sse(STOP, USAGE))
-        await peer.send(b"0\r\n\r\n")
-
-    async def whole() -> list[Answer]:
-        async with loopback(keeps(body)) as up:
-            talks = (
-                fold(converse(up.link, exchange(), RequestContext(streamed=True)))
-                for _ in range(20)
-            )
-            return await asyncio.gather(*talks)
-
-    texts = [answer.text for answer in run(whole())]
-    assert all(text == text[: len(text) // 5] * 5 for text in texts)
-    assert len(set(texts)) == len(texts)

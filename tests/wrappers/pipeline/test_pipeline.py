@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import pytest
 
-from adapters.errors import BadRequest, GatewayError, Truncated, Unavailable
 from adapters.protocol import (
     TURN,
-    Aside,
     ChatRequest,
     Event,
     Events,
     Finish,
-    Json,
-    Note,
-    Noted,
     Opened,
     Planned,
     ReasoningDelta,
     TextDelta,
-    ToolCallStart,
-    Upstream,
     Usage,
 )
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.pipeline.request import Rethink
-from middleware.wrappers.pipeline.search import Finding, SearchFailure, Tavily
-from middleware.wrappers.recall import MemoryStore, Recall
 from tests.support.dialogue import (
     OPENED,
     Model,
@@ -40,43 +30,19 @@ from tests.support.dialogue import (
     assistant,
     rebuilt,
     request,
-    result,
     user,
 )
-
-ASKED = user("沈阳天气")
-CALLED = ("toolu_1", "weather", '{"city":"沈阳"}')
-TOOLS = ({"type": "function", "function": {"name": "weather", "description": "Tells it."}},)
-AWAY = Unavailable("Upstream 'r' is away.")
-
-
-def with_tools(asked: ChatRequest, **params: Any) -> ChatRequest:
-    return replace(asked, tools=TOOLS, params=params)
-
-
-def pipeline(reasoner: Model, answerer: Model, **settings: Any) -> Recall:
-    """A pipeline as the config builds it, with the recall around it."""
-    return Recall(ReasonThenAnswer(reasoner, answerer, Pipeline(**settings)), MemoryStore())
-
-
-def thoughts(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-
-
-def text(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-
-def receipt_of(events: Sequence[Event]) -> list[Note]:
-    found: list[Note] = []
-    for event in events:
-        if isinstance(event, Opened | Noted):
-            found += event.receipt
-    return found
-
-
-def notes(events: Sequence[Event]) -> list[str]:
-    return [note.code for note in receipt_of(events)]
+from tests.wrappers.pipeline.pipelines import (
+    ASKED,
+    ROUNDS,
+    after_rounds,
+    notes,
+    pipeline,
+    receipt_of,
+    text,
+    thoughts,
+    with_tools,
+)
 
 
 def test_the_thought_is_shown_and_stands_at_the_end_of_the_question() -> None:
@@ -218,28 +184,6 @@ def test_without_figures_of_the_answerer_those_of_the_reasoner_remain() -> None:
 
 # Rounds of tools -------------------------------------------------------------------------------
 
-ROUNDS = [
-    [ASKED],
-    [assistant("", CALLED), result("toolu_1", "5℃")],
-    [assistant("", ("toolu_2", "weather", '{"city":"大连"}')), result("toolu_2", "7℃")],
-]
-ANSWERS = [
-    answer(said=[CALLED]),
-    answer(said=[("toolu_2", "weather", '{"city":"大连"}')]),
-    answer(text="5 and 7"),
-]
-
-
-def after_rounds(**settings: Any) -> tuple[Model, Model, Recall]:
-    reasoner = Model(*(answer(f"thought {number}") for number in range(9)))
-    answerer = Model(*ANSWERS, answer(text="Bye."), answer(text="Bye."))
-    adapter = pipeline(reasoner, answerer, **settings)
-    messages: list[Json] = []
-    for messages_of_round in ROUNDS:
-        messages += messages_of_round
-        ask(adapter, with_tools(request(*messages)))
-    return reasoner, answerer, adapter
-
 
 def test_two_rounds_of_tools_are_one_run_of_the_reasoner() -> None:
     reasoner, answerer, _ = after_rounds()
@@ -294,246 +238,3 @@ def test_text_parts_get_the_thought_as_a_part() -> None:
     (question,) = answerer.last()
     assert question["content"][0] == parts[0]
     assert question["content"][1]["text"].startswith("<thought>\nt\n</thought>")
-
-
-# What goes to whom -----------------------------------------------------------------------------
-
-
-def test_the_reasoner_has_its_own_parameters_and_the_client_s_effort() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
-    adapter = ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner_fields={"max_tokens": 99}))
-    sent = {"max_tokens": 50, "temperature": 0.5}
-    ask(adapter, with_tools(request(ASKED), **sent, reasoning_effort="high"))
-    assert reasoner.asked[0].params == {"max_tokens": 99, "reasoning_effort": "high"}
-    assert reasoner.asked[0].tools == ()
-    assert reasoner.asked[0].call.streamed
-    assert answerer.asked[0].params == sent
-    assert answerer.asked[0].tools == TOOLS
-    assert not answerer.asked[0].call.streamed
-
-
-def test_the_reasoner_is_told_of_the_tools_behind_the_system_prompt() -> None:
-    reasoner, system = Model(answer("t")), {"role": "system", "content": "Be kind."}
-    ask(ReasonThenAnswer(reasoner, Model(answer(text="x"))), with_tools(request(system, ASKED)))
-    first, second, third = reasoner.last()
-    assert (first, third) == (system, ASKED)
-    assert second["content"].endswith("- weather: Tells it.")
-
-
-@pytest.mark.parametrize(
-    ("asked", "runs"),
-    [
-        (with_tools(request(ASKED), reasoning_effort="none"), 0),
-        (replace(request(ASKED), extra={"thinking": {"type": "disabled"}}), 0),
-        (replace(request(ASKED), params={"max_tokens": 5}), 0),
-        (replace(request(ASKED), params={"max_completion_tokens": 32}), 0),
-        (replace(request(ASKED), params={"max_tokens": 33}), 1),
-        (with_tools(request(ASKED), max_tokens=5), 1),
-        (request({"role": "system", "content": "x"}), 0),
-        (request(ASKED, assistant("It is")), 0),
-    ],
-)
-def test_when_there_is_nothing_to_think_about(asked: ChatRequest, runs: int) -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
-    events = ask(ReasonThenAnswer(reasoner, answerer), asked)
-    assert len(reasoner.asked) == runs
-    assert text(events) == "x"
-
-
-def test_no_effort_is_the_answerer_s_too() -> None:
-    answerer = Model(answer(text="x"))
-    ask(ReasonThenAnswer(Model(), answerer), with_tools(request(ASKED), reasoning_effort="none"))
-    assert answerer.asked[0].params == {"reasoning_effort": "none"}
-
-
-PICTURE = user(
-    [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": "data:a"}}]
-)
-
-
-def test_a_blind_reasoner_is_told_of_an_image() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
-    events = ask(ReasonThenAnswer(reasoner, answerer), request(PICTURE))
-    assert reasoner.last()[1]["content"][1] == {"type": "text", "text": "[image]"}
-    assert answerer.last()[0]["content"][:2] == PICTURE["content"]
-    assert notes(events) == ["image_not_seen"]
-
-
-def test_a_seeing_reasoner_gets_the_image() -> None:
-    reasoner = Model(answer("t"))
-    adapter = ReasonThenAnswer(reasoner, Model(answer(text="x")), Pipeline(vision=True))
-    assert notes(ask(adapter, request(PICTURE))) == []
-    assert reasoner.last()[1] == PICTURE
-
-
-def test_the_separator_stands_between_thought_and_answer() -> None:
-    adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(separator="\n---\n")
-    )
-    events = ask(adapter, request(ASKED))
-    assert thoughts(events) == "t\n---\n"
-    assert text(events) == "x"
-
-
-def test_both_receipts_are_told() -> None:
-    def noting(where: str) -> list[Event]:
-        return [Opened((Note("dropped", where, ""),), Upstream("u"))]
-
-    reasoner = Model([*noting("temperature"), *answer("t")[1:]])
-    answerer = Model([*noting("seed"), *answer(text="x")[1:]])
-    events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
-    fields = [
-        note.field
-        for event in events
-        if isinstance(event, Opened | Noted)
-        for note in event.receipt
-    ]
-    assert fields == ["reasoner.temperature", "seed"]
-
-
-# Failures --------------------------------------------------------------------------------------
-
-
-def test_a_reasoner_that_fails_once_is_asked_again() -> None:
-    reasoner, answerer = Model([AWAY], answer("t")), Model(answer(text="x"))
-    events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
-    assert thoughts(events) == "t"
-    assert notes(events) == []
-
-
-@pytest.mark.parametrize(
-    ("failure", "runs"), [(AWAY, 2), (BadRequest("no"), 1), (Truncated("cut"), 1)]
-)
-def test_without_a_reasoner_the_answerer_answers_alone(failure: GatewayError, runs: int) -> None:
-    reasoner, answerer = Model([failure], [failure]), Model(answer(text="x"))
-    events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
-    assert len(reasoner.asked) == runs
-    assert notes(events) == ["reasoner_failed"]
-    assert text(events) == "x"
-    assert answerer.last() == [ASKED]
-
-
-def test_a_thought_that_breaks_off_is_used_as_far_as_it_came() -> None:
-    reasoner, answerer = Model([*answer("half")[:-1], AWAY]), Model(answer(text="x"))
-    events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
-    assert "half" in answerer.last()[0]["content"]
-    assert notes(events) == ["reasoner_failed", "usage_estimated"]
-
-
-def test_a_failure_can_be_made_an_error() -> None:
-    reasoner, answerer = Model([AWAY], [AWAY]), Model(answer(text="x"))
-    with pytest.raises(Unavailable):
-        ask(
-            ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner_failure="error")), request(ASKED)
-        )
-    assert not answerer.asked
-
-
-def test_what_the_answerer_refuses_is_not_thought_about() -> None:
-    class Refusing(Model):
-        def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-            raise BadRequest("no such thing")
-
-    reasoner = Model(answer("t"))
-    with pytest.raises(BadRequest, match="no such thing"):
-        ask(ReasonThenAnswer(reasoner, Refusing()), request(ASKED))
-    assert not reasoner.asked
-
-
-def test_a_failing_answerer_fails() -> None:
-    with pytest.raises(Unavailable):
-        ask(ReasonThenAnswer(Model(answer("t")), Model([AWAY])), request(ASKED))
-
-
-# Search ----------------------------------------------------------------------------------------
-
-
-class Found(Tavily):
-    """Finds one thing, or nothing."""
-
-    def __init__(self, *queries: str, fails: bool = False) -> None:
-        super().__init__(None)
-        self.asked: list[str] = []
-        self.fails = fails
-
-    async def search(self, query: str) -> tuple[Finding, ...]:
-        self.asked.append(query)
-        if self.fails:
-            raise SearchFailure("away")
-        return (Finding("Weather", "http://w", "5℃", 1.0),)
-
-
-def test_findings_reach_the_reasoner_and_the_annotations() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
-    search = Found()
-    adapter = ReasonThenAnswer(reasoner, answerer, Pipeline(search=search))
-    events = ask(adapter, with_tools(request(ASKED)))
-    assert search.asked == ["沈阳天气"]
-    assert reasoner.last()[-1]["content"].startswith("沈阳天气\n\n<search_results>\n[1] Weather")
-    assert "search_results" not in answerer.last()[0]["content"]
-    (cited,) = (event for event in events if isinstance(event, Aside))
-    assert cited.value[0]["url_citation"]["url"] == "http://w"
-    assert thoughts(events) == "t"
-
-
-def test_findings_may_be_shown() -> None:
-    search = Found()
-    adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(search=search, search_show=True)
-    )
-    events = ask(adapter, with_tools(request(ASKED)))
-    assert thoughts(events) == "[1] Weather\nhttp://w\n5℃\n\nt"
-    assert [type(event) for event in events].count(Opened) == 1
-
-
-@pytest.mark.parametrize(
-    ("when", "tools", "asked"),
-    [
-        ("tools", True, 1),
-        ("tools", False, 0),
-        ("always", False, 1),
-        ("never", True, 0),
-    ],
-)
-def test_when_it_searches(when: Any, tools: bool, asked: int) -> None:
-    search = Found()
-    adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(search=search, search_when=when)
-    )
-    ask(adapter, with_tools(request(ASKED)) if tools else request(ASKED))
-    assert len(search.asked) == asked
-
-
-def test_it_does_not_search_for_results() -> None:
-    search = Found()
-    after_rounds(search=search, rethink="on-results")
-    assert len(search.asked) == 1
-
-
-def test_a_failing_search_is_a_note() -> None:
-    adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(search=Found(fails=True))
-    )
-    events = ask(adapter, with_tools(request(ASKED)))
-    assert notes(events) == ["search_failed"]
-    assert thoughts(events) == "t"
-
-
-# The plan --------------------------------------------------------------------------------------
-
-
-def test_the_plan_shows_both_calls() -> None:
-    reasoner, answerer = Model(), Model()
-    planned = ReasonThenAnswer(reasoner, answerer).plan(with_tools(request(ASKED)))
-    assert len(planned) == 2
-    follow_up = with_tools(request(*ROUNDS[0], *ROUNDS[1]))
-    assert len(ReasonThenAnswer(reasoner, answerer).plan(follow_up)) == 1
-    assert not reasoner.asked
-
-
-def test_calls_are_the_answerer_s() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer("own", "Let me see.", [CALLED]))
-    events = ask(ReasonThenAnswer(reasoner, answerer), with_tools(request(ASKED)))
-    (start,) = (event for event in events if isinstance(event, ToolCallStart))
-    assert (start.index, start.id, start.name) == (0, "toolu_1", "weather")
-    assert thoughts(events) == "town"

@@ -1,0 +1,72 @@
+"""Requests as Ollama gets them, as the tests of them share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+from adapters.ollama import encode
+from adapters.ollama.abilities import Abilities
+from adapters.ollama.encode import Setup
+from adapters.protocol import ChatRequest, Json, Receipt, RequestContext
+from adapters.shared.history import settle
+from adapters.shared.toolbox import toolbox
+
+ABLE = Abilities(tools=True, thinking=True, vision=True, context_length=32768)
+USER: Json = {"role": "user", "content": "hi"}
+
+
+def tool(name: str = "get_weather", **parameters: Any) -> Json:
+    found = parameters or {"type": "object", "properties": {"city": {"type": "string"}}}
+    return {"type": "function", "function": {"name": name, "parameters": found}}
+
+
+def encoded(
+    *messages: Json, setup: Setup | None = None, streamed: bool = True, **fields: Any
+) -> tuple[Json, Receipt]:
+    """Encode, and read the body as the server will."""
+    request = ChatRequest(
+        model=fields.pop("model", "qwen3:4b"),
+        messages=settle(messages or (USER,))[0],
+        tools=tuple(fields.pop("tools", ())),
+        tool_choice=fields.pop("tool_choice", None),
+        extra=fields.pop("extra", {}),
+        params=fields,
+        call=RequestContext(streamed=streamed),
+    )
+    body, receipt = encode(request, toolbox(request), setup or Setup(ABLE))
+    return json.loads(orjson.dumps(body)), receipt
+
+
+def body(*messages: Json, **fields: Any) -> Json:
+    return encoded(*messages, **fields)[0]
+
+
+def codes(receipt: Receipt) -> list[str]:
+    return [note.code for note in receipt]
+
+
+# Conversations ---------------------------------------------------------------------------------
+
+
+def call(identity: str, arguments: str, name: str = "get_weather") -> Json:
+    return {
+        "id": identity,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+
+
+ROUND: tuple[Json, ...] = (
+    USER,
+    {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "two",
+        "tool_calls": [call("c1", '{"n": 1.10, "city": "\\u6c88"}'), call("c2", "")],
+    },
+    {"role": "tool", "tool_call_id": "c2", "content": "b"},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a"}]},
+)

@@ -1,0 +1,1 @@
+"""Tests of time and memory in proportion."""

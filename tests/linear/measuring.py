@@ -1,0 +1,49 @@
+"""How time is measured, in proportion to the length of what was read."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+LONGEST_HOLD = 0.25
+"""Seconds of CPU that may go by in one piece."""
+_NOISE = 0.04
+Work = Callable[[], Any]
+
+
+def seconds(work: Work, tries: int = 2) -> float:
+    """The CPU time of the quickest try."""
+    gc.collect()
+    return min(_once(work) for _ in range(tries))
+
+
+def _once(work: Work) -> float:
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
+
+
+def is_long(held: float) -> bool:
+    """Whether it held the loop for too long, on a machine as quick as this was written on."""
+    return held > LONGEST_HOLD and held > LONGEST_HOLD * min(4, seconds(_reference) / 0.02)
+
+
+def _reference() -> None:
+    """What takes 20 ms of CPU there while nothing else runs."""
+    made: dict[str, Any] = {}
+    for at in range(40_000):
+        made[str(at)] = [at, {"a": at}]
+
+
+def require_linear(read: Callable[[Any], Any], grow: Callable[[int], Any], size: int) -> None:
+    """A reader takes not much more than twice as long for what is twice as large."""
+    for part in (64, 16, 4):  # so that what is worse fails soon
+        begun = _once(partial(read, grow(size // part)))
+        assert not is_long(begun), f"{begun:.2f} s for one part of {part}"
+    small, large = grow(size // 2), grow(size)
+    half, whole = seconds(partial(read, small)), seconds(partial(read, large))
+    assert not is_long(whole), f"{whole:.2f} s"
+    assert whole <= 3 * half + _NOISE, f"{half:.4f} s, then {whole:.4f} s"

@@ -1,0 +1,161 @@
+"""Every address of the app, and every other one."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.routing import Route
+
+from middleware.server.app import CHAT
+from tests.server.app.playing import play
+from tests.support.door import (
+    ANSWER,
+    Door,
+    Heard,
+    Scripted,
+    chat,
+    door,
+)
+
+ROUTES = {
+    (CHAT, "POST"),
+    ("/v1/models", "GET"),
+    ("/v1/models/{model:path}", "GET"),
+    ("/v1/embeddings", "POST"),
+    ("/v1/x_usetool/last", "GET"),
+    ("/v1/x_usetool/last/{identity}", "GET"),
+    ("/healthz", "GET"),
+    ("/readyz", "GET"),
+}
+
+
+def test_these_are_all_routes() -> None:
+    found = set()
+    for route in play(_door).app.app.routes:
+        assert isinstance(route, Route)
+        found |= {(route.path, method) for method in (route.methods or set()) - {"HEAD"}}
+    assert found == ROUTES
+
+
+async def _door() -> Door:
+    return door()
+
+
+ELSEWHERE: tuple[tuple[str, str, int, str, str], ...] = (
+    ("GET", "/", 404, "unknown_url", "POST /v1/chat/completions"),
+    ("POST", "/v1/nope", 404, "unknown_url", "Unknown request URL: POST /v1/nope"),
+    ("GET", "/openapi.json", 404, "unknown_url", "Unknown request URL"),
+    ("GET", "/docs", 404, "unknown_url", "Unknown request URL"),
+    ("POST", "/chat/completions", 404, "unknown_url", "must end in /v1"),
+    ("POST", "/v1/chat/completions/", 404, "unknown_url", "The path is /v1/chat/completions"),
+    ("POST", "/v1/v1/chat/completions", 404, "unknown_url", "must end in /v1"),
+    ("POST", "//v1/chat/completions", 404, "unknown_url", "must end in /v1"),
+    ("GET", "/v1/../etc/passwd", 404, "unknown_url", "Unknown request URL"),
+    ("GET", CHAT, 405, "method_not_allowed", "Method GET is not allowed"),
+    ("PUT", CHAT, 405, "method_not_allowed", "Method PUT"),
+    ("BREW", CHAT, 405, "method_not_allowed", "Method BREW"),
+    ("POST", "/v1/models", 405, "method_not_allowed", "Method POST"),
+    ("DELETE", "/v1/models/demo", 405, "method_not_allowed", "Method DELETE"),
+    ("POST", "/healthz", 405, "method_not_allowed", "Method POST"),
+    ("GET", "/v1/models/none", 404, "model_not_found", "'none' does not exist"),
+    ("GET", "/v1/models/", 404, "model_not_found", "does not exist"),
+    ("POST", "/v1/responses", 404, "unsupported_api", "use_responses_api=False"),
+    ("POST", "/v1/responses", 404, "unsupported_api", "Codex speaks only the Responses API and"),
+    ("POST", "/responses", 404, "unsupported_api", "client.chat.completions"),
+    ("GET", "/v1/responses/resp_1", 404, "unsupported_api", "not the Responses API"),
+    ("POST", "/v1/responses/compact", 404, "unsupported_api", "not the Responses API"),
+    ("POST", "/v1/messages", 400, "unsupported_api", "Claude Code cannot use this version"),
+    ("POST", "/v1/messages", 400, "unsupported_api", "'OpenAI compatible' provider"),
+    ("POST", "/v1/v1/messages", 400, "unsupported_api", "opencode, Cline, Continue"),
+    ("POST", "/v1/messages/count_tokens", 400, "unsupported_api", "not the Anthropic Messages"),
+    ("GET", "/api/tags", 404, "unsupported_api", "not Ollama's API. Choose the client's 'OpenAI'"),
+    ("POST", "/api/chat", 404, "unsupported_api", "this server's /v1 as its base URL"),
+    ("POST", "/v1/api/generate", 404, "unsupported_api", "not Ollama's API"),
+    ("GET", "/api/version", 404, "unsupported_api", "cannot use this version of the gateway"),
+    ("GET", "/apis", 404, "unknown_url", "Unknown request URL"),
+    ("GET", "/v1/message", 404, "unknown_url", "Unknown request URL"),
+    ("POST", "/v1/completions", 404, "unsupported_api", "POST /v1/chat/completions"),
+)
+
+
+@pytest.mark.parametrize(("method", "path", "status", "code", "words"), ELSEWHERE)
+def test_every_other_address_answers_in_openais_shape_and_says_where_to_go(
+    method: str, path: str, status: int, code: str, words: str
+) -> None:
+    async def script() -> Heard:
+        return await door().ask(method=method, path=path)
+
+    heard = play(script)
+    assert (heard.status, heard.error()["code"]) == (status, code)
+    assert words in heard.error()["message"]
+    assert heard.headers["x-request-id"] in heard.error()["message"]
+    assert "location" not in heard.headers
+    assert ("allow" in heard.headers) is (status == 405)
+
+
+@pytest.mark.parametrize(("method", "path", "status", "code", "words"), ELSEWHERE)
+def test_every_other_address_is_logged_and_kept(
+    method: str, path: str, status: int, code: str, words: str
+) -> None:
+    async def script() -> None:
+        there = door()
+        await there.ask(b"private", method=method, path=path)
+        (line,) = there.lines()
+        told = (line["method"], line["path"], line["status"], line["error"]["code"])
+        assert told == (method, path, status, code)
+        (record,) = there.app.chat.records.of(None)
+        assert (record.visit.path, record.visit.status, record.body) == (path, status, b"")
+
+    play(script)
+
+
+def test_a_request_without_the_right_key_is_logged_and_kept_without_its_body() -> None:
+    async def script() -> None:
+        there = door(server='keys = ["K"]')
+        for how in ({}, {"path": "/v1/embeddings"}, {"method": "GET", "path": "/v1/models"}):
+            heard = await there.ask(chat(), **how)
+            assert heard.status == 401
+        assert [line["error"]["code"] for line in there.lines()] == ["invalid_api_key"] * 3
+        records = list(there.app.chat.records.of(None))
+        assert [record.body for record in records] == [b""] * 3
+        assert {record.visit.path for record in records} == {CHAT, "/v1/embeddings", "/v1/models"}
+
+    play(script)
+
+
+def test_what_strangers_ask_drives_nothing_out_and_looking_leaves_no_trace() -> None:
+    async def script() -> None:
+        there = door(Scripted(ANSWER), 'keys = ["K"]\nkeep_last = 2')
+        key = [("authorization", "Bearer K")]
+        for _ in range(2):
+            await there.ask(chat(), headers=key)
+        for number in range(200):
+            await there.ask(b"x" * 10_000)
+            await there.ask(path="/\x1b[2J" + "a" * 10_000 + str(number))
+            await there.ask(method="GET", path="/v1/x_usetool/last")
+        heard = await there.ask(method="GET", path="/v1/x_usetool/last", headers=key)
+        statuses = [one["status"] for one in heard.json()["data"]]
+        assert sorted(statuses[-2:]) == [200, 200]
+        assert set(statuses[:-2]) == {401, 404}
+        assert len(statuses) < 50
+        assert len(heard.body) < 20_000
+        assert b"\x1b" not in there.log.getvalue().encode() + heard.body
+        assert b"u001b" not in heard.body
+
+    play(script)
+
+
+def test_a_long_path_is_not_repeated_whole() -> None:
+    async def script() -> Heard:
+        return await door().ask(method="GET", path="/" + "a" * 70_000)
+
+    assert len(play(script).body) < 1000
+
+
+def test_every_answer_has_an_id() -> None:
+    async def script() -> None:
+        there = door()
+        for path in ("/v1/models", "/v1/models/demo", "/healthz", "/v1/nope"):
+            heard = await there.ask(method="GET", path=path)
+            assert heard.headers["x-request-id"].startswith("req_")
+
+    play(script)

@@ -1,0 +1,1 @@
+"""Tests of requests that were sent."""
