@@ -9,7 +9,7 @@ from adapters.protocol import ChatRequest, Events
 from adapters.shared.toolbox import toolbox, unfolded
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import PromptedRequest, wants_json
-from middleware.wrappers.emulation.read.reader import ReadRules
+from middleware.wrappers.emulation.read.rules import ReadRules
 from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts
 
 

@@ -19,7 +19,7 @@ from middleware.wrappers.emulation.ask.conversation import (
 )
 from middleware.wrappers.emulation.ask.prompt import Ask, decision, instructions, signature
 from middleware.wrappers.emulation.formats.raw_call import Fault
-from middleware.wrappers.emulation.read.reader import ReadRules
+from middleware.wrappers.emulation.read.rules import ReadRules
 
 _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
 # Of Ollama, llama.cpp, vLLM and SGLang.

@@ -16,7 +16,8 @@ from middleware.wrappers.emulation.ask.prompt import AFTER_RESULTS, block
 from middleware.wrappers.emulation.formats.raw_call import Ready
 from middleware.wrappers.emulation.formats.table import BY_OPENER, HARMONY
 from middleware.wrappers.emulation.language import is_protocol
-from middleware.wrappers.emulation.read.reader import Reader, ReadRules
+from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.read.rules import ReadRules
 
 _OPENER = re.compile("|".join(map(re.escape, sorted((*BY_OPENER, *HARMONY), reverse=True))))
 _SYSTEM = frozenset(("system", "developer"))

@@ -70,7 +70,7 @@ class BareCallReader:
         return (yield from self._json(head, self._tape.pull(fence[0]) if fence else ""))
 
     def _json(self, head: str, fence: str) -> Waiting[bool]:
-        likely = self._output.nesting <= 0 and (yield from self._likely())
+        likely = not self._output.nested and (yield from self._likely())
         self._tape.back(head + fence)
         if likely:
             yield from self._quotation.line(self._object(head + fence, bool(fence)))
@@ -83,7 +83,7 @@ class BareCallReader:
         value = yield from self._tape.value()
         found = self._calls(value.text)
         if not found and self._cut(value.text, value.closed):
-            self._output.dropped += 1
+            self._output.judge.drop()
         elif not found:
             self._output.release()
             self._output.say(head + value.text)
@@ -171,13 +171,13 @@ class BareCallReader:
                 found = []
         names = self._output.names
         # Where the model can be asked, a call of a tool that is not there is a call too.
-        asks = self._output.prose and all(map(_is_given, found))
+        asks = self._output.rules.prose and all(map(_is_given, found))
         return found if asks or all(names.find(one.name) for one in found) else []
 
     def _cut(self, text: str, closed: bool) -> bool:
         """Was it a call to be, when the answer ran out of tokens?"""
         names = self._output.names.declared
-        return not closed and self._output.reason == "length" and any(one in text for one in names)
+        return not closed and self._output.cut and any(one in text for one in names)
 
     def _end_of_fence(self) -> Waiting[str]:
         blank = yield from self._tape.past_blank()
@@ -216,7 +216,7 @@ class BareCallReader:
         if not action:
             return False
         given = _INPUT.match(following)
-        schema = self._output.schema_of(action["name"]) if given and action["name"] else None
+        schema = self._output.judge.schema_of(action["name"]) if given and action["name"] else None
         if schema is None or given is None:
             return False
         self._tape.take(self._tape.at + at + given.end())

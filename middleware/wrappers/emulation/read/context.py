@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from adapters.protocol import TextDelta
+from adapters.shared.calls import MOST_CALLS
 from middleware.wrappers.emulation.formats.raw_call import RawCall
 
 
@@ -30,11 +31,33 @@ class Candidate(NamedTuple):
 def goes_on(queue: Sequence[object]) -> bool:
     """Is anything said behind the first call in a fence?"""
     behind = False
-    for one in queue:
-        if behind and isinstance(one, TextDelta) and one.text.strip():
+    for item in queue:
+        if behind and isinstance(item, TextDelta) and item.text.strip():
             return True
-        behind = behind or (isinstance(one, Candidate) and one.fenced)
+        behind = behind or (isinstance(item, Candidate) and item.fenced)
     return False
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A reading on trial: what it does is put off until what stands around it is known.
+
+    `Output` writes it, `Quotation` decides by it.
+    """
+
+    steps: list[Callable[[], None]] = field(default_factory=list)
+    """What is done if it counts."""
+    calls: list[RawCall | Candidate | str] = field(default_factory=list)
+    """What it read; a text is a call that cannot be read."""
+    spoken: bool = False
+    """It met text."""
+    own: bool = False
+    """It met a block of our own language."""
+
+    @property
+    def has_room(self) -> bool:
+        """May more be put off? What is done at once is to take a moment only."""
+        return len(self.steps) < MOST_CALLS
 
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
@@ -51,18 +74,18 @@ def ticks(text: str) -> int:
 class Context:
     """What was said last."""
 
-    said: str = ""
+    tail: str = ""
     code: bool = False
     """A back-tick is open in this paragraph."""
 
     def add(self, text: str) -> None:
         if self.code or "`" in text:
             *earlier, last = _PARAGRAPH.split(text)
-            goes_on = not earlier and self.said.endswith("`") and last.startswith("`")
+            goes_on = not earlier and self.tail.endswith("`") and last.startswith("`")
             self.code = (self.code and not earlier) ^ ((ticks(last) - goes_on) % 2 == 1)
-        self.said = (self.said + text if len(text) < _REMEMBERED else text)[-_REMEMBERED:]
+        self.tail = (self.tail + text if len(text) < _REMEMBERED else text)[-_REMEMBERED:]
 
     @property
     def line(self) -> str:
         """What stands on the line so far."""
-        return self.said.rpartition("\n")[2].strip()
+        return self.tail.rpartition("\n")[2].strip()

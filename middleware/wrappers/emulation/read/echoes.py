@@ -101,7 +101,7 @@ class Echoes:
     def _drop(self, text: str) -> None:
         self._tape.pull(text)
         told = "the model repeated lines of the prompt, which were left out"
-        self._output.note("prompt_lines_dropped", told)
+        self._output.judge.note("prompt_lines_dropped", told)
 
 
 def _may_be(line: str) -> bool:

@@ -127,7 +127,7 @@ class FormatReader:
                 self._output.say(raw + body)
                 return
             self._due.update(format.closers)
-            self._output.behind_call = True
+            self._output.end_call()
             if not format.again or not (yield from self._again(format.again)):
                 break
         if "\\n" in raw:
@@ -183,8 +183,8 @@ class FormatReader:
 
     def _withheld(self, token: str, body: str, whole: bool) -> bool:
         """Nothing was read: what is cut, or stands behind a special token, is not text either."""
-        if not whole and self._output.reason == "length":
-            self._output.dropped += 1
+        if not whole and self._output.cut:
+            self._output.judge.drop()
             return True
         if not (whole or _SPECIAL.match(token)):
             return False

@@ -1,4 +1,4 @@
-"""What comes out of a reader: text, thoughts and calls, in order, and what went wrong.
+"""What comes out of a reader: text, thoughts and calls, in order.
 
 White space waits until text follows it, so that a call leaves none behind. A JSON object that may
 be a call waits until the end shows whether it is the whole answer or an example in prose; what
@@ -9,65 +9,51 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
-from adapters.protocol import Event, FinishReason, Note, ReasoningDelta, TextDelta
-from adapters.shared.calls import MOST_CALLS, Calls, too_many
-from adapters.shared.toolbox import Tool
-from middleware.wrappers.emulation.ask.prompt import PLACEHOLDERS
-from middleware.wrappers.emulation.formats.raw_call import Fault, RawCall, Ready
-from middleware.wrappers.emulation.judge.arguments import as_text, settle
-from middleware.wrappers.emulation.judge.names import Names, plain
-from middleware.wrappers.emulation.judge.schemas import properties
-from middleware.wrappers.emulation.read.context import Candidate, Context, goes_on
+from adapters.protocol import Event, ReasoningDelta, TextDelta
+from adapters.shared.calls import MOST_CALLS
+from middleware.wrappers.emulation.formats.raw_call import Fault, RawCall
+from middleware.wrappers.emulation.judge.call_judge import CallJudge
+from middleware.wrappers.emulation.read.context import Attempt, Candidate, Context, goes_on
+from middleware.wrappers.emulation.read.rules import ReadRules
 
-_MOST_NOTES = 16
 # What looks like a special token; it is no text.
 _MARKS = re.compile(r"<\|[^<>|]*\|>|<｜[^<>｜]*｜>|\[(?:TOOL_CALLS|ARGS|CALL_ID)\]")
 
+Item = Event | Candidate | RawCall
 
-@dataclass(slots=True)
+
 class Output:
-    tools: Sequence[Tool]
-    names: Names
-    calls: Calls
-    prose: bool
-    """Is a call accepted that stands as JSON amid prose?"""
-    forced: bool
-    """A call was demanded: whatever can be one is one."""
-    withheld: bool = False
-    """No call was allowed: blocks are taken out and not passed on."""
-    reason: FinishReason = "stop"
-    open: list[Ready | Fault] = field(default_factory=list)
-    """The calls from the first faulty one on, in order."""
-    made: list[Ready] = field(default_factory=list)
-    """The calls passed on."""
-    dropped: int = 0
-    """Calls that were not allowed, or cut by the end."""
-    spoken: bool = False
-    """Something visible was said."""
-    behind_call: bool = False
-    """Nothing was said since the last call."""
-    nesting: int = 0
-    """How many brackets of the paragraph are open: what stands in them is part of something."""
-    fence_line: str = ""
-    """The fence that was opened last, if it was not closed."""
-    blocks: int = 0
-    """Blocks of our own language that were met."""
-    context: Context = field(default_factory=Context)
-    tried: list[RawCall | Candidate | str] = field(default_factory=list)
-    """The calls of an attempt; a text is one that cannot be read."""
-    said_meanwhile: bool = False
-    """Text was said in an attempt."""
-    _later: list[Callable[[], None]] | None = None
-    notes: dict[str, Note] = field(default_factory=dict)
-    """What was read otherwise than it was written, once for each code and text."""
-    _events: list[Event] = field(default_factory=list)
-    _words: list[str] = field(default_factory=list)
-    _held: list[str] = field(default_factory=list)
-    _queue: list[Event | Candidate | RawCall] = field(default_factory=list)
-    _proposed: int = 0
+    """Readers say what they met; the fields are written here alone."""
+
+    def __init__(self, rules: ReadRules, judge: CallJudge) -> None:
+        self.rules = rules
+        self.judge = judge
+        self.names = judge.names
+        self.context = Context()
+        """The text said last, as far as it is not held."""
+        self.spoken = False
+        """Something visible was said."""
+        self.behind_call = False
+        """Nothing was said since the last call."""
+        self.fence_line = ""
+        """The fence that was opened last, if it was not closed."""
+        self._nesting = 0
+        """How many brackets of the paragraph are open."""
+        self._attempt: Attempt | None = None
+        self._held: list[str] = []
+        """White space, and what stands between two calls."""
+        self._words: list[str] = []
+        """Text that is said and not yet an event."""
+        self._queue: list[Item] = []
+        """From the first candidate on: all that waits for the end of the answer."""
+        self._proposed = 0
+        self._events: list[Event] = []
+        """What may leave."""
+
+    # What is known here -------------------------------------------------------------------------
 
     @property
     def plain(self) -> bool:
@@ -76,35 +62,17 @@ class Output:
 
     @property
     def trying(self) -> bool:
-        return self._later is not None
+        return self._attempt is not None
 
     @property
-    def has_room(self) -> bool:
-        """May more be put off? What is done at once is to take a moment only."""
-        return len(self._later or ()) < MOST_CALLS
+    def nested(self) -> bool:
+        """Are brackets open? What stands in them is part of something."""
+        return self._nesting > 0
 
-    def attempt(self) -> None:
-        """Put off what is done from here on."""
-        self._later, self.tried, self.said_meanwhile = [], [], False
-
-    def commit(self) -> None:
-        """Do what was put off."""
-        later, self._later = self._later or (), None
-        for one in later:
-            one()
-
-    def forget(self) -> None:
-        """Do nothing of what was put off."""
-        self._later = None
-
-    def _puts_off(self, step: Callable[[], None], call: RawCall | Candidate | str = "") -> bool:
-        if self._later is None:
-            return False
-        self._later.append(step)
-        if call:
-            self.tried.append(call)
-            self.behind_call = True
-        return True
+    @property
+    def cut(self) -> bool:
+        """The answer ran out of tokens."""
+        return self.judge.reason == "length"
 
     @property
     def here(self) -> Context:
@@ -113,28 +81,56 @@ class Output:
         context.add("".join(self._held))
         return context
 
-    def hold(self, text: str) -> None:
-        """White space, or what stands between two calls."""
-        if text and not self._puts_off(partial(self.hold, text)):
-            self._held.append(text)
+    # On trial -----------------------------------------------------------------------------------
+
+    def attempt(self) -> Attempt:
+        """Put off what is done from here on."""
+        self._attempt = Attempt()
+        return self._attempt
+
+    def commit(self) -> None:
+        """Do what was put off."""
+        steps, self._attempt = self._attempt.steps if self._attempt else (), None
+        for step in steps:
+            step()
+
+    def forget(self) -> None:
+        """Do nothing of what was put off."""
+        self._attempt = None
+
+    def _puts_off(self, step: Callable[[], None], call: RawCall | Candidate | str = "") -> bool:
+        if self._attempt is None:
+            return False
+        self._attempt.steps.append(step)
+        if call:
+            self._attempt.calls.append(call)
+            self.behind_call = True
+        return True
+
+    # What readers met ---------------------------------------------------------------------------
+
+    def pass_plain(self, text: str) -> None:
+        """Text without brackets and line ends leaves past the tape, where nothing waits."""
+        self.context.add(text)
 
     def say(self, text: str) -> None:
         if not text:
             return
         self.behind_call = False
         if self._puts_off(partial(self.say, text)):
-            self.said_meanwhile = self.said_meanwhile or not text.isspace()
+            if self._attempt and not text.isspace():
+                self._attempt.spoken = True
             return
         self.context.add("".join(self._held) + text if self._held else text)
         if self._held:
-            if self.nesting and self._is_apart():
-                self.nesting = 0
-            if self.spoken or not self.made or any(map(str.strip, self._held)):
+            if self._nesting and self._is_apart():
+                self._nesting = 0
+            if self.spoken or not self.judge.made or any(map(str.strip, self._held)):
                 self._words += self._held
             self._held.clear()
         self.spoken = True
         count = text.count
-        self.nesting += count("{") + count("[") - count("}") - count("]")
+        self._nesting += count("{") + count("[") - count("}") - count("]")
         self._words.append(text)
 
     def _is_apart(self) -> bool:
@@ -145,6 +141,11 @@ class Output:
         if text and not self._puts_off(partial(self.think, text)):
             self._put(ReasoningDelta(text))
 
+    def hold(self, text: str) -> None:
+        """White space, or what stands between two calls."""
+        if text and not self._puts_off(partial(self.hold, text)):
+            self._held.append(text)
+
     def release(self) -> None:
         """What is held was not between two calls."""
         if any(map(str.strip, self._held)):
@@ -152,7 +153,22 @@ class Output:
             self._held.clear()
             self.say(held)
 
+    def begin_fence(self, line: str) -> None:
+        self.fence_line, self._nesting = line, 0
+
+    def end_fence(self) -> None:
+        self.fence_line, self._nesting = "", 0
+
+    def begin_block(self) -> None:
+        """A marker or a key of our own language."""
+        if self._attempt is not None:
+            self._attempt.own = True
+
+    def end_call(self) -> None:
+        self.behind_call = True
+
     def propose(self, candidate: Candidate) -> None:
+        """What may be a call: the end of the answer decides."""
         if self._puts_off(partial(self.propose, candidate), candidate):
             return
         self._proposed += 1
@@ -164,16 +180,16 @@ class Output:
         self._held.clear()
         self.behind_call = True
 
-    def accept(self, found: RawCall) -> None:
-        """Pass a call on, or note what is wrong with it."""
-        if self._puts_off(partial(self.accept, found), found):
+    def accept(self, call: RawCall) -> None:
+        """What is a call: its judge passes it on, or says what is wrong with it."""
+        if self._puts_off(partial(self.accept, call), call):
             return
         self._flush()
         self._set_apart()
         if self._queue:
-            self._queue.append(found)
+            self._queue.append(call)
         else:
-            self._settle(found)
+            self._events += self.judge.pass_on(call)
 
     def fail(self, body: str) -> None:
         """Something behind a token could not be read at all."""
@@ -184,82 +200,19 @@ class Output:
         detail = f"the call could not be read: {body[:80]!r}"
         # What begins like a call was one gone wrong; all else was meant to be read.
         text = "" if body.startswith(("{", "[")) else _MARKS.sub(" ", body).strip()
-        self._stay_open(Fault("unreadable_arguments", "", detail, None, text))
-
-    def note(self, code: str, text: str) -> None:
-        if len(self.notes) >= _MOST_NOTES:
-            text = "further ones, of the same kind"
-        self.notes[code + text] = Note(code, "tool_calls", text)
+        self.judge.keep_open(Fault("unreadable_arguments", "", detail, None, text))
 
     def _set_apart(self) -> None:
         """Of the white space around a call, as much stays as keeps the texts apart."""
         self.behind_call = True
         del self._held[1 if self.spoken else 0 :]
 
+    # What leaves --------------------------------------------------------------------------------
+
     def drain(self) -> list[Event]:
         self._flush()
         events, self._events = self._events, []
         return events
-
-    def finish(self) -> None:
-        """The text has ended: decide what waited."""
-        held = "".join(self._held)
-        self._held.clear()
-        behind = self.behind_call or bool(self.made)
-        if held and not behind:
-            self._words.append(held)
-        self._flush()
-        queue, self._queue = self._queue, []
-        accepts = set(map(id, self._judge(queue)))
-        for one in queue:
-            self._release(one, id(one) in accepts)
-        if behind and held and not (self.made or self.open or self.dropped):
-            self._events.append(TextDelta(held))
-        if not self.open:
-            self._events += self.calls.close()
-
-    def _judge(self, queue: Sequence[Event | Candidate | RawCall]) -> Sequence[Candidate]:
-        """Which of the proposed calls are calls? All, where nothing else was said.
-
-        Amid prose bare ones are where there is just one and it is certain, and those in a fence
-        where no more is said behind it.
-        """
-        proposed = [one for one in queue if isinstance(one, Candidate)]
-        if self.forced or not self._visible(queue):
-            return proposed
-        fenced = not goes_on(queue)
-        certain = self._certain([one for one in proposed if not one.marked])
-        return [one for one in proposed if one.may_be(fenced, certain)]
-
-    def _release(self, one: Event | Candidate | RawCall, accepts: bool) -> None:
-        if isinstance(one, RawCall):
-            self._settle(one)
-        elif not isinstance(one, Candidate):
-            self._events.append(one)
-        elif accepts and (unknown := self._unknown(one.found)):
-            self._stay_open(self._no_tool(unknown, one.raw))
-        elif accepts:
-            for found in one.found:
-                self._settle(found)
-        else:
-            self._events.append(TextDelta(one.raw))
-
-    def _visible(self, queue: Sequence[Event | Candidate | RawCall]) -> bool:
-        return any(
-            isinstance(one, TextDelta) and one.text.strip() for one in (*self._events, *queue)
-        ) or (self.spoken and not any(isinstance(one, TextDelta) for one in queue))
-
-    def _certain(self, bare: Sequence[Candidate]) -> bool:
-        """Is it just one, with exact names and arguments that the schemas take?"""
-        if not self.prose or len(bare) != 1 or not bare[0].exact:
-            return False
-        try:
-            return not any(
-                settle(found.arguments, self._schema(found.name), found.name).wrong
-                for found in bare[0].found
-            )
-        except ValueError:
-            return False
 
     def _flush(self) -> None:
         if self._words:
@@ -273,65 +226,54 @@ class Output:
         else:
             self._events.append(event)
 
-    def schema_of(self, said: str) -> dict[str, object] | None:
-        name = self.names.find(said)
-        return None if name is None else self._schema(name)
+    def finish(self) -> None:
+        """The text has ended: decide what waited."""
+        judge, held = self.judge, "".join(self._held)
+        self._held.clear()
+        behind = self.behind_call or bool(judge.made)
+        if held and not behind:
+            self._words.append(held)
+        self._flush()
+        queue, self._queue = self._queue, []
+        calls = set(map(id, self._calls_among(queue)))
+        for item in queue:
+            self._decide(item, id(item) in calls)
+        if behind and held and not (judge.made or judge.open or judge.dropped):
+            self._events.append(TextDelta(held))
+        self._events += judge.close()
 
-    def parameters(self, said: str) -> frozenset[str]:
-        """The plain names of a tool's parameters; of every tool's where the name is not known."""
-        name = self.names.find(said)
-        schemas = [tool.parameters for tool in self.tools if name in (None, tool.name)]
-        return frozenset(plain(one) for schema in schemas for one in properties(schema))
+    def _calls_among(self, queue: Sequence[Item]) -> Sequence[Candidate]:
+        """Which of the proposed calls are calls? All, where nothing else was said.
 
-    def _schema(self, name: str) -> dict[str, object]:
-        return next((tool.parameters for tool in self.tools if tool.name == name), {})
+        Amid prose bare ones are where there is just one and it is certain, and those in a fence
+        where no more is said behind it.
+        """
+        proposed = [item for item in queue if isinstance(item, Candidate)]
+        if self.rules.forced or not self._visible(queue):
+            return proposed
+        fenced = not goes_on(queue)
+        certain = self._is_certain([candidate for candidate in proposed if not candidate.marked])
+        return [candidate for candidate in proposed if candidate.may_be(fenced, certain)]
 
-    def _settle(self, found: RawCall) -> None:
-        if self.withheld or (not found.whole and self.reason == "length"):
-            self.dropped += 1
-            return
-        call = self._settled(found)
-        if isinstance(call, Fault) or self.open:
-            self._stay_open(call)
+    def _decide(self, item: Item, is_call: bool) -> None:
+        if isinstance(item, RawCall):
+            self._events += self.judge.pass_on(item)
+        elif not isinstance(item, Candidate):
+            self._events.append(item)
+        elif is_call and (unknown := self.judge.unknown(item.found)):
+            self.judge.keep_open(self.judge.no_tool(unknown, item.raw))
+        elif is_call:
+            for call in item.found:
+                self._events += self.judge.pass_on(call)
         else:
-            self._events += self.calls.whole(len(self.made), None, *call)
-            self.made.append(call)
+            self._events.append(TextDelta(item.raw))
 
-    def _stay_open(self, call: Ready | Fault) -> None:
-        if len(self.made) + len(self.open) >= MOST_CALLS:
-            raise too_many()
-        self.open.append(call)
+    def _visible(self, queue: Sequence[Item]) -> bool:
+        return any(
+            isinstance(item, TextDelta) and item.text.strip() for item in (*self._events, *queue)
+        ) or (self.spoken and not any(isinstance(item, TextDelta) for item in queue))
 
-    def _settled(self, found: RawCall) -> Ready | Fault:
-        """The call as it may be passed on, or what is wrong with it."""
-        text = f"{found.name} {as_text(found.arguments)}".strip()
-        name = self.names.find(found.name)
-        if name is None:
-            return self._no_tool(found.name, text)
-        if name not in found.name:
-            self.note("tool_name_read", f"{found.name[:80]!r} was read as the tool {name!r}")
-        schema = self._schema(name)
-        try:
-            _require_end(found, schema)
-            arguments = settle(found.arguments, schema, name)
-        except ValueError as error:
-            return Fault("unreadable_arguments", name, str(error), None, text)
-        ready = Ready(name, arguments.text)
-        if not arguments.wrong:
-            return ready
-        return Fault("schema", name, arguments.wrong, ready if arguments.given else None, text)
-
-    def _no_tool(self, said: str, text: str) -> Fault:
-        text = "" if said in PLACEHOLDERS else text  # our own words, repeated
-        return Fault("unknown_tool", said, f"there is no tool {said[:80]!r}", None, text)
-
-    def _unknown(self, found: Sequence[RawCall]) -> str:
-        """The first of the names that no tool has; one is enough to ask about them all."""
-        return next((one.name for one in found if self.names.find(one.name) is None), "")
-
-
-def _require_end(found: RawCall, schema: dict[str, object]) -> None:
-    if found.unfinished and properties(schema):
-        raise ValueError("the call is not closed")
-    if found.bare and properties(schema):
-        raise ValueError("the arguments are missing")
+    def _is_certain(self, bare: Sequence[Candidate]) -> bool:
+        """Is it just one, with exact names and arguments that the schemas take?"""
+        certain = self.rules.prose and len(bare) == 1 and bare[0].exact
+        return certain and self.judge.is_certain(bare[0].found)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from middleware.wrappers.emulation.formats.raw_call import RawCall
 from middleware.wrappers.emulation.formats.table import TOKEN
-from middleware.wrappers.emulation.read.context import Candidate, ticks
+from middleware.wrappers.emulation.read.context import Attempt, Candidate, ticks
 from middleware.wrappers.emulation.read.output import Output
 from middleware.wrappers.emulation.read.tape import Tape, Waiting
 
@@ -61,16 +61,15 @@ class Quotation:
             return (yield from reading)
         here = output.here
         before, code = here.line, here.code
-        dangling = _DANGLING.search(here.said[-_LOOK:]) is not None
+        dangling = _DANGLING.search(here.tail[-_LOOK:]) is not None
         tape.keep()
-        output.attempt()
+        attempt = output.attempt()
         result = yield from reading
-        while (before or code) and output.has_room and (further := (yield from self._following())):
+        while (before or code) and attempt.has_room and (further := (yield from self._following())):
             yield from further
-        calls = bool(output.tried)
-        quoted = calls and (dangling or (yield from self._goes_on(before, code)))
+        quoted = attempt.calls and (dangling or (yield from self._goes_on(before, code, attempt)))
         raw = tape.kept()
-        if quoted and not output.forced:
+        if quoted and not output.rules.forced:
             output.forget()
             output.say(raw)
         else:
@@ -80,42 +79,42 @@ class Quotation:
     def fence(self, fence: str, step: Callable[[], Waiting[None]]) -> Waiting[bool]:
         """Take a fence with the calls in it, if there is nothing else in it."""
         tape, output = self._tape, self._output
-        _, _, before = output.here.said.rstrip().rpartition("\n")
-        blocks, dropped = output.blocks, output.dropped
-        raw = yield from self._contents(fence, step)
-        own = output.blocks > blocks
-        if own and not output.said_meanwhile and not self._is_example(before):
+        _, _, before = output.here.tail.rstrip().rpartition("\n")
+        dropped = output.judge.dropped
+        tape.keep()
+        attempt = output.attempt()
+        yield from self._contents(fence, step, attempt)
+        raw = tape.kept()
+        if attempt.own and not attempt.spoken and not self._is_example(before, attempt):
             output.commit()
             return True
         output.forget()
-        taken = bool(output.tried) or own or output.dropped > dropped
-        if output.said_meanwhile or not taken or (candidate := self._fenced(raw, before)) is None:
+        taken = attempt.calls or attempt.own or output.judge.dropped > dropped
+        candidate = self._fenced(raw, before, attempt) if taken and not attempt.spoken else None
+        if candidate is None:
             tape.back(raw)
             return False
         if candidate.found:
             output.propose(candidate)
         return True
 
-    def _contents(self, fence: str, step: Callable[[], Waiting[None]]) -> Waiting[str]:
+    def _contents(
+        self, fence: str, step: Callable[[], Waiting[None]], attempt: Attempt
+    ) -> Waiting[None]:
         """Take a fence up to its end, or to what is no call."""
-        tape, output = self._tape, self._output
-        tape.keep()
-        output.attempt()
+        tape = self._tape
         tape.pull(fence)
-        while not output.said_meanwhile:
+        while not attempt.spoken:
             yield from tape.past_blank()
             if tape.at == len(tape.text) or (yield from self._closed(fence)):
                 break
             yield from step()
-        return tape.kept()
 
-    def _is_example(self, before: str) -> bool:
+    def _is_example(self, before: str, attempt: Attempt) -> bool:
         """Does the line above say that the calls, all of tools that there are, are shown?"""
-        return self._are_known() and _INTRODUCED.search(before) is not None
-
-    def _are_known(self) -> bool:
-        names = self._output.names
-        return all(isinstance(one, RawCall) and names.find(one.name) for one in self._output.tried)
+        find = self._output.names.find
+        known = all(isinstance(call, RawCall) and find(call.name) for call in attempt.calls)
+        return known and _INTRODUCED.search(before) is not None
 
     def _closed(self, fence: str) -> Waiting[bool]:
         if (yield from self._tape.ahead(3)) != fence[:3]:
@@ -123,26 +122,26 @@ class Quotation:
         line = yield from fence_line(self._tape)
         return is_closing(line) and bool(self._tape.pull(line))
 
-    def _fenced(self, raw: str, before: str) -> Candidate | None:
+    def _fenced(self, raw: str, before: str, attempt: Attempt) -> Candidate | None:
         """The calls of a fence, which what is said behind it may still make an example."""
         output, found = self._output, list[RawCall]()
-        if not output.forced and EXAMPLE.search(before):
+        if not output.rules.forced and EXAMPLE.search(before):
             return None
-        for one in output.tried:
-            if isinstance(one, str):
+        for call in attempt.calls:
+            if isinstance(call, str):
                 return None
-            found += one.found if isinstance(one, Candidate) else (one,)
-        exact = all(output.names.exact(one.name) for one in found)
-        marked = not any(isinstance(one, Candidate) for one in output.tried)
+            found += call.found if isinstance(call, Candidate) else (call,)
+        exact = all(output.names.exact(call.name) for call in found)
+        marked = not any(isinstance(call, Candidate) for call in attempt.calls)
         return Candidate(found, raw, exact, fenced=True, marked=marked)
 
-    def _goes_on(self, before: str, code: bool) -> Waiting[bool]:
+    def _goes_on(self, before: str, code: bool, attempt: Attempt) -> Waiting[bool]:
         if code and (yield from self._ticks()) % 2:
             return True
         after = yield from self._after()
         if after.islower() or after.isdigit() or after == "`":
             return True
-        if not (before or self._output.said_meanwhile) or not after:
+        if not (before or attempt.spoken) or not after:
             return False
         return after in _GOES_ON or (after.isalpha() and not _SENTENCE.search(before))
 

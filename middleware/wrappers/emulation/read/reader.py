@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from adapters.protocol import Event, FinishReason, Receipt, TextDelta
 from adapters.shared.calls import Calls
@@ -24,6 +23,7 @@ from middleware.wrappers.emulation.formats.table import (
     STOP,
     held_from,
 )
+from middleware.wrappers.emulation.judge.call_judge import CallJudge
 from middleware.wrappers.emulation.judge.names import Names
 from middleware.wrappers.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.wrappers.emulation.read.bare_calls import BareCallReader
@@ -33,6 +33,7 @@ from middleware.wrappers.emulation.read.echoes import Echoes, continues
 from middleware.wrappers.emulation.read.format_reader import FormatReader
 from middleware.wrappers.emulation.read.output import Output
 from middleware.wrappers.emulation.read.quotation import Quotation, fence_line, is_closing
+from middleware.wrappers.emulation.read.rules import ReadRules
 from middleware.wrappers.emulation.read.tape import Tape, Waiting
 from middleware.wrappers.emulation.read.thoughts import read_thought
 
@@ -47,30 +48,6 @@ _INVENTIONS = ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT", "CALLID", "CONTENT"
 _FENCES = ("```", "~~~")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRules:
-    """What counts as a call."""
-
-    trained: bool = True
-    """Are the formats models were trained on read too?"""
-    bare: bool = True
-    """Is JSON that is the whole answer a call? Not where the client asked for JSON."""
-    prose: bool = True
-    """Is one exact JSON call amid prose a call? Only for models without native tools."""
-    forced: bool = False
-    """A call was demanded."""
-    withheld: bool = False
-    """No call was allowed: only whole blocks are taken out, and not passed on."""
-    hold: int = 64
-    """Characters at the start of an answer that may turn out to be an unmarked thought."""
-    thoughts: bool = True
-    """Are thoughts in the text told apart? Not where the upstream does it."""
-    prompted: bool = False
-    """Was the model told of the form, and shown results in it? It may repeat what it was told."""
-    known: tuple[str, ...] = ()
-    """Names of withdrawn tools, seen in the conversation."""
-
-
 class Reader:
     """One answer."""
 
@@ -78,9 +55,8 @@ class Reader:
         self._how = how or ReadRules()
         names = Names([tool.name for tool in tools], self._how.known)
         self._tape = Tape()
-        self._output = Output(
-            tools, names, calls, self._how.prose, self._how.forced, self._how.withheld
-        )
+        self._judge = CallJudge(tools, names, calls, self._how.withheld)
+        self._output = Output(self._how, self._judge)
         self._trained = FormatReader(self._tape, self._output)
         self._quotation = Quotation(self._tape, self._output, self._following)
         self._candidates = BareCallReader(self._tape, self._output, self._quotation)
@@ -95,12 +71,12 @@ class Reader:
     @property
     def open(self) -> Sequence[Ready | Fault]:
         """From the first call on that cannot be passed on as it is; `calls` is then not closed."""
-        return self._output.open
+        return self._judge.open
 
     @property
     def made(self) -> Sequence[Ready]:
         """The calls that were passed on."""
-        return self._output.made
+        return self._judge.made
 
     @property
     def spoken(self) -> bool:
@@ -110,17 +86,17 @@ class Reader:
     @property
     def dropped(self) -> int:
         """How many blocks were taken out without being passed on."""
-        return self._output.dropped
+        return self._judge.dropped
 
     @property
     def notes(self) -> Receipt:
         """What was read otherwise than it was written."""
-        return tuple(self._output.notes.values())
+        return tuple(self._judge.notes.values())
 
     def feed(self, text: str) -> Iterator[Event]:
         """Read on."""
         if self._free and not _CURIOUS.search(text):
-            self._output.context.add(text)
+            self._output.pass_plain(text)
             if text:
                 yield TextDelta(text)
             return
@@ -131,7 +107,7 @@ class Reader:
 
     def close(self, reason: FinishReason = "stop") -> Iterator[Event]:
         """The text has ended, for this reason."""
-        self._output.reason = reason
+        self._judge.reason = reason
         self._tape.ended = True
         next(self._machine, None)
         yield from self._output.drain()
@@ -241,7 +217,7 @@ class Reader:
 
     def _cut_key(self, line: str) -> bool:
         """The answer ran out of tokens inside a key or a marker."""
-        if not (self._tape.ended and self._output.reason == "length"):
+        if not (self._tape.ended and self._output.cut):
             return False
         if not (self._output.behind_call or line.startswith(("USE_", "TOOL_"))):
             return False
@@ -283,16 +259,18 @@ class Reader:
         if fence and (yield from self._tape.ahead(3)) == fence:
             line = yield from fence_line(self._tape)
             if is_closing(line):
-                self._output.fence_line, self._output.nesting, self._verbatim = "", 0, False
+                self._verbatim = False
+                self._output.end_fence()
                 self._output.say(self._tape.pull(line.rstrip()))
         self._line_start = False
 
     def _fence(self) -> Waiting[None]:
         """A fence: calls alone in it are calls, and it goes with them; all else is a listing."""
         line = yield from fence_line(self._tape)
-        self._output.fence_line, self._output.nesting = line, 0
+        self._output.begin_fence(line)
         if (yield from self._quotation.fence(line, self._in_fence)):
-            self._output.fence_line, self._line_start = "", True
+            self._line_start = True
+            self._output.end_fence()
         else:
             self._output.say(self._tape.pull(line.rstrip()))
             self._verbatim, self._line_start = True, False
@@ -317,26 +295,25 @@ class Reader:
         """A marker or a name line: take the block, unless there is none behind the marker."""
         tape = self._tape
         marker = tape.take(tape.at + end)
-        self._output.blocks += 1
+        self._output.begin_block()
         if kind == "no":
             yield from read_no_tool(tape)
             return
-        block = Block(tape, self._output.parameters)
+        block = Block(tape, self._judge.parameters)
         if marker and (short := (yield from read_short(tape))):
-            for one in short:
-                self._output.accept(one)
+            for call in short:
+                self._output.accept(call)
             self._line_start = True
             return
         blank = yield from tape.past_blank()
         if marker and not (yield from block.begins()):
-            if tape.ended and self._output.reason == "length" and len(tape.peek(_LOOK)) < _LOOK:
-                self._output.dropped += 1
+            if tape.ended and self._output.cut and len(tape.peek(_LOOK)) < _LOOK:
+                self._judge.drop()
                 tape.take(len(tape.text))
                 return
             tape.back(blank)
             self._output.say(marker)
             self._line_start = False
             return
-        found = yield from block.read()
-        self._output.accept(found)
+        self._output.accept((yield from block.read()))
         self._line_start = True

@@ -105,7 +105,7 @@ def _think(tape: Tape, output: Output, closer: str) -> Waiting[None]:
         yield
     if splitter.place == "thought":
         thought.add(splitter.held)
-        if output.reason != "length":
+        if not output.cut:
             tape.back(thought.take_call())  # it never stopped thinking: its call is its answer
     thought.release()
 
