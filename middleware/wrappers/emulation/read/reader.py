@@ -1,7 +1,8 @@
 """The streaming reader: a model's text in any cuts → text, thoughts and calls, as events.
 
 Pure and linear. What comes out depends on the text alone, never on its cuts, and text leaves as
-soon as it can no longer begin a call.
+soon as it can no longer begin a call. The theory of operation is in the package's docstring: what
+is held and who lets it go, which reader wins, who writes which field.
 """
 
 from __future__ import annotations
