@@ -34,6 +34,8 @@ class GatewayError(Exception):
     type = "api_error"
     code: str | None = "internal_error"
     again: Again = "never"
+    begun = False
+    """The answer had begun: what was said may be billed, so whatever may help, it is not redone."""
 
     def __init__(
         self,

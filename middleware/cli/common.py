@@ -51,7 +51,7 @@ def complain(text: object) -> None:
 
 def routes_of(config: Config) -> Routes:
     from adapters.wire.http import Transport
-    from middleware.routing import build
+    from middleware.building import build
 
     return build(config, Transport())
 
@@ -62,7 +62,7 @@ def listing(config: Config) -> tuple[ModelList, list[Status]]:
     from dataclasses import replace
 
     from adapters.wire.http import Transport
-    from middleware.routing import build
+    from middleware.building import build
     from middleware.server.models import ModelList
 
     async def ask() -> tuple[ModelList, list[Status]]:

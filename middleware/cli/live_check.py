@@ -14,9 +14,11 @@ from adapters.errors import GatewayError, Refused
 from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Finish, RequestContext
 from adapters.wire.http import Transport
+from middleware.building import build
 from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
 from middleware.config.shape import Auth
-from middleware.routing import TRY_IT, Routes, build
+from middleware.links import TRY_IT
+from middleware.routing import Routes
 from middleware.server.models import AWAY, ModelList
 from middleware.wrappers.emulation import refuses_tools
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adapters.wire.http import Transport
+from middleware.building import build
 from middleware.config import Config, Server
-from middleware.routing import Routes, build
+from middleware.routing import Routes
 from middleware.server.last import Scrubber
 from middleware.server.models import ModelList
 from middleware.server.transport.hosts import Hosts

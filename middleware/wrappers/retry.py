@@ -1,7 +1,9 @@
-"""Asking again: small wrappers of the same interface.
+"""Asking again: one layer retries, and only before the upstream's first event.
 
-One layer retries, and only before the first event: what was begun may have been billed, and may
-have been read.
+What was begun may have been billed, and may have been read. Emulation holds the beginnings of
+answers back, so it names what broke after it as `begun`; and what it asks on its own account behind
+a first answer (a faulty call, a decision's answer) has a `Retry` of its own, as nobody outside may
+repeat what came before.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Retry(Wrapper):
             request = replace(request, call=replace(request.call, deadline=attempts.end))
 
     async def _wait_or_raise(self, error: GatewayError, attempts: _Attempts) -> None:
-        if error.again != "same":
+        if error.again != "same" or error.begun:
             raise error
         pause = self._pause(error, attempts.repeated)
         allowed = attempts.repeated > 0 or self.budget.allows()

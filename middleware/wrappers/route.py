@@ -1,4 +1,4 @@
-"""What stands between a model's public name and its leaf; each is an adapter around an adapter."""
+"""`Route`: from a model's public name to the upstream's, and what the config changes on the way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from adapters.errors import Busy
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Note, Opened, Planned, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
-from adapters.shared.fields import refuse_losses
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
 from middleware.wrappers.base import Wrapper
@@ -50,26 +49,6 @@ class Absent(Leaf):
 
     def error(self) -> ModelUnavailable:
         return ModelUnavailable(f"Model '{self.name}' is not available: {self.reason}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Strict(Wrapper):
-    """Refuses a request of which anything would be lost, instead of saying so in the receipt."""
-
-    def stream(self, request: ChatRequest) -> Events:
-        self.plan(request)
-        return self.inner.stream(request)
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        planned = self.inner.plan(request)
-        lost = (
-            note
-            for call in planned
-            for note in call.receipt
-            if note.top not in call.configured and note.top not in request.configured
-        )
-        refuse_losses(tuple(lost))
-        return planned
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import yaml
 
 from adapters.wire.http import Transport
 from middleware import config
+from middleware.building import build
 from middleware.cli.importers import Imported, Lost, Unreadable, from_litellm, lost_lines
-from middleware.routing import build
 from tests.cli.importing import SECRET, TWELVE, Everything, imported
 
 

@@ -21,7 +21,7 @@ from adapters.protocol import (
 )
 from adapters.wire.http import Transport
 from middleware import config
-from middleware.routing import build
+from middleware.building import build
 from middleware.wrappers.emulation import EmulatedTools, Emulation
 from middleware.wrappers.emulation.ask.constrain import Way
 

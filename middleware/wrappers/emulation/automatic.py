@@ -37,14 +37,19 @@ class ToolSettings(NamedTuple):
     """Of its upstream."""
     abilities: Mapping[str, Any] = {}
     options: Mapping[str, Any] = {}
+    decide: bool = False
+    """A question is first decided on, then answered; for pipelines, which thought about it."""
 
 
-def with_tools(inner: Adapter, leaf: Leaf, wanted: ToolSettings) -> Adapter:
-    """What stands around a model so that it calls tools the way the config says."""
-    emulated = EmulatedTools(inner, _emulation(wanted))
+def with_tools(leaf: Leaf, wanted: ToolSettings, further: Adapter | None = None) -> Adapter:
+    """What stands around a model so that it calls tools the way the config says.
+
+    `further` takes the asks that follow a first one within the same answer.
+    """
     if wanted.mode == "native":
-        return inner
-    native = LeakRescue(inner) if wanted.kind in _LEAKING else inner
+        return leaf
+    emulated = EmulatedTools(leaf, _emulation(wanted), further or leaf)
+    native = LeakRescue(leaf) if wanted.kind in _LEAKING else leaf
     usual = False if wanted.kind in _TOOLLESS else None
     said = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
     if said is not None:
@@ -53,7 +58,7 @@ def with_tools(inner: Adapter, leaf: Leaf, wanted: ToolSettings) -> Adapter:
 
 
 def _emulation(wanted: ToolSettings) -> Emulation:
-    options = {**_USUAL.get(wanted.kind, {}), **wanted.options}
+    options = {**_USUAL.get(wanted.kind, {}), **wanted.options, "decide": wanted.decide}
     names = Emulation.__dataclass_fields__.keys() & options.keys()
     return Emulation(**{name: options[name] for name in names})
 

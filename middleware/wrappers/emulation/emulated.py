@@ -10,7 +10,7 @@ from hashlib import blake2b
 import orjson
 
 from adapters.errors import BadRequest, GatewayError, Refused
-from adapters.protocol import ChatRequest, Event, Events, Planned, TextDelta
+from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import (
     Emulation,
@@ -30,6 +30,8 @@ class EmulatedTools(Wrapper):
     """Tools by prompt; a request without tools passes through untouched."""
 
     options: Emulation = field(default_factory=Emulation)
+    further: Adapter | None = None
+    """Takes what is asked once an answer has begun, when nobody outside may ask again."""
     # State between requests: parameters, the form among them, that were refused → until when they
     # count as such. Of whoever sends others nothing is known.
     unheld: dict[bytes, float] = field(default_factory=dict)
@@ -94,11 +96,11 @@ class EmulatedTools(Wrapper):
             return
         answer = self._asked(replace(request, tool_choice="none"))
         assert answer is not None
-        async for batch in self._read(TextAnswer(answer)):
+        async for batch in self._read(TextAnswer(answer), self.further):
             yield with_usage(batch, turn.finish)
 
-    async def _read(self, turn: TextAnswer) -> Events:
-        async with aclosing(in_parts(self.inner.stream(turn.ask.request))) as batches:
+    async def _read(self, turn: TextAnswer, asked: Adapter | None = None) -> Events:
+        async with aclosing(in_parts((asked or self.inner).stream(turn.ask.request))) as batches:
             async for batch in batches:
                 if events := turn.take(batch):
                     yield events
@@ -121,7 +123,8 @@ class EmulatedTools(Wrapper):
                 return  # the answer that is there counts
 
     async def _whole(self, turn: TextAnswer) -> TextAnswer:
-        async with aclosing(in_parts(self.inner.stream(turn.ask.request))) as batches:
+        further = self.further or self.inner
+        async with aclosing(in_parts(further.stream(turn.ask.request))) as batches:
             async for batch in batches:
                 turn.take(batch)
         return turn

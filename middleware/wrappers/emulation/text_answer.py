@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Iterator, Set
-from contextlib import aclosing
 from dataclasses import replace
 
-from adapters.errors import UpstreamError
+from adapters.errors import GatewayError, UpstreamError
 from adapters.protocol import (
     Event,
     Events,
@@ -209,16 +208,29 @@ class TextAnswer:
 
 
 async def in_parts(batches: Events) -> Events:
-    """The batches, long texts in pieces that are read in a moment each: others wait meanwhile."""
-    async with aclosing(batches):
+    """The batches, long texts in pieces that are read in a moment each: others wait meanwhile.
+
+    What fails from the first one on is not asked again, though nothing may have left yet.
+    """
+    begun = False
+    try:
         async for batch in batches:
-            if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
-                yield batch
-                continue
-            for event in batch:
-                for part in _cut(event):
-                    yield (part,)
+            begun = True
+            for part in _parts(batch):
+                yield part
+                if part is not batch:
                     await asyncio.sleep(0)
+    except GatewayError as error:
+        error.begun = error.begun or begun
+        raise
+    finally:
+        await batches.aclose()
+
+
+def _parts(batch: tuple[Event, ...]) -> Iterable[tuple[Event, ...]]:
+    if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+        return (batch,)
+    return ((part,) for event in batch for part in _cut(event))
 
 
 def _cut(event: Event) -> Iterator[Event]:

@@ -2,6 +2,5 @@
 
 from middleware.wrappers.pipeline.adapter import ReasonThenAnswer
 from middleware.wrappers.pipeline.request import Pipeline
-from middleware.wrappers.show import Show
 
-__all__ = ("Pipeline", "ReasonThenAnswer", "Show")
+__all__ = ("Pipeline", "ReasonThenAnswer")

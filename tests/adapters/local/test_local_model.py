@@ -18,8 +18,8 @@ from adapters.local import connect
 from adapters.protocol import Json
 from adapters.wire.http import Transport
 from adapters.wire.settings import Settings
+from middleware.building import build
 from middleware.config import ConfigError, parse
-from middleware.routing import build
 from tests.adapters.local.scripts import HELLO, LINK
 from tests.support.day_one import running
 from tests.support.dialogue import user
@@ -58,7 +58,7 @@ import sys
 sys.modules["xllamacpp"] = None
 from adapters.wire.http import Transport
 from middleware.config import parse
-from middleware.routing import build
+from middleware.building import build
 (entry,) = build(parse(sys.argv[1], environment={}), Transport()).listing()
 print(entry.available, entry.reason)
 """
@@ -67,7 +67,7 @@ import sys
 import middleware.server.app
 from adapters.wire.http import Transport
 from middleware.config import parse
-from middleware.routing import build
+from middleware.building import build
 without = sys.argv[1].replace('"local"', '"scripted"', 1)
 build(parse(without, environment={}), Transport())
 print("adapters.local" in sys.modules)

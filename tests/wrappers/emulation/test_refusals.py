@@ -153,7 +153,7 @@ def heard(adapter: Any, one: ChatRequest) -> tuple[list[Event], Receipt]:
 
 
 def adapter_of(model: Picky) -> Automatic:
-    adapter = with_tools(model, model, ToolSettings("auto", "compatible"))
+    adapter = with_tools(model, ToolSettings("auto", "compatible"))
     assert isinstance(adapter, Automatic)
     return adapter
 

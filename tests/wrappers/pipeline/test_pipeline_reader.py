@@ -21,9 +21,8 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.shared.think_tags import TAGS
-from middleware.wrappers.pipeline import Show
 from middleware.wrappers.pipeline.reader import Thought
-from middleware.wrappers.show import Manner
+from middleware.wrappers.show import Manner, Show
 from tests.support.dialogue import OPENED, Model, answer, ask, request, user
 
 

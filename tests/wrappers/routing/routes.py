@@ -11,7 +11,8 @@ from adapters.protocol import (
 )
 from adapters.wire.http import Transport
 from middleware import config
-from middleware.routing import Routes, build
+from middleware.building import build
+from middleware.routing import Routes
 
 HELLO = ({"role": "user", "content": "hello"},)
 HEAD = '[upstreams.up]\nkind = "compatible"\nbase_url = "http://127.0.0.1:1/v1"\n'

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,8 @@ from adapters.compatible import Compatible
 from adapters.errors import UnknownModel
 from adapters.wire.http import Link, Timeouts, Transport
 from middleware import config
+from middleware.building import build
 from middleware.config import ConfigError
-from middleware.routing import build
-from middleware.wrappers.retry import Retry
 from middleware.wrappers.route import Route
 from tests.wrappers.routing.routes import routes
 
@@ -29,12 +27,9 @@ KEY = "sk-secret-of-ours-0123456789"
 def link_of(text: str) -> Link:
     given = f'[upstreams.up]\n{text}\n[models.m]\nupstream = "up"\n'
     found = config.parse(given, environment={"MY_KEY": "sk-a-key-of-mine"})
-    route = build(found, Transport()).find("m")
-    retry: Any = route
-    while not isinstance(retry, Retry):
-        retry = retry.inner
-    assert isinstance(retry.inner, Compatible)
-    return retry.inner.link
+    _, leaf = build(found, Transport()).leaf("m")
+    assert isinstance(leaf, Compatible)
+    return leaf.link
 
 
 OPEN = 'kind = "compatible"\nbase_url = "http://127.0.0.1:1/v1"\n'

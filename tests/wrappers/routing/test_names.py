@@ -12,11 +12,13 @@ from adapters.protocol import (
 )
 from adapters.wire.http import Transport
 from middleware import config
+from middleware.building import build
 from middleware.config import ConfigError
-from middleware.routing import ModelEntry, build
+from middleware.routing import ModelEntry
 from middleware.wrappers.emulation import EmulatedTools, Emulation
 from middleware.wrappers.pipeline import ReasonThenAnswer
 from middleware.wrappers.recall import Recall
+from middleware.wrappers.retry import Retry
 from middleware.wrappers.route import ModelUnavailable, Route
 from tests.wrappers.routing.routes import NET, asked, planned, routes
 
@@ -190,7 +192,7 @@ def test_the_listing_says_what_is_there_and_why_not() -> None:
         ("guarded", False, "up"),
     ]
     assert found[0] == ModelEntry(
-        "plain", "up", True, "", "up", ("Route", "Show", *NET, "Retry", "Compatible")
+        "plain", "up", True, "", "up", ("Route", "Show", "Retry", *NET, "Compatible")
     )
     assert "GONE_KEY" in found[1].reason
 
@@ -221,16 +223,17 @@ separator = "\\n"
 def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
     found = routes(PIPELINE + "[server]\nstrict = true\n")
     nestings = {entry.id: entry.nesting[1:] for entry in found.listing()}
-    assert nestings["deep"] == ("Strict", "Show", "Recall", "Retry", "DeepSeek")
-    assert nestings["own"] == ("Strict", "Show", "Recall", "Retry", "Claude")
-    assert nestings["kept"] == ("Strict", "Show", "Recall", *NET, "Retry", "Compatible")
-    assert nestings["both"] == ("Strict", "Show", "Recall", "ReasonThenAnswer")
+    assert nestings["deep"] == ("Show", "Retry", "Strict", "Recall", "DeepSeek")
+    assert nestings["own"] == ("Show", "Retry", "Strict", "Recall", "Claude")
+    assert nestings["kept"] == ("Show", "Retry", "Strict", "Recall", *NET, "Compatible")
+    assert nestings["both"] == ("Show", "Strict", "Recall", "ReasonThenAnswer")
     pipeline: Adapter = found.find("both")
     for _ in nestings["both"]:
         pipeline = pipeline.inner  # type: ignore[attr-defined]  # wrappers all have one
     assert isinstance(pipeline, ReasonThenAnswer)
     assert isinstance(pipeline.reasoner, Route)
-    assert isinstance(pipeline.reasoner.inner, Recall)
+    assert isinstance(pipeline.reasoner.inner, Retry)
+    assert isinstance(pipeline.reasoner.inner.inner, Recall)
     assert pipeline.pipeline.search is not None
     assert pipeline.pipeline.separator == "\n"
     (thinking, answering) = found.find("both").plan(asked("both"))

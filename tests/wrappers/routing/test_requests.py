@@ -23,7 +23,8 @@ from adapters.protocol import (
     Upstream,
 )
 from middleware import config
-from middleware.wrappers.route import Changes, Layers, Route, Strict, changes
+from middleware.wrappers.route import Changes, Layers, Route, changes
+from middleware.wrappers.strict import Strict
 from tests.wrappers.routing.routes import HEAD, HELLO, NET, asked, planned, routes
 
 
@@ -166,5 +167,5 @@ def test_strict_lets_a_lossless_request_through() -> None:
 def test_strict_stands_around_the_leaf_so_what_the_operator_drops_is_no_mistake() -> None:
     text = '[server]\nstrict = true\n[models.m]\nupstream = "up"\ndrop = ["seed"]\n'
     found = routes(text)
-    assert found.listing()[0].nesting == ("Route", "Strict", "Show", *NET, "Retry", "Compatible")
+    assert found.listing()[0].nesting == ("Route", "Show", "Retry", "Strict", *NET, "Compatible")
     assert "seed" not in planned(found, asked(seed=1)).body

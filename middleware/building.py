@@ -1,0 +1,225 @@
+"""Config → the table of models: the wrappers of each are nested here, once, in their one order.
+
+    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue › leaf
+
+A pipeline stands where a leaf does: Route › Show › Strict › Recall › ReasonThenAnswer. Its two
+parts are models without what is for clients: Route › Retry › Recall › … › leaf.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adapters.leaf import Leaf
+from adapters.protocol import Adapter
+from adapters.wire.http import Link, Transport
+from adapters.wire.settings import Settings
+from middleware.config import (
+    Config,
+    ConfigError,
+    Mistake,
+    ModelConfig,
+    UpstreamConfig,
+    is_named,
+    path_of,
+)
+from middleware.links import link_to
+from middleware.routing import ModelEntry, Routes
+from middleware.wrappers.emulation import ToolSettings, with_tools
+from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
+from middleware.wrappers.pipeline.search import Tavily
+from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
+from middleware.wrappers.retry import Budget, Retry
+from middleware.wrappers.route import Absent, Route, changes
+from middleware.wrappers.show import Show
+from middleware.wrappers.strict import Strict
+
+# What a pipeline's config and the pipeline itself call by the same name.
+_SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
+
+
+def build(config: Config, transport: Transport, store: Store | None = None) -> Routes:
+    """Make every adapter a config asks for; what cannot be made says why when it is asked.
+
+    A store that is given is used instead of a new one.
+    """
+    upstreams = {
+        name: _Connected(upstream, link_to(upstream, transport), Budget())
+        for name, upstream in config.upstreams.items()
+    }
+    store = store or open_store(config)
+    routes = _Builder(config, upstreams, store).routes()
+    return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes), store)
+
+
+class _Connected(NamedTuple):
+    """An upstream with what its models share."""
+
+    config: UpstreamConfig
+    link: Link
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    config: Config
+    upstreams: Mapping[str, _Connected]
+    store: Store | None
+
+    def routes(self) -> dict[str, Route | Absent]:
+        models = self.config.models.values()
+        made = self._models()
+        parts = Routes(
+            {name: self._part(self.config.models[name], made[name]) for name in made}, ()
+        )
+        made |= {model.id: self._pipeline(model, parts) for model in models if model.pipeline}
+        return {model.id: self._public(model, made[model.id]) for model in models}
+
+    def _models(self) -> dict[str, Route | Absent]:
+        """All that are no pipelines, from Recall down."""
+        made: dict[str, Route | Absent] = {}
+        mistakes = []
+        for model in self.config.models.values():
+            if model.pipeline:
+                continue
+            try:
+                made[model.id] = self._model(model)
+            except ValueError as error:  # how a leaf refuses its options
+                mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
+        if mistakes:
+            raise ConfigError(self.config.source, tuple(mistakes))
+        return made
+
+    def _public(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
+        """A model as clients ask it."""
+        if isinstance(route, Absent):
+            return route
+        inner = Strict(route.inner) if self.config.server.strict else route.inner
+        return replace(route, inner=Show(self._retried(model, inner), model.reasoning))
+
+    def _part(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
+        """A model as pipelines ask it: strict and shown is the whole."""
+        if isinstance(route, Absent):
+            return route
+        return replace(route, inner=self._retried(model, route.inner))
+
+    def _retried(self, model: ModelConfig, inner: Adapter) -> Adapter:
+        upstream = self.upstreams.get(model.upstream)
+        if upstream is None or not model.retry:
+            return inner
+        return Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
+
+    def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
+        upstream = self.upstreams.get(model.upstream)
+        if model.coming or upstream is None:
+            return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
+        if missing := upstream.config.missing():
+            why = f"the environment variable {' or '.join(missing)} is not set"
+            return Absent(model.id, why)
+        leaf = _leaf(model, upstream)
+        if isinstance(leaf, Absent):
+            return leaf
+        settings = ToolSettings(
+            model.tools, upstream.config.kind, model.abilities, model.options, decide
+        )
+        inner = with_tools(leaf, settings, self._retried(model, leaf))
+        if self.store is not None and model.recall:
+            inner = Recall(inner, self.store, model.upstream, leaf.may_think)
+        return Route(inner, model.name, changes(model), leaf)
+
+    def _pipeline(self, model: ModelConfig, parts: Routes) -> Route | Absent:
+        said = model.pipeline
+        answerer = self._answerer(said["answerer"])
+        if isinstance(answerer, Absent):
+            return Absent(model.id, answerer.reason)
+        reasoner = parts.find(said["reasoner"])
+        adapter: Adapter = ReasonThenAnswer(reasoner, answerer, self._settings(said))
+        if self.store is not None:
+            # Not only for the thought: the reasoner too is told the conversation as it was.
+            adapter = Recall(adapter, self.store, f"pipeline {model.id}")
+        return Route(adapter, model.id, changes(model))
+
+    def _answerer(self, name: str) -> Route | Absent:
+        """Made for the pipeline: emulated tools are decided on first where a thought is at hand."""
+        named = [one for one in self.config.models.values() if is_named(name, one.id)]
+        own = {
+            one.id: self._part(one, self._model(one, decide=True))
+            for one in named
+            if not one.pipeline
+        }
+        return Routes(own, ()).find(name)
+
+    def _settings(self, said: Mapping[str, Any]) -> Pipeline:
+        given = {name: value for name, value in said.items() if name in _SAID_ALIKE}
+        search = self._search(said["search"]) if "search" in said else None
+        return Pipeline(**given, search=search, vision=self._sees(said["reasoner"]))
+
+    def _search(self, name: str) -> Tavily:
+        upstream = self.upstreams[name]
+        key = upstream.config.api_key
+        return Tavily(upstream.link if key and key.value else None)
+
+    def _sees(self, name: str) -> bool:
+        model = self.config.models.get(name)
+        upstream = self.upstreams.get(model.upstream) if model else None
+        usual = upstream is not None and upstream.config.kind == "claude"
+        return bool(model.abilities.get("vision", usual)) if model else False
+
+
+def _leaf(model: ModelConfig, upstream: _Connected) -> Leaf:
+    """Only the kinds that are configured are imported: some bring heavy packages."""
+    kind = upstream.config.kind
+    settings = Settings(
+        link=upstream.link,
+        api_version=upstream.config.api_version,
+        abilities=model.abilities,
+        options={**upstream.config.options, **model.options},
+    )
+    try:
+        module = import_module(f"adapters.{kind}")
+    except ModuleNotFoundError as error:
+        ours = error.name == f"adapters.{kind}"
+        why = "this version does not have" if ours else f"the package '{error.name}' is missing for"
+        return Absent(model.id, f"{why} upstreams of kind '{kind}'")
+    if not hasattr(module, "connect"):
+        return Absent(model.id, f"the module adapters.{kind} has no function connect(settings)")
+    try:
+        leaf: Leaf = module.connect(settings)
+    except ImportError as error:  # of a package that not every machine can have
+        return Absent(model.id, str(error))
+    return leaf
+
+
+def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
+    reason = route.reason if isinstance(route, Absent) else ""
+    nesting = () if isinstance(route, Absent) else route.nesting
+    owner = model.upstream or "usetool"
+    return ModelEntry(model.id, owner, not reason, reason, model.upstream, nesting)
+
+
+def open_store(config: Config) -> Store | None:
+    recall = config.recall
+    limits = Limits(recall.max_bytes, recall.max_age)
+    match recall.store:
+        case "off":
+            return None
+        case "memory":
+            return MemoryStore(limits)
+    if recall.path is None:
+        return SqliteStore(state_file(), limits, own_folder=True)
+    path = Path(recall.path)
+    if why := foreign(path):
+        text = f"is '{path}', but that {why}: name another file, or move this one away."
+        raise ConfigError(config.source, (Mistake("recall.path", text),))
+    return SqliteStore(path, limits)
+
+
+def state_file() -> Path:
+    """Where programs keep what should outlive a restart."""
+    state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
+    return Path(state or "~/.local/state").expanduser() / "usetool" / "recall.sqlite3"

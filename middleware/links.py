@@ -1,0 +1,57 @@
+"""An upstream of the config → the way to it: address, headers, keys, patience."""
+
+from __future__ import annotations
+
+from adapters.wire.http import Link, Timeouts, Transport
+from middleware import __version__
+from middleware.config import UpstreamConfig
+
+TRY_IT = "`usetool check --live` tries it."
+_KEYS = frozenset({"api_key", "authorization", "x-api-key", "api-key"})
+# Shorter ones are stand-ins, and blotting them out would blot out words.
+_SHORTEST_SECRET = 6
+
+
+def link_to(upstream: UpstreamConfig, transport: Transport) -> Link:
+    secrets = (secret.value for secret in upstream.secrets())
+    return Link(
+        name=upstream.id,
+        base_url=upstream.base_url,
+        transport=transport,
+        headers=_headers(upstream),
+        timeouts=Timeouts(**upstream.timeouts),
+        proxy=upstream.proxy.value if upstream.proxy else None,
+        secrets=tuple(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET),
+        key_from=_key_from(upstream),
+        opened_by=upstream.auth if upstream.of_client else "",
+    )
+
+
+def _key_from(upstream: UpstreamConfig) -> str:
+    """Where to look when it refuses the key; never the key."""
+    if upstream.of_client:
+        return "The key is the one that the client sent."
+    named = {"api_key": upstream.api_key, **upstream.headers}
+    for name, secret in named.items():
+        if secret is not None and name.lower() in _KEYS:
+            where = f"env:{secret.variable}" if secret.variable else f"'{name}' in the config"
+            return f"The key comes from {where}. {TRY_IT}"
+    if upstream.kind == "longtail":  # LiteLLM looks for keys in places of its own
+        return ""
+    return f'No key is sent: write api_key = "env:NAME" under [upstreams.{upstream.id}].'
+
+
+def _headers(upstream: UpstreamConfig) -> dict[str, str]:
+    headers = {
+        "content-type": "application/json",
+        # An answer that arrives compressed could be a bomb.
+        "accept-encoding": "identity",
+        "user-agent": f"usetool/{__version__}",
+    }
+    key = upstream.api_key.value if upstream.api_key else ""
+    if key and upstream.auth == "x-api-key":
+        headers["x-api-key"] = key
+    elif key:
+        headers["authorization"] = f"Bearer {key}"
+    configured = {name.lower(): secret.value for name, secret in upstream.headers.items()}
+    return {**headers, **configured}
