@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform
+from typing import Any, Literal, Protocol, TypeVar, dataclass_transform
 
+from adapters.receipts import Receipt
 from adapters.wire.capture import Capture
 
 Json = dict[str, Any]
@@ -27,22 +28,6 @@ def value_class(cls: type[_Class]) -> type[_Class]:
     dear, and a stream makes hundreds.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
-
-
-class Note(NamedTuple):
-    """One thing translation did that was not the identity."""
-
-    code: str
-    field: str
-    text: str
-
-    @property
-    def top(self) -> str:
-        """The field of the request that this is about or within."""
-        return self.field.partition(".")[0].partition("[")[0]
-
-
-Receipt = tuple[Note, ...]
 
 
 @value_class

@@ -12,7 +12,8 @@ import orjson
 
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
-from adapters.protocol import Json, Note
+from adapters.protocol import Json
+from adapters.receipts import Code, Note
 from adapters.shared.fields import unsupported
 from adapters.shared.history import is_json_object, speaker, spoken
 
@@ -36,7 +37,7 @@ class Content:
     lifetime_used: bool = False
     notes: list[Note] = field(default_factory=list)
 
-    def note(self, code: str, where: str, text: str) -> None:
+    def note(self, code: Code, where: str, text: str) -> None:
         self.notes.append(Note(code, where, text))
 
     def texts(self, content: Any, where: str) -> list[Json]:

@@ -17,12 +17,12 @@ from adapters.protocol import (
     Event,
     Finish,
     Json,
-    Note,
     Noted,
     ReasoningDelta,
     RefusalDelta,
     TextDelta,
 )
+from adapters.receipts import Note
 from adapters.shared.calls import Calls
 from adapters.shared.history import is_json_object
 from adapters.wire.exchange import AnswerState, few, quoted, require_text

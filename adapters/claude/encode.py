@@ -26,7 +26,8 @@ from adapters.claude.tools import (
     is_forced,
     mark_tools,
 )
-from adapters.protocol import ChatRequest, Json, Receipt
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Receipt
 from adapters.shared.fields import Fields
 from adapters.shared.toolbox import Toolbox
 from adapters.shared.unknown_members import unknown_members

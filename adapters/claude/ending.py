@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapters.claude.messages import THOUGHTS
-from adapters.protocol import FinishReason, Json, Note, Receipt, Usage
+from adapters.protocol import FinishReason, Json, Usage
+from adapters.receipts import Note, Receipt
 from adapters.shared.usage import figure
 
 FINISH: Mapping[str, FinishReason] = {

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.protocol import Json
+from adapters.receipts import Code
 from adapters.shared.fields import Fields, unsupported
 
 # Values that mean what leaving the field out means.
@@ -24,6 +25,11 @@ _NEUTRAL: Mapping[str, Any] = {
     "verbosity": "medium",
 }
 _DEFAULTS: Mapping[str, float] = {"temperature": 1, "top_p": 1}
+_DROPPED: Mapping[str, Code] = {
+    "temperature": "temperature_dropped",
+    "top_p": "top_p_dropped",
+    "top_k": "top_k_dropped",
+}
 _REFUSED: Mapping[str, str] = {
     "n": "Claude gives one answer. Send the request n times instead.",
     "logprobs": "Claude has no log probabilities. Leave 'logprobs' out.",
@@ -69,7 +75,7 @@ def sampling(fields: Fields, extra: Fields, accepted: bool, thinking: bool) -> J
     for name, value in asked.items():
         why = _why_not(name, asked, accepted, thinking)
         if why:
-            fields.note(f"{name}_dropped", name, why)
+            fields.note(_DROPPED[name], name, why)
         elif name == "temperature" and value > 1:
             # Claude's own default is 1 too.
             fields.note("temperature_clamped", name, "Claude's goes up to 1")

@@ -9,6 +9,7 @@ from typing import Any
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.protocol import Json
+from adapters.receipts import Code
 from adapters.shared.fields import Fields
 
 LEAST_BUDGET = 1024
@@ -192,7 +193,7 @@ def _allowed(thought: Thought, fields: Fields, capability: Capability, seen: Sit
     return replace(thought, thinking={**thinking, "budget_tokens": budget})
 
 
-def _obstacle(seen: Situation) -> tuple[str, str, str] | None:
+def _obstacle(seen: Situation) -> tuple[Code, str, str] | None:
     if seen.forced:
         text = "Claude does not think when a call is forced"
         return "thinking_disabled_tool_choice", "tool_choice", text

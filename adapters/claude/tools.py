@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import Content
 from adapters.claude.strict import StrictSchema, strict_schema
-from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Note, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.fields import unsupported
 from adapters.shared.schema import object_root

@@ -11,7 +11,8 @@ import orjson
 
 from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.leaf import Leaf
-from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt, RequestContext
+from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
+from adapters.receipts import Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at

@@ -22,13 +22,12 @@ from adapters.protocol import (
     Finish,
     FinishReason,
     Json,
-    Note,
     Noted,
     ReasoningDelta,
-    Receipt,
     RefusalDelta,
     TextDelta,
 )
+from adapters.receipts import Note, Receipt
 from adapters.shared.calls import Calls
 from adapters.shared.usage import usage_of
 from adapters.wire.exchange import AnswerState, few, quoted, require_text

@@ -14,7 +14,8 @@ from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.deepseek.messages import LOST, Writer
 from adapters.errors import BadRequest
 from adapters.leaf import Leaf
-from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt
+from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.history import GO_ON, text_of
 from adapters.shared.model_list import Listed, models_at

@@ -18,7 +18,8 @@ import orjson
 from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
 from adapters.errors import GatewayError, from_words
 from adapters.leaf import Leaf
-from adapters.protocol import ChatRequest, Events, Json, Planned, Receipt, RequestContext
+from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
+from adapters.receipts import Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.wire.exchange import Clock, Listener, next_piece

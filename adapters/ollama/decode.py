@@ -15,12 +15,12 @@ from adapters.protocol import (
     Finish,
     FinishReason,
     Json,
-    Note,
     Noted,
     ReasoningDelta,
     TextDelta,
     Usage,
 )
+from adapters.receipts import Note
 from adapters.shared.calls import Calls
 from adapters.shared.history import is_json_object
 from adapters.shared.schema import mismatch

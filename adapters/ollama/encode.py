@@ -11,7 +11,8 @@ from adapters.ollama.abilities import Abilities
 from adapters.ollama.grammar import grammar_subset
 from adapters.ollama.messages import messages
 from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered_tools
-from adapters.protocol import ChatRequest, Json, Receipt
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.toolbox import Tool, Toolbox
 from adapters.shared.unknown_members import unknown_members

@@ -11,12 +11,13 @@ import orjson
 
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
-from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Code, Note, Receipt
 from adapters.shared.fields import unsupported
 from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
 from adapters.shared.toolbox import alias
 
-_LOST: Mapping[str, tuple[str, str]] = {
+_LOST: Mapping[str, tuple[Code, str]] = {
     "refusal": ("refusal_as_text", "a refusal was sent as plain text"),
     "thinking_blocks": ("thinking_dropped", "signed thoughts mean nothing to this model"),
     "audio": ("audio_dropped", "a sound of the assistant is only a foreign id"),
@@ -33,7 +34,7 @@ class _Turns:
     notes: dict[str, Note] = field(default_factory=dict)
     """The first of each kind: a long conversation does the same thing many times."""
 
-    def note(self, code: str, where: str, text: str) -> None:
+    def note(self, code: Code, where: str, text: str) -> None:
         self.notes.setdefault(code, Note(code, where, text))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adapters.protocol import Json, Note, Receipt
+from adapters.protocol import Json
+from adapters.receipts import Note, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.schema import inline, object_root, subset
 from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, unfolded

@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from adapters.protocol import Json, Note, Receipt
+from adapters.protocol import Json
+from adapters.receipts import Note, Receipt
 
 MINIMUM = 8192
 _BYTES_PER_TOKEN = 3

@@ -20,11 +20,11 @@ from adapters.protocol import (
     Opened,
     Planned,
     ReasoningDelta,
-    Receipt,
     TextDelta,
     Upstream,
     Usage,
 )
+from adapters.receipts import Receipt
 from adapters.scripted.rules import Rule, ScriptedCall, first_match, read_rules
 from adapters.scripted.values import Words, fill, read_words, single_text
 from adapters.shared.fields import Fields, unsupported

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from adapters.errors import UpstreamError
-from adapters.protocol import CallKind, Event, Note, Noted, ToolCallDelta, ToolCallStart
+from adapters.protocol import CallKind, Event, Noted, ToolCallDelta, ToolCallStart
+from adapters.receipts import Note
 
 _EMPTY = re.compile(r"(?:\s*\{\s*\}\s*(?=\{))++")
 _BARE = re.compile(r"\s*\{?\s*\}?\s*")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
-from adapters.protocol import Note, Receipt
+from adapters.receipts import Code, Note, Receipt
 
 
 class Fields:
@@ -28,13 +28,13 @@ class Fields:
         """Take those of these fields that the client sent."""
         return {name: self._left.pop(name) for name in names if name in self._left}
 
-    def note(self, code: str, field: str, text: str) -> None:
+    def note(self, code: Code, field: str, text: str) -> None:
         self._notes.append(Note(code, field, text))
 
     def add(self, receipt: Receipt) -> None:
         self._notes += receipt
 
-    def lose(self, name: str, why: str, code: str = "parameter_dropped") -> None:
+    def lose(self, name: str, why: str, code: Code = "parameter_dropped") -> None:
         """Drop a field, by name."""
         if self._left.pop(name, None) is not None:
             self.note(code, name, why)

@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import TURN, Json, Note, Receipt
+from adapters.protocol import TURN, Json
+from adapters.receipts import Code, Note, Receipt
 
 NO_RESULT = '{"error":"no result"}'
 GO_ON = "(continue)"
@@ -109,7 +110,7 @@ class _Settled:
     """What stood between the calls and their results."""
     room: int = _MOST_REWRITTEN
 
-    def note(self, code: str, where: str, text: str) -> None:
+    def note(self, code: Code, where: str, text: str) -> None:
         self.notes.append(Note(code, where, text))
 
 

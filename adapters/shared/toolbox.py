@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Note, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.calls import Calls
 from adapters.shared.fields import unsupported

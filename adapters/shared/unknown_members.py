@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
+from adapters.protocol import TURN, ChatRequest, Json
+from adapters.receipts import Note, Receipt
 
 # What every language carries or answers for itself.
 _MESSAGE = frozenset(

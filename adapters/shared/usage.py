@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapters.protocol import Json, Note, Receipt, Usage
+from adapters.protocol import Json, Usage
+from adapters.receipts import Note, Receipt
 
 _DETAILS: Mapping[str, tuple[str, ...]] = {
     "prompt_tokens_details": ("audio_tokens", "image_tokens", "text_tokens"),

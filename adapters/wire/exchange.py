@@ -20,16 +20,15 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
     ReasoningDelta,
-    Receipt,
     RequestContext,
     ToolCallDelta,
     ToolCallStart,
     Upstream,
 )
+from adapters.receipts import Note, Receipt
 from adapters.wire.failures import too_large
 from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
 from adapters.wire.headers import for_client, request_id

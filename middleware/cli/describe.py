@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from adapters.protocol import Planned, Receipt
+from adapters.protocol import Planned
+from adapters.receipts import Receipt
 from middleware import __version__
 from middleware.cli.live_check import PROXIES, Finding
 from middleware.config import Config, Server, UpstreamConfig, is_loopback

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Event, Receipt, RequestContext
+from adapters.protocol import ChatRequest, Event, RequestContext
+from adapters.receipts import Receipt
 
 SSE = "text/event-stream; charset=utf-8"
 PING = b": ping\n\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from adapters.protocol import Json, Receipt, Usage
+from adapters.protocol import Json, Usage
+from adapters.receipts import Receipt
 
 
 def usage_object(usage: Usage) -> Json:

@@ -11,7 +11,8 @@ import orjson
 from starlette.types import Receive, Send
 
 from adapters.errors import GatewayError, Truncated
-from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened, Receipt
+from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
+from adapters.receipts import Receipt
 from middleware.doors.door import Door, ParsedRequest
 from middleware.doors.x_usetool import usage_parts, warnings_header
 from middleware.server.telemetry import Visit

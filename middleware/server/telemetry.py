@@ -12,7 +12,8 @@ from typing import Any, TextIO
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.protocol import Finish, Json, Note, Opened, Receipt, Usage
+from adapters.protocol import Finish, Json, Opened, Usage
+from adapters.receipts import Note, Receipt
 
 _FLUSH_SECONDS = 0.2
 # A client may send as many strange fields as it likes, of any length.

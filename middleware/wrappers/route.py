@@ -9,7 +9,8 @@ from typing import Any
 
 from adapters.errors import Busy
 from adapters.leaf import Leaf
-from adapters.protocol import ChatRequest, Events, Json, Note, Opened, Planned, Receipt
+from adapters.protocol import ChatRequest, Events, Json, Opened, Planned
+from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS

@@ -12,13 +12,12 @@ from adapters.protocol import (
     ChatRequest,
     Event,
     Events,
-    Note,
     Noted,
     Opened,
     ReasoningDelta,
-    Receipt,
     TextDelta,
 )
+from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper
 
 Manner = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]

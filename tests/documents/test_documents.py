@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters import receipts
 from middleware import config
 from middleware.__main__ import main
 from middleware.cli import describe
@@ -69,6 +70,11 @@ def source() -> str:
 def test_the_reference_is_what_the_table_of_keys_says() -> None:
     written = text("docs/config.md")
     assert written == reference(), "python -m middleware.config.reference > docs/config.md"
+
+
+def test_the_list_of_receipts_is_what_is_declared() -> None:
+    written = text("docs/receipts.md")
+    assert written == receipts.reference(), "python -m adapters.receipts > docs/receipts.md"
 
 
 def test_the_reference_has_every_key_of_every_section() -> None:

@@ -18,6 +18,7 @@ from tests.house.module_rules import (
     too_many_suppressions,
     unreasoned_suppressions,
 )
+from tests.house.receipt_rules import receipt_codes
 from tests.house.source import OURS, TESTS, Module, Rule
 
 # Each rule with a breach: path → source. They are texts, only ever parsed: a rule that finds
@@ -47,6 +48,8 @@ RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (named_doors, {"middleware/x.py": "from middleware.doors import CHAT_DOOR"}),
     (import_cycles, {"adapters/x.py": "from .y import f", "adapters/y.py": "import adapters.x"}),
     (shadowing_names, {"adapters/openai.py": ""}),
+    (receipt_codes, {"adapters/receipts.py": 'Told = Literal["a"]', "adapters/x.py": "'b'"}),
+    (receipt_codes, {"adapters/x.py": "note('a', 'field', 'text')"}),
 )
 
 

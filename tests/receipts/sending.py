@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from adapters.errors import BadRequest
-from adapters.protocol import Adapter, Json, Note
+from adapters.protocol import Adapter, Json
+from adapters.receipts import Note
 from middleware.doors.chat.parse import parse
 from tests.support.recordings import upstreams
 

@@ -10,11 +10,12 @@ from typing import Any
 import orjson
 
 from adapters.errors import Truncated
-from adapters.protocol import Finish, Note, Opened, Upstream, Usage
+from adapters.protocol import Finish, Opened, Upstream, Usage
+from adapters.receipts import Note, OwnCode
 from adapters.wire.headers import for_client, request_id
 from middleware.server.telemetry import Log, Visit
 
-OPENED = Opened((Note("b", "g", "u"),), Upstream("up", "model-1", "req_up"))
+OPENED = Opened((Note(OwnCode("b"), "g", "u"),), Upstream("up", "model-1", "req_up"))
 
 
 def visit(**fields: Any) -> Visit:
@@ -32,7 +33,7 @@ def test_a_request_that_came_to_nothing_is_a_short_line() -> None:
 
 
 def test_an_answered_request_says_who_answered_when_and_how_much() -> None:
-    said = visit(model="m", status=200, streamed=True, receipt=(Note("a", "f", "t"),))
+    said = visit(model="m", status=200, streamed=True, receipt=(Note(OwnCode("a"), "f", "t"),))
     said.opened(OPENED, 10.25)
     said.finish = Finish("stop", Usage(3, 4), native="end_turn")
     assert said.line(11) == {

@@ -20,11 +20,11 @@ from adapters.protocol import (
     Json,
     Opened,
     Planned,
-    Receipt,
     TextDelta,
     Upstream,
     Usage,
 )
+from adapters.receipts import Receipt
 from middleware import config
 from middleware.routing import Routes
 from middleware.server.app import CHAT, Gateway, create

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.errors import Refused, Truncated
-from adapters.protocol import Event, Finish, Note, Noted, ReasoningDelta, TextDelta, Usage
+from adapters.protocol import Event, Finish, Noted, ReasoningDelta, TextDelta, Usage
+from adapters.receipts import Note, OwnCode
 from adapters.wire.exchange import AnswerState, Exchange
 from adapters.wire.framing import Framer, Sse
 from adapters.wire.json_text import load
@@ -52,7 +53,7 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
         yield from decode(json.dumps({word: value}).encode(), state)
 
 
-NOTE = Note("asked", "f", "t")
+NOTE = Note(OwnCode("asked"), "f", "t")
 
 
 def exchange(framing: type[Framer] = Sse, *, streamed: bool = True) -> Exchange[State]:

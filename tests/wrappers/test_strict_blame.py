@@ -13,12 +13,12 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
-    Note,
     Opened,
     Planned,
     TextDelta,
     Upstream,
 )
+from adapters.receipts import Note
 from adapters.wire.http import Transport
 from middleware import config
 from middleware.building import build

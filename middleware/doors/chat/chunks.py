@@ -17,17 +17,16 @@ from adapters.protocol import (
     Event,
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
     ReasoningDelta,
-    Receipt,
     RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
     Usage,
 )
+from adapters.receipts import Note, Receipt
 from middleware.doors.chat.errors import error_frame
 from middleware.doors.chat.words import Heading, joined
 from middleware.doors.door import PING, SSE

@@ -5,7 +5,8 @@ from __future__ import annotations
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.protocol import Json, Receipt
+from adapters.protocol import Json
+from adapters.receipts import Receipt
 from middleware.doors.x_usetool import warnings_object
 
 

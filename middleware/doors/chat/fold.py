@@ -16,12 +16,12 @@ from adapters.protocol import (
     Noted,
     Opened,
     ReasoningDelta,
-    Receipt,
     RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
 )
+from adapters.receipts import Receipt
 from middleware.doors.chat.words import Heading, joined
 from middleware.doors.x_usetool import usage_object
 

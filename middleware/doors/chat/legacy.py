@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json, Note
+from adapters.protocol import Json
+from adapters.receipts import Note
 
 
 def is_used(data: Json) -> bool:

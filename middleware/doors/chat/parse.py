@@ -9,7 +9,8 @@ import orjson
 from pydantic import ValidationError
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Event, Json, Note, Receipt, RequestContext, value_class
+from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
+from adapters.receipts import Note, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from adapters.shared.marks import marks, most_openers

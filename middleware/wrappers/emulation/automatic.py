@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest, Refused
 from adapters.leaf import Leaf
-from adapters.protocol import Adapter, ChatRequest, Events, Note, Planned, Receipt
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.asking import Emulation
 from middleware.wrappers.emulation.ask.conversation import has_calls

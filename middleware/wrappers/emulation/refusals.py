@@ -15,13 +15,12 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
-    Receipt,
     ToolCallDelta,
     ToolCallStart,
 )
+from adapters.receipts import Note, Receipt
 
 _TOOLS = r"[`'\"]?(?:tools?|functions?|(?:tool|function)[ _-]?(?:use|usage|call(?:s|ing)?))[`'\"]?"
 # What is refused ends here: "tools in streaming mode" or "tools and images" are another matter.

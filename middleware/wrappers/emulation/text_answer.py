@@ -13,15 +13,14 @@ from adapters.protocol import (
     Events,
     Finish,
     FinishReason,
-    Note,
     Noted,
     Opened,
-    Receipt,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
     Usage,
 )
+from adapters.receipts import Code, Note, Receipt
 from adapters.shared.usage import total
 from middleware.wrappers.emulation.ask.asking import PromptedRequest
 from middleware.wrappers.emulation.formats.bodies import names_another
@@ -202,7 +201,7 @@ class TextAnswer:
         self._note("tool_repair_failed", fault.detail)
         return fault.best
 
-    def _note(self, code: str, text: str) -> None:
+    def _note(self, code: Code, text: str) -> None:
         if len(self._notes) < _MOST_NOTES:
             self._notes += (Note(code, "tool_calls", text[:200]),)
 

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from adapters.errors import GatewayError
-from adapters.protocol import Adapter, ChatRequest, Events, Note, Planned
+from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.receipts import Note
 from middleware.wrappers.pipeline.answer import PipelineAnswer
 from middleware.wrappers.pipeline.request import Pipeline, PipelineRequest
 from middleware.wrappers.pipeline.search import SearchFailure, told

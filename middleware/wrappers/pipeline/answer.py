@@ -11,15 +11,14 @@ from adapters.protocol import (
     Event,
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
     Planned,
     ReasoningDelta,
-    Receipt,
     Upstream,
     Usage,
 )
+from adapters.receipts import Code, Note, Receipt
 from adapters.shared.history import text_of
 from adapters.shared.usage import total
 from middleware.wrappers.pipeline.reader import Thought
@@ -43,7 +42,7 @@ class PipelineAnswer:
     receipt: Receipt = ()
     """What is still to be told."""
 
-    def note(self, code: str, text: str) -> None:
+    def note(self, code: Code, text: str) -> None:
         self.receipt += (Note(code, "", text),)
 
     def thinking(self, batch: Sequence[Event]) -> tuple[Event, ...]:

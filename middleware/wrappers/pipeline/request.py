@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
+from adapters.protocol import TURN, ChatRequest, Json
+from adapters.receipts import Note, Receipt
 from adapters.shared.history import text_of
 from middleware.wrappers.pipeline.search import Tavily, When
 

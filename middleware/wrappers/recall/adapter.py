@@ -11,12 +11,12 @@ from adapters.protocol import (
     Event,
     Events,
     Finish,
-    Note,
     Noted,
     Opened,
     Planned,
     ReasoningDelta,
 )
+from adapters.receipts import Note
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.recall import fingerprint as said
 from middleware.wrappers.recall.memory import remembered

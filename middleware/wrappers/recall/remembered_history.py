@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adapters.protocol import TURN, ChatRequest, Json, Note, Receipt
+from adapters.protocol import TURN, ChatRequest, Json
+from adapters.receipts import Note, Receipt
 from middleware.wrappers.recall import fingerprint as said
 from middleware.wrappers.recall.memory import Memory, loaded
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure

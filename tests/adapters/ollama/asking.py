@@ -10,7 +10,8 @@ import orjson
 from adapters.ollama import encode
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.encode import Setup
-from adapters.protocol import ChatRequest, Json, Receipt, RequestContext
+from adapters.protocol import ChatRequest, Json, RequestContext
+from adapters.receipts import Receipt
 from adapters.shared.history import settle
 from adapters.shared.toolbox import toolbox
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
-from adapters.protocol import Note
+from adapters.receipts import Note, OwnCode
 from adapters.shared.fields import Fields
 
 PARAMS = st.dictionaries(st.sampled_from("abcdefgh"), st.none() | st.integers(0, 3) | st.text())
@@ -38,11 +38,11 @@ def test_a_false_value_counts_as_sent() -> None:
 
 def test_a_note_says_what_why_and_who() -> None:
     fields = Fields({"seed": 1, "top_k": 2})
-    fields.lose("seed", "no such thing", code="seed_dropped")
-    fields.add((Note("x", "y", "z"),))
+    fields.lose("seed", "no such thing", code=OwnCode("seed_dropped"))
+    fields.add((Note(OwnCode("x"), "y", "z"),))
     assert fields.receipt("Acme") == (
-        Note("seed_dropped", "seed", "no such thing"),
-        Note("x", "y", "z"),
+        Note(OwnCode("seed_dropped"), "seed", "no such thing"),
+        Note(OwnCode("x"), "y", "z"),
         Note("parameter_dropped", "top_k", "Acme has nothing like it"),
     )
 

@@ -15,7 +15,6 @@ from adapters.errors import Refused
 from adapters.protocol import (
     Event,
     Finish,
-    Note,
     Noted,
     Opened,
     RequestContext,
@@ -23,6 +22,7 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
+from adapters.receipts import Note, OwnCode
 from adapters.wire.exchange import Listener, converse
 from adapters.wire.framing import Framer, Ndjson, Sse
 from adapters.wire.http import MAX_ANSWER
@@ -39,12 +39,14 @@ def listen(pieces: Sequence[bytes], listener: Listener[State] | None = None) -> 
         if not listener.over and listener.failure is None:
             events += listener.feed(piece)
     if listener.failure is not None:
-        events.append(Noted((Note(listener.failure.code or "", "", str(listener.failure)),)))
+        events.append(
+            Noted((Note(OwnCode(listener.failure.code or ""), "", str(listener.failure)),))
+        )
     return events
 
 
 WHOLE = sse({"model": "m"}, {"note": "early"}, SAY, {"say": "沈阳"}, STOP, USAGE)
-OPENED = Opened((NOTE, Note("early", "f", "t")), Upstream("up", "m"))
+OPENED = Opened((NOTE, Note(OwnCode("early"), "f", "t")), Upstream("up", "m"))
 EVENTS = [OPENED, TextDelta("a"), TextDelta("沈阳"), Finish("stop", Usage(3, 3))]
 
 
@@ -77,7 +79,7 @@ def test_an_empty_answer_opens_with_its_end() -> None:
 
 def test_what_is_noted_after_the_opening_comes_where_it_was_learned() -> None:
     events = listen([sse(SAY), sse({"note": "late"}, STOP, USAGE)])
-    assert events[2] == Noted((Note("late", "f", "t"),))
+    assert events[2] == Noted((Note(OwnCode("late"), "f", "t"),))
 
 
 def test_a_failure_comes_behind_what_was_said_in_the_same_piece() -> None:

@@ -13,7 +13,6 @@ from adapters.protocol import (
     Event,
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
     ReasoningDelta,
@@ -24,13 +23,14 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
+from adapters.receipts import Note, OwnCode
 from middleware.doors.chat import Chunks, Fold, error_body, error_frame
 from middleware.doors.x_usetool import warnings_header
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 
 USAGE = Usage(3, 4)
 END = Finish("stop", USAGE)
-NOTE = Note("code", "field", "text")
+NOTE = Note(OwnCode("code"), "field", "text")
 
 
 def deltas(*events: Event, legacy: bool = False) -> list[Json]:
@@ -273,15 +273,15 @@ def test_an_error_has_openais_members_as_body_and_as_frame() -> None:
     ],
 )
 def test_the_warnings_header_is_one_line_of_ascii(fields: list[str], header: str) -> None:
-    assert warnings_header(tuple(Note("code", field, "t") for field in fields)) == header
+    assert warnings_header(tuple(Note(OwnCode("code"), field, "t") for field in fields)) == header
 
 
 def test_a_long_warnings_header_ends_at_a_whole_entry() -> None:
-    fitting = tuple(Note("c" * 8, f"{n:07}", "t") for n in range(110))
-    header = warnings_header((*fitting, Note("c" * 12, "f" * 7, "t")))
+    fitting = tuple(Note(OwnCode("c" * 8), f"{n:07}", "t") for n in range(110))
+    header = warnings_header((*fitting, Note(OwnCode("c" * 12), "f" * 7, "t")))
     assert len(header) == 2000
     assert header.endswith("c:fffffff")
-    longer = warnings_header((*fitting, Note("c" * 13, "f" * 7, "t")))
+    longer = warnings_header((*fitting, Note(OwnCode("c" * 13), "f" * 7, "t")))
     assert longer == ", ".join([*(f"cccccccc:{n:07}" for n in range(110)), "more"])
 
 

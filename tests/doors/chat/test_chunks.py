@@ -15,7 +15,6 @@ from adapters.protocol import (
     Finish,
     FinishReason,
     Json,
-    Note,
     Noted,
     ReasoningDelta,
     RefusalDelta,
@@ -24,6 +23,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from adapters.receipts import Note
 from middleware.doors.chat import Chunks
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 

@@ -8,12 +8,8 @@ from typing import Any
 
 import orjson
 
-from adapters.protocol import (
-    Json,
-    Note,
-    Opened,
-    Upstream,
-)
+from adapters.protocol import Json, Opened, Upstream
+from adapters.receipts import Note
 from middleware.doors.door import PING
 from tests.support.door import (
     Heard,

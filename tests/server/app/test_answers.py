@@ -8,7 +8,6 @@ import pytest
 from adapters.protocol import (
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
     ToolCallDelta,
@@ -16,6 +15,7 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
+from adapters.receipts import Note
 from tests.server.app.playing import FULL, asked, play, seen
 from tests.support.door import (
     ANSWER,

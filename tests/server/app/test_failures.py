@@ -18,13 +18,8 @@ from adapters.errors import (
     Unavailable,
     from_words,
 )
-from adapters.protocol import (
-    Json,
-    Note,
-    Noted,
-    ToolCallDelta,
-    ToolCallStart,
-)
+from adapters.protocol import Json, Noted, ToolCallDelta, ToolCallStart
+from adapters.receipts import Note
 from middleware.wrappers.route import Absent
 from tests.server.app.playing import FULL, TINY, asked, error_in, play, seen
 from tests.support.door import (

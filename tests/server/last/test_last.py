@@ -9,7 +9,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from adapters.protocol import Finish, Note
+from adapters.protocol import Finish
+from adapters.receipts import Note
 from adapters.wire.capture import MOST, CapturedCall
 from middleware.cli.common import FINE
 from middleware.server.last.records import MOST_BYTES, Records

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from adapters.claude import connect
-from adapters.protocol import TURN, Adapter, ChatRequest, Json, Note, RequestContext
+from adapters.protocol import TURN, Adapter, ChatRequest, Json, RequestContext
+from adapters.receipts import Note
 from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings

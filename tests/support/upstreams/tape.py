@@ -15,7 +15,6 @@ from adapters.protocol import (
     Events,
     Finish,
     Json,
-    Note,
     Noted,
     Opened,
     ReasoningDelta,
@@ -25,6 +24,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from adapters.receipts import Note
 from adapters.wire.capture import Capture
 from adapters.wire.http import Link, Reply, Transport
 from adapters.wire.json_text import load

@@ -10,12 +10,8 @@ from typing import Any
 import pytest
 
 from adapters.errors import Refused, Truncated
-from adapters.protocol import (
-    Note,
-    Opened,
-    TextDelta,
-    Usage,
-)
+from adapters.protocol import Opened, TextDelta, Usage
+from adapters.receipts import Note
 from middleware.wrappers.emulation import (
     Automatic,
     EmulatedTools,

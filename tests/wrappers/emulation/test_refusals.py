@@ -20,10 +20,10 @@ from adapters.protocol import (
     Noted,
     Opened,
     Planned,
-    Receipt,
     RequestContext,
     ToolCallStart,
 )
+from adapters.receipts import Receipt
 from middleware.wrappers.emulation import Automatic, ToolSettings, refuses_tools, with_tools
 from middleware.wrappers.emulation.refusals import without_refused
 from tests.support.dialogue import answer, request, user

@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapters.protocol import (
-    ChatRequest,
-    Event,
-    Json,
-    Note,
-    Noted,
-    Opened,
-    ReasoningDelta,
-    TextDelta,
-)
+from adapters.protocol import ChatRequest, Event, Json, Noted, Opened, ReasoningDelta, TextDelta
+from adapters.receipts import Note
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.recall import MemoryStore, Recall
 from tests.support.dialogue import (

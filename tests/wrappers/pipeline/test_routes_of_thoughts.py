@@ -12,13 +12,13 @@ from adapters.protocol import (
     Aside,
     ChatRequest,
     Event,
-    Note,
     Noted,
     Opened,
     Planned,
     ToolCallStart,
     Upstream,
 )
+from adapters.receipts import Note, OwnCode
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.pipeline.search import Finding, SearchFailure, Tavily
 from tests.support.dialogue import (
@@ -125,7 +125,7 @@ def test_the_separator_stands_between_thought_and_answer() -> None:
 
 def test_both_receipts_are_told() -> None:
     def noting(where: str) -> list[Event]:
-        return [Opened((Note("dropped", where, ""),), Upstream("u"))]
+        return [Opened((Note(OwnCode("dropped"), where, ""),), Upstream("u"))]
 
     reasoner = Model([*noting("temperature"), *answer("t")[1:]])
     answerer = Model([*noting("seed"), *answer(text="x")[1:]])

@@ -10,16 +10,8 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from adapters.protocol import (
-    TURN,
-    ChatRequest,
-    Event,
-    Finish,
-    Json,
-    Note,
-    Noted,
-    Opened,
-)
+from adapters.protocol import TURN, ChatRequest, Event, Finish, Json, Noted, Opened
+from adapters.receipts import Note
 from middleware.wrappers.recall import Entry, MemoryStore, Recall, StoreFailure
 from middleware.wrappers.recall import fingerprint as said
 from tests.support.dialogue import (

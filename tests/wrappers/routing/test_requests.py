@@ -15,13 +15,12 @@ from adapters.protocol import (
     Event,
     Events,
     Finish,
-    Note,
     Opened,
     Planned,
-    Receipt,
     TextDelta,
     Upstream,
 )
+from adapters.receipts import Note, OwnCode, Receipt
 from middleware import config
 from middleware.wrappers.route import Changes, Layers, Route, changes
 from middleware.wrappers.strict import Strict
@@ -110,7 +109,7 @@ def test_tools_and_their_choice_can_be_dropped(drop: str, tools: int, choice: st
 
 
 def test_what_the_config_drops_is_in_the_receipt_if_it_was_sent() -> None:
-    own = (Note("lost", "x", "y"),)
+    own = (Note(OwnCode("lost"), "x", "y"),)
     route = route_of('drop = ["seed", "top_k", "user", "tools"]', own)
     request = ChatRequest("m", HELLO, params={"seed": 1, "user": None}, extra={"top_k": 2})
     dropped = tuple(
@@ -151,7 +150,7 @@ def test_without_a_note_to_add_the_leaf_is_heard_directly() -> None:
 
 
 def test_strict_refuses_what_would_be_lost_and_names_all_of_it() -> None:
-    receipt = (Note("a", "seed", "no seeds"), Note("b", "stop[1]", "too many"))
+    receipt = (Note(OwnCode("a"), "seed", "no seeds"), Note(OwnCode("b"), "stop[1]", "too many"))
     for ask in (Strict(Echo(receipt)).plan, Strict(Echo(receipt)).stream):
         with pytest.raises(BadRequest) as caught:
             ask(asked())

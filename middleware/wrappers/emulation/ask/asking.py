@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Json, Note, Receipt
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Note, Receipt
 from adapters.shared.history import rounds, text_of
 from adapters.shared.toolbox import Tool, Toolbox, toolbox, unfolded
 from middleware.wrappers.emulation.ask.constrain import Constraint, Way, constraint_for

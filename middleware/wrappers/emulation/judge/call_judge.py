@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from adapters.protocol import Event, FinishReason, Note
+from adapters.protocol import Event, FinishReason
+from adapters.receipts import Code, Note
 from adapters.shared.calls import MOST_CALLS, Calls, too_many
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.ask.prompt import PLACEHOLDERS
@@ -55,7 +56,7 @@ class CallJudge:
     def drop(self) -> None:
         self.dropped += 1
 
-    def note(self, code: str, text: str) -> None:
+    def note(self, code: Code, text: str) -> None:
         if len(self.notes) >= _MOST_NOTES:
             text = "further ones, of the same kind"
         self.notes[code + text] = Note(code, "tool_calls", text)

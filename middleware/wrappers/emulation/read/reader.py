@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from adapters.protocol import Event, FinishReason, Receipt, TextDelta
+from adapters.protocol import Event, FinishReason, TextDelta
+from adapters.receipts import Receipt
 from adapters.shared.calls import Calls
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.formats.raw_call import Fault, Ready

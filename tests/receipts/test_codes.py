@@ -1,0 +1,73 @@
+"""Every code of a receipt has a sentence for users, and says who says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import pytest
+
+from adapters.receipts import CHANGED, LEFT_OUT, TOLD, Changed, Code, LeftOut, Notes, OwnCode, Told
+from tests.support.paths import ROOT
+
+SENTENCES: Mapping[Any, str] = {**LEFT_OUT, **CHANGED, **TOLD}
+# Who says it, and where: of the packages that several share, users are told in other words.
+PLACES: Mapping[str, str] = {
+    "claude": "adapters/claude",
+    "compatible": "adapters/compatible",
+    "deepseek": "adapters/deepseek",
+    "ollama": "adapters/ollama",
+    "emulation": "middleware/wrappers/emulation",
+    "pipeline": "middleware/wrappers/pipeline",
+    "recall": "middleware/wrappers/recall",
+    "route": "middleware/wrappers/route.py",
+    "show": "middleware/wrappers/show.py",
+}
+SHARED = frozenset({"all upstreams", "door"})
+
+
+def said_in(place: str) -> str:
+    path = ROOT / place
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return "\n".join(file.read_text("utf-8") for file in files)
+
+
+@pytest.mark.parametrize(
+    ("declared", "sentences"), [(LeftOut, LEFT_OUT), (Changed, CHANGED), (Told, TOLD)]
+)
+def test_every_code_has_a_sentence_and_stands_in_order(
+    declared: Any, sentences: Mapping[str, str]
+) -> None:
+    assert list(get_args(declared)) == list(sentences) == sorted(sentences)
+
+
+def test_no_code_stands_twice() -> None:
+    assert len(SENTENCES) == len(LEFT_OUT) + len(CHANGED) + len(TOLD)
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_a_sentence_says_who_and_what(code: str) -> None:
+    who, _, what = SENTENCES[code].partition(": ")
+    assert what.endswith((".", ")"))
+    assert {*who.lower().split(", ")} <= PLACES.keys() | SHARED
+
+
+@pytest.mark.parametrize("who", PLACES)
+def test_whoever_says_a_code_is_named(who: str) -> None:
+    source = said_in(PLACES[who])
+    for code, sentence in SENTENCES.items():
+        named = {*sentence.partition(":")[0].lower().split(", ")}
+        if f'"{code}"' in source and code != "refusal":  # a word of many other meanings
+            assert named & {who, "all upstreams"}, (who, code)
+        elif who in named:
+            assert f'"{code}"' in said_in("adapters/shared") + source, (who, code)
+
+
+def test_notes_stand_in_the_order_they_were_made_in() -> None:
+    notes, own = Notes(), OwnCode("feathers_lost")
+    notes.add("parts_joined", "messages[0]", "a")
+    notes.add_first("parts_joined", "messages[1]", "b")
+    notes.add_first(own, "feathers", "c")
+    notes.add(own, "feathers", "c")
+    codes: list[Code] = [note.code for note in notes.receipt()]
+    assert codes == ["parts_joined", "feathers_lost", "feathers_lost"]
