@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from adapters.protocol import (
     Aside,
     ChatRequest,
     Event,
     Events,
+    Finish,
     Noted,
     Opened,
     ReasoningDelta,
+    RefusalDelta,
     TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
 )
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper
@@ -71,14 +75,21 @@ class _Shown:
 
     def told(self, batch: tuple[Event, ...]) -> Iterator[Event]:
         for event in batch:
-            if type(event) is ReasoningDelta:
-                yield from self._thought(event.text)
-            elif type(event) is Opened and self._manner == "hidden":
-                self._held = event
-            elif type(event) is Noted and self._held is not None:
-                self._note(event.receipt)
-            else:
-                yield from self._other(event)
+            match event:
+                case ReasoningDelta(text):
+                    yield from self._thought(text)
+                case Opened() if self._manner == "hidden":
+                    self._held = event
+                case Noted(receipt) if self._held is not None:
+                    self._note(receipt)
+                case Opened() | Noted():
+                    yield event
+                case TextDelta() | RefusalDelta() | ToolCallStart() | ToolCallDelta():
+                    yield from self._other(event)
+                case Aside() | Finish():
+                    yield from self._other(event)
+                case _:
+                    assert_never(event)
 
     def _note(self, receipt: Receipt) -> None:
         if self._held is not None:
@@ -102,7 +113,7 @@ class _Shown:
         if self._held is not None:
             yield self._held
             self._held = None
-        if self._open and type(event) not in (Opened, Noted):
+        if self._open:
             yield TextDelta(_CLOSER)
             self._open = False
         yield event

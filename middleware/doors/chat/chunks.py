@@ -6,8 +6,8 @@ asked for, `[DONE]`. One call of `render` is one write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import assert_never
 
 import orjson
 
@@ -36,6 +36,7 @@ _dumps = orjson.dumps
 # Clients that echo these read them from the last delta.
 _AT_THE_END = frozenset({"thinking_blocks"})
 _USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none: 0 is no figure here")
+_Rarer = TextDelta | RefusalDelta | ToolCallStart | Aside | Noted | Finish
 
 
 class Chunks:
@@ -50,16 +51,6 @@ class Chunks:
         self._late: Receipt = ()
         self._last: Json = {}
         self._custom = False
-        self._write: Mapping[type, Callable[[Any], bytes]] = {
-            TextDelta: self._logged_text,
-            RefusalDelta: self._refusal,
-            ReasoningDelta: self._reasoning,
-            ToolCallStart: self._call,
-            ToolCallDelta: self._arguments,
-            Aside: self._aside,
-            Noted: self._noted,
-            Finish: self._finish,
-        }
 
     def late(self, receipt: Receipt) -> None:
         """What the response headers can no longer say goes on the finish chunk."""
@@ -72,20 +63,41 @@ class Chunks:
         return error_frame(error, request_id, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
-        head, tail, write = self._head, self._tail, self._write
+        head, tail = self._head, self._tail
         frames: list[bytes] = []
-        event: Any  # told apart by its type, which costs less than `isinstance`
         for event in events:
-            kind = type(event)
-            # What makes up almost all of a stream.
-            if kind is TextDelta and not event.logprobs:
+            # What makes up almost all of a stream comes first.
+            if type(event) is TextDelta and not event.logprobs:
                 frames += (head, b'{"content":', _dumps(event.text), b"}", tail)
-            elif kind is Opened:
+            elif type(event) is ToolCallDelta:
+                frames.append(self._arguments(event))
+            elif type(event) is ReasoningDelta:
+                frames += (head, b'{"reasoning_content":', _dumps(event.text), b"}", tail)
+            elif type(event) is Opened:
                 frames.append(self._open(event, events))
                 head, tail = self._head, self._tail
             else:
-                frames.append(write[kind](event))
+                frames.append(self._frame(event))
         return b"".join(frames)
+
+    def _frame(self, event: _Rarer) -> bytes:
+        match event:
+            case TextDelta(text, logprobs):
+                logged = {"content": list(logprobs), "refusal": None}
+                return self._choice({"content": text}, None, logged)
+            case ToolCallStart():
+                return self._call(event)
+            case RefusalDelta(text):
+                return self._delta({"refusal": text})
+            case Aside():
+                return self._aside(event)
+            case Noted(receipt):
+                self._late += receipt
+                return b""
+            case Finish():
+                return self._finish(event)
+            case _:
+                assert_never(event)
 
     def _open(self, event: Opened, events: Sequence[Event]) -> bytes:
         heading = self._heading
@@ -110,16 +122,6 @@ class Chunks:
 
     def _delta(self, delta: Json) -> bytes:
         return self._head + _dumps(delta) + self._tail
-
-    def _logged_text(self, event: TextDelta) -> bytes:
-        logprobs = {"content": list(event.logprobs), "refusal": None}
-        return self._choice({"content": event.text}, None, logprobs)
-
-    def _refusal(self, event: RefusalDelta) -> bytes:
-        return self._delta({"refusal": event.text})
-
-    def _reasoning(self, event: ReasoningDelta) -> bytes:
-        return self._delta({"reasoning_content": event.text})
 
     def _call(self, event: ToolCallStart) -> bytes:
         if self._heading.legacy:
@@ -147,10 +149,6 @@ class Chunks:
             self._last[event.field] = joined(self._last.get(event.field), event.value)
             return b""
         return self._delta({event.field: event.value})
-
-    def _noted(self, event: Noted) -> bytes:
-        self._late += event.receipt
-        return b""
 
     def _finish(self, event: Finish) -> bytes:
         reason: str = event.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import orjson
 
@@ -21,7 +22,6 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from adapters.receipts import Receipt
 from middleware.doors.chat.words import Heading, joined
 from middleware.doors.x_usetool import usage_object
 
@@ -33,7 +33,6 @@ class Fold:
     heading: Heading
     opened: Opened | None = None
     finish: Finish | None = None
-    late: Receipt = ()
     _text: list[str] = field(default_factory=list)
     _refusal: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
@@ -59,10 +58,12 @@ class Fold:
                     self.opened = event
                 case Finish():
                     self.finish = event
-                case Noted(receipt):
-                    self.late += receipt
+                case Noted():
+                    pass  # the headers tell it
                 case Aside(name, value):
                     self._asides[name] = joined(self._asides.get(name), value)
+                case _:
+                    assert_never(event)
 
     def body(self) -> bytes:
         if self.opened is None or self.finish is None:

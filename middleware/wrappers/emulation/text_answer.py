@@ -6,15 +6,19 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
+from typing import assert_never
 
 from adapters.errors import GatewayError, UpstreamError
 from adapters.protocol import (
+    Aside,
     Event,
     Events,
     Finish,
     FinishReason,
     Noted,
     Opened,
+    ReasoningDelta,
+    RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -84,23 +88,31 @@ class TextAnswer:
         """What may leave of one batch."""
         out: list[Event] = []
         for event in batch:
-            if isinstance(event, TextDelta) and not self._native:
-                self.said.append(event.text)
-                out += self._reader.feed(event.text)
-            elif isinstance(event, Opened):
-                self._first = replace(event, receipt=self.ask.notes(event.receipt))
-            elif isinstance(event, ToolCallStart | ToolCallDelta):
-                out += self._own(event)
-            elif isinstance(event, Finish):
-                self.finish, self._usage = event, event.usage
-                if not self._native:
-                    out += self._reader.close(event.reason)
-                if self._missing and (call := self._bare_arguments()):
-                    self._corrections = [call]
-                    self._waiting, out = [], []
-            else:
-                out.append(event)
+            match event:
+                case TextDelta(text) if not self._native:
+                    self.said.append(text)
+                    out += self._reader.feed(text)
+                case Opened(receipt):
+                    self._first = replace(event, receipt=self.ask.notes(receipt))
+                case ToolCallStart() | ToolCallDelta():
+                    out += self._own(event)
+                case Finish():
+                    out = self._with_last(event, out)
+                case TextDelta() | ReasoningDelta() | RefusalDelta() | Aside() | Noted():
+                    out.append(event)
+                case _:
+                    assert_never(event)
         return self._gate(out)
+
+    def _with_last(self, finish: Finish, out: list[Event]) -> list[Event]:
+        """With what was held until the end; nothing if all of it is one call's bare arguments."""
+        self.finish, self._usage = finish, finish.usage
+        if not self._native:
+            out += self._reader.close(finish.reason)
+        if self._missing and (call := self._bare_arguments()):
+            self._corrections = [call]
+            self._waiting, out = [], []
+        return out
 
     def _bare_arguments(self) -> Ready | None:
         """Where one tool alone may be called, its arguments are enough of a call."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from adapters.protocol import (
+    Aside,
     Event,
     Finish,
+    Noted,
+    Opened,
     ReasoningDelta,
     RefusalDelta,
     TextDelta,
+    ToolCallDelta,
     ToolCallStart,
 )
 from adapters.shared.think_tags import Splitter
@@ -55,6 +60,10 @@ class Thought:
                 self.answered = self._split.place in ("gap", "text")
             case ToolCallStart() | RefusalDelta():
                 self.answered = True
+            case Opened() | ToolCallDelta() | Aside() | Noted() | Finish():
+                pass
+            case _:
+                assert_never(event)
 
     def _think(self, events: Iterable[Event]) -> None:
         for event in events:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import orjson
 
 from adapters.protocol import (
     TURN,
+    Aside,
     Event,
     Finish,
     Json,
+    Noted,
+    Opened,
     ReasoningDelta,
+    RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -120,8 +124,7 @@ def remembered(heard: Batches, before: Mapping[str, Any], told_apart: bool) -> M
     An answer without thoughts is remembered if it has ids: else one that is alike would be found.
     """
     events = [event for batch in heard for event in batch]
-    reasoning, text = _joined(events, ReasoningDelta), _joined(events, TextDelta)
-    calls = tuple(_calls(events))
+    text, reasoning, calls = _gathered(events)
     turn = _turn(events[-1])
     if calls and not (turn or reasoning):
         reasoning, _ = said.apart(text)
@@ -139,10 +142,6 @@ def _turn(finish: Event) -> Json | None:
     return finish.turn if signed or "thought" in finish.turn else None
 
 
-def _joined(events: Sequence[Event], kind: type[TextDelta | ReasoningDelta]) -> str:
-    return "".join(event.text for event in events if isinstance(event, kind))
-
-
 def _complete(finish: Finish) -> bool:
     """A turn that was cut may end in half a block, which no upstream takes back."""
     return finish.reason in ("stop", "tool_calls")
@@ -151,17 +150,32 @@ def _complete(finish: Finish) -> bool:
 _ARGUMENTS: Mapping[str, str] = {"function": "arguments", "custom": "input"}
 
 
-def _calls(events: Sequence[Event]) -> Iterator[Json]:
-    started: list[tuple[ToolCallStart, list[str]]] = []
+def _gathered(events: Sequence[Event]) -> tuple[str, str, tuple[Json, ...]]:
+    """What an answer said, thought and called; the rest no upstream asks for again."""
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: list[tuple[ToolCallStart, list[str]]] = []
     for event in events:
-        if isinstance(event, ToolCallStart):
-            started.append((event, []))
-        elif isinstance(event, ToolCallDelta):
-            started[-1][1].append(event.arguments)
-    for start, pieces in started:
-        arguments = "".join(pieces)
-        if start.kind == "function":
-            # The form the door gives to the client's own: a lost memory does not change the bytes.
-            arguments = canonical(arguments)
-        function = {"name": start.name, _ARGUMENTS[start.kind]: arguments}
-        yield {"id": start.id, "type": start.kind, start.kind: function}
+        match event:
+            case TextDelta(piece):
+                text.append(piece)
+            case ToolCallDelta(_, piece):
+                calls[-1][1].append(piece)
+            case ReasoningDelta(piece):
+                reasoning.append(piece)
+            case ToolCallStart():
+                calls.append((event, []))
+            case Opened() | RefusalDelta() | Aside() | Noted() | Finish():
+                pass
+            case _:
+                assert_never(event)
+    return "".join(text), "".join(reasoning), tuple(_call(*call) for call in calls)
+
+
+def _call(start: ToolCallStart, pieces: Sequence[str]) -> Json:
+    arguments = "".join(pieces)
+    if start.kind == "function":
+        # The form the door gives to the client's own: a lost memory does not change the bytes.
+        arguments = canonical(arguments)
+    function = {"name": start.name, _ARGUMENTS[start.kind]: arguments}
+    return {"id": start.id, "type": start.kind, start.kind: function}
