@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from middleware.cli.common import FINE, LACKING, add_configured, complain
+from middleware.cli.command import FINE, LACKING, add_configured, complain
 
 _ABOUT = """\
 A chat on this terminal: text as it streams in, thoughts dim, tool calls and their results. The

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from middleware.cli.common import FINE, LACKING, add_configured, listing, say
+from middleware.cli.command import FINE, LACKING, add_configured, say
+
+if TYPE_CHECKING:
+    from middleware.config import Config
+    from middleware.server.models import ModelList, Status
 
 _ABOUT = """\
 Reads the config as `serve` does, and says what it means: each model with its abilities and the
@@ -39,15 +43,15 @@ def run(options: argparse.Namespace) -> int:
     from middleware.config import load
 
     config = load(options.config)
-    models, statuses = listing(config)
+    models, statuses = _listed(config)
     say(describe.check(config, models, statuses, os.environ))
     well = not any(status.reason for status in statuses)
     if options.from_docker:
         say(f"\n{describe.from_docker(config.server)}")
     if options.live:
-        found = asyncio.run(probing.probe(config, os.environ))
-        say(f"\n{describe.findings(found)}")
-        well = well and all(one.well for one in found)
+        findings = asyncio.run(probing.probe(config, os.environ))
+        say(f"\n{describe.findings(findings)}")
+        well = well and all(finding.well for finding in findings)
     return FINE if well else LACKING
 
 
@@ -55,5 +59,26 @@ def models(options: argparse.Namespace) -> int:
     from middleware.cli import describe
     from middleware.config import load
 
-    say(describe.models(listing(load(options.config))[1]))
+    say(describe.models(_listed(load(options.config))[1]))
     return FINE
+
+
+def _listed(config: Config) -> tuple[ModelList, list[Status]]:
+    """A config's models, and which of them can answer as far as this machine knows."""
+    import asyncio
+    from dataclasses import replace
+
+    from adapters.wire.http import Transport
+    from middleware.building import build
+    from middleware.server.models import ModelList
+
+    async def ask() -> tuple[ModelList, list[Status]]:
+        transport = Transport()
+        forgetful = replace(config, recall=replace(config.recall, store="off"))
+        models = ModelList(config, build(forgetful, transport))
+        try:
+            return models, await models.statuses(only_local=True)
+        finally:
+            await transport.close()
+
+    return asyncio.run(ask())

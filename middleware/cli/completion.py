@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from middleware.cli import common
-from middleware.cli.common import FINE
+from middleware.cli import command
+from middleware.cli.command import FINE
 
 _ABOUT = """\
 Prints the completion of commands, options and file names for a shell. Once for this shell, or in
@@ -25,7 +25,7 @@ Words = Mapping[str, tuple[str, ...]]
 def add(commands: Any, parser: argparse.ArgumentParser) -> None:
     summary = "print the completion for a shell"
     run = partial(_run, parser)
-    found = common.add(commands, "completion", summary, _ABOUT, run)
+    found = command.add(commands, "completion", summary, _ABOUT, run)
     found.add_argument("shell", choices=sorted(_WRITERS), help="whose completion it is")
 
 

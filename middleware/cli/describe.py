@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
@@ -11,11 +12,14 @@ import orjson
 from adapters.protocol import Planned
 from adapters.receipts import Receipt
 from middleware import __version__
+from middleware.cli.default_config import OWN, built_in
 from middleware.cli.live_check import PROXIES, Finding
 from middleware.config import Config, Server, UpstreamConfig, is_loopback
 from middleware.config.access import meant_variable
 from middleware.routing import ModelEntry
 from middleware.server.models import ModelList, Status
+
+_BUILT_IN = f"the built-in one, as no {OWN} is here: usetool init writes one to change"
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
@@ -54,7 +58,8 @@ def banner(config: Config, statuses: Sequence[Status]) -> str:
     server = config.server
     there = [status for status in statuses if not status.reason]
     ids = [status.entry.id for status in there]
-    rows = [("models", ", ".join(ids) or "none that could answer")]
+    rows = [("config", _BUILT_IN)] if Path(config.source) == built_in() else []
+    rows += [("models", ", ".join(ids) or "none that could answer")]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
     rows += [("missing", hint) for hint in _misspelt(config)]
     rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from middleware.cli.common import FINE, LACKING, WRONG, add_configured, complain, routes_of, say
+from middleware.cli.command import FINE, LACKING, WRONG, add_configured, complain, say
 
 if TYPE_CHECKING:
     from middleware.config import Config
@@ -35,6 +35,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from adapters.errors import GatewayError
+    from adapters.wire.http import Transport
+    from middleware.building import build
     from middleware.cli import describe
     from middleware.cli.chatting import Failed
     from middleware.doors import CHAT_DOOR
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         server = config.server
         parsed = CHAT_DOOR.parse(body, repair=server.history_repair, strict=server.strict)
-        planned = routes_of(config).find(parsed.request.model).plan(parsed.request)
+        planned = build(config, Transport()).find(parsed.request.model).plan(parsed.request)
     except GatewayError as error:
         where = f" at {error.param}" if error.param else ""
         complain(f"{error.status} {error.code}{where}: {error.message}")

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from middleware.cli import common
-from middleware.cli.common import FINE, LACKING, WRONG, complain
+from middleware.cli import command
+from middleware.cli.command import FINE, LACKING, WRONG, complain
 
 _ABOUT = """\
 Writes a config.toml from another gateway's config, and lists on stderr what it could not carry,
@@ -20,7 +20,7 @@ Exit code: 0 all was carried, 1 something was not, 2 nothing was written.
 
 def add(commands: Any) -> None:
     summary = "write a config from another gateway's"
-    came = common.add(commands, "import", summary, _ABOUT, run)
+    came = command.add(commands, "import", summary, _ABOUT, run)
     came.add_argument("format", choices=["litellm"], help="whose config it is")
     came.add_argument("file", help="the config of LiteLLM's proxy, in YAML")
     came.add_argument("-o", "--output", metavar="FILE", help="where to write; default: stdout")

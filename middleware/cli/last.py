@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from middleware.cli.common import FINE, LACKING, add_configured, complain, say
+from middleware.cli.command import FINE, LACKING, add_configured, complain, say
 
 _ABOUT = """\
 Asks the running gateway for the requests it keeps ([server] keep_last). Without an ID it lists

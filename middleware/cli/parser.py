@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from middleware import __version__
-from middleware.cli import chat, check, completion, explain, importing, last, pulling, serve
-from middleware.cli.common import WRONG, complain
+from middleware.cli import chat, check, completion, explain, importing, init, last, pulling, serve
+from middleware.cli.command import WRONG, complain
 
 _ABOUT = """\
 Makes every model a first-class OpenAI chat-completions endpoint with tools.
@@ -17,7 +17,8 @@ server, and says of each request what was changed on the way.
 """
 _EXAMPLES = """\
 examples:
-  usetool serve                                 with config.toml of this folder
+  usetool serve                                 with config.toml of this folder, if there is one
+  usetool init                                  write a config.toml to change
   usetool serve --config my.toml --port 9000
   usetool check                                 before a restart: mistakes, missing keys
   usetool check --live                          asks every upstream, says what to write
@@ -52,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     commands = found.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (serve, check, explain, last, chat, importing):
         command.add(commands)
+    init.add_to(commands)
     pulling.add(commands)
     completion.add(commands, found)
     return found

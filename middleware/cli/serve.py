@@ -6,7 +6,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
-from middleware.cli.common import FINE, LACKING, add_configured, complain
+from middleware.cli.command import FINE, LACKING, add_configured, complain
 
 _ABOUT = """\
 Listens until it is interrupted; requests that are being answered then get 30 seconds to end.

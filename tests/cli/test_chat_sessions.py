@@ -16,7 +16,7 @@ from middleware import config
 from middleware.__main__ import main
 from middleware.cli import chatting
 from middleware.cli.chatting import Conversation, Endpoint, Failed, Screen
-from middleware.cli.common import FINE, LACKING
+from middleware.cli.command import FINE, LACKING
 from tests.cli.talking import TOOLS, Json, chunk
 from tests.support.paths import ROOT
 

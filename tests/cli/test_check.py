@@ -11,7 +11,7 @@ import pytest
 from middleware import config
 from middleware.__main__ import main
 from middleware.cli import describe
-from middleware.cli.common import FINE, LACKING, WRONG
+from middleware.cli.command import FINE, LACKING, WRONG
 
 KEY = "sk-secret-of-ours-0123456789"
 

@@ -11,7 +11,7 @@ import pytest
 
 from middleware import __version__
 from middleware.__main__ import main
-from middleware.cli.common import FINE, LACKING, WRONG
+from middleware.cli.command import FINE, LACKING, WRONG
 from tests.cli.running import REQUEST, run
 from tests.support.paths import ROOT
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from middleware import config
 from middleware.__main__ import main
-from middleware.cli.common import FINE, LACKING, WRONG
+from middleware.cli.command import FINE, LACKING, WRONG
 from middleware.cli.importers import Unreadable, from_litellm, lost_lines, toml
 from tests.cli.importing import SET, TWELVE, imported
 

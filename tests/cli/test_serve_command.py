@@ -19,7 +19,7 @@ from middleware import __version__, config
 from middleware.__main__ import NOBODY_READS, main
 from middleware.cli import completion, describe
 from middleware.cli import parser as commands
-from middleware.cli.common import FINE, LACKING
+from middleware.cli.command import FINE, LACKING
 from middleware.config.keys import MODEL, SECTIONS, SERVER
 from middleware.routing import ModelEntry
 from middleware.server.models import Status

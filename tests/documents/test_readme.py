@@ -20,7 +20,7 @@ import pytest
 
 from middleware import config
 from middleware.__main__ import main
-from middleware.cli.common import FINE
+from middleware.cli.command import FINE
 from middleware.config.pipelines import is_named
 from tests.documents.readme import README, RUN, USETOOL, Folder, shown
 from tests.documents.test_documents import blocks, prose, text

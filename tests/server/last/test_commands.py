@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from middleware.__main__ import main
-from middleware.cli.common import FINE, LACKING
+from middleware.cli.command import FINE, LACKING
 from middleware.server.last.reports import curl
 from middleware.server.terminal import visible
 from tests.server.last.kept import AGENT_RUN, DEMO, ENVIRONMENT, SERVER_KEY, TEXT, line, refusing

@@ -12,7 +12,7 @@ import pytest
 from adapters.protocol import Finish
 from adapters.receipts import Note
 from adapters.wire.capture import MOST, CapturedCall
-from middleware.cli.common import FINE
+from middleware.cli.command import FINE
 from middleware.server.last.records import MOST_BYTES, Records
 from middleware.server.telemetry import Visit
 from tests.server.last.kept import (
