@@ -9,6 +9,8 @@ from typing import Literal
 
 from adapters.protocol import Event, ReasoningDelta, TextDelta
 
+OPENER, CLOSER = "<think>", "</think>"
+"""What thoughts are shown to clients with: `Show` writes them, recall reads them back."""
 # What models and their templates put around thoughts: opener → closer.
 TAGS: Mapping[str, str] = {
     **{

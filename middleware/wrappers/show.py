@@ -22,10 +22,11 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Note, Receipt
+from adapters.shared.think_tags import CLOSER, OPENER
 from middleware.wrappers.base import Wrapper
 
 Manner = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
-_OPENER, _CLOSER = "<think>\n", "\n</think>\n\n"
+_BEFORE, _BEHIND = f"{OPENER}\n", f"\n{CLOSER}\n\n"
 
 
 _HIDDEN = Note(
@@ -106,7 +107,7 @@ class _Shown:
             case "reasoning":
                 yield Aside("reasoning", text)
             case "think-tags":
-                yield TextDelta(text if self._open else _OPENER + text)
+                yield TextDelta(text if self._open else _BEFORE + text)
                 self._open = True
 
     def _other(self, event: Event) -> Iterator[Event]:
@@ -114,6 +115,6 @@ class _Shown:
             yield self._held
             self._held = None
         if self._open:
-            yield TextDelta(_CLOSER)
+            yield TextDelta(_BEHIND)
             self._open = False
         yield event

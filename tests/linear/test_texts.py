@@ -14,7 +14,7 @@ import pytest
 from adapters.errors import from_words, words_of
 from adapters.shared.schema import mismatch
 from middleware.wrappers.emulation.judge.schemas import coerced
-from middleware.wrappers.recall import fingerprint as said
+from middleware.wrappers.recall import fingerprint
 from tests.linear.measuring import is_long, require_linear, seconds
 
 # Texts: what a message, a schema or an error says -----------------------------------------------
@@ -34,7 +34,7 @@ RECALLED: Mapping[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("text", RECALLED)
 def test_thoughts_in_texts_are_found_in_linear_time(text: str) -> None:
-    require_linear(said.words, RECALLED[text], 1 << 20)
+    require_linear(fingerprint.plain_text, RECALLED[text], 1 << 20)
 
 
 ERRORS: Mapping[str, Callable[[int], str]] = {

@@ -18,8 +18,8 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note
 from middleware.wrappers.base import Wrapper
-from middleware.wrappers.recall import fingerprint as said
-from middleware.wrappers.recall.memory import remembered
+from middleware.wrappers.recall import fingerprint
+from middleware.wrappers.recall.memory import Batches, remembered
 from middleware.wrappers.recall.remembered_history import RememberedHistory
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure
 
@@ -35,24 +35,24 @@ class Recall(Wrapper):
     """Says which requests may have to do with thoughts; None: all."""
 
     def stream(self, request: ChatRequest) -> Events:
-        walk = self._walk(request)
-        return self._listening(request) if walk is None else self._recalling(walk)
+        history = self._history(request)
+        return self._listen(request) if history is None else self._recall(history)
 
-    def _walk(self, request: ChatRequest) -> RememberedHistory | None:
+    def _history(self, request: ChatRequest) -> RememberedHistory | None:
         """Without thoughts there is nothing a client could not say: it goes up untouched."""
         if self.thinks is None or self.thinks(request):
             return RememberedHistory(request, self.store, self._start(request, "asked"))
-        return self._unasked(request) if self._surprised(request) else None
+        return self._of_unasked(request) if self._has_surprised(request) else None
 
-    def _unasked(self, request: ChatRequest) -> RememberedHistory:
+    def _of_unasked(self, request: ChatRequest) -> RememberedHistory:
         """Finds thoughts nobody asked for, and no others: those that were have their own start."""
         return RememberedHistory(request, self.store, self._start(request, "unasked"), by_ids=True)
 
     def _start(self, request: ChatRequest, kind: str) -> bytes:
-        return said.digest(self.scope, request.call.client, request.model, kind)
+        return fingerprint.digest(self.scope, request.call.client, request.model, kind)
 
-    def _surprised(self, request: ChatRequest) -> bool:
-        """Spares the walk where no answer ever held a thought that nobody asked for."""
+    def _has_surprised(self, request: ChatRequest) -> bool:
+        """Did an answer ever hold a thought that nobody asked for? Else nothing is kept."""
         if all(message["role"] != "assistant" for message in request.messages):
             return False
         try:
@@ -60,69 +60,69 @@ class Recall(Wrapper):
         except StoreFailure:
             return False
 
-    async def _listening(self, request: ChatRequest) -> Events:
+    async def _listen(self, request: ChatRequest) -> Events:
         """Pass everything through, and remember a thought that nobody asked for."""
-        heard: list[tuple[Event, ...]] = []
+        batches: list[tuple[Event, ...]] = []
         async with aclosing(self.inner.stream(request)) as events:
             async for batch in events:
-                heard.append(batch)
-                if type(batch[-1]) is Finish and _thoughtful(heard):
+                batches.append(batch)
+                if type(batch[-1]) is Finish and _has_thoughts(batches):
                     surprise = Entry(self._start(request, "surprised"), b"1")
-                    yield await self._last(self._unasked(request), heard, surprise)
+                    yield await self._remember_first(self._of_unasked(request), batches, surprise)
                 else:
                     yield batch
 
-    async def _recalling(self, walk: RememberedHistory) -> Events:
-        heard: list[tuple[Event, ...]] = []
-        async with aclosing(self.inner.stream(walk.request())) as events:
+    async def _recall(self, history: RememberedHistory) -> Events:
+        batches: list[tuple[Event, ...]] = []
+        async with aclosing(self.inner.stream(history.request())) as events:
             async for batch in events:
-                heard.append(batch)
+                batches.append(batch)
                 if type(batch[-1]) is Finish:
-                    yield await self._last(walk, heard)
+                    yield await self._remember_first(history, batches)
                 elif type(batch[0]) is Opened:
-                    yield _with_notes(batch, walk)
+                    yield _with_notes(batch, history)
                 else:
                     yield batch
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        walk = self._walk(request)
-        if walk is None:
+        history = self._history(request)
+        if history is None:
             return self.inner.plan(request)
         return tuple(
-            replace(planned, receipt=walk.receipt() + planned.receipt)
-            for planned in self.inner.plan(walk.request())
+            replace(planned, receipt=history.receipt() + planned.receipt)
+            for planned in self.inner.plan(history.request())
         )
 
-    async def _last(
-        self, walk: RememberedHistory, heard: Sequence[tuple[Event, ...]], *beside: Entry
+    async def _remember_first(
+        self, history: RememberedHistory, batches: Batches, *beside: Entry
     ) -> tuple[Event, ...]:
         """Remember before the client can come back with the next turn."""
-        batch = heard[-1] if beside else _with_notes(heard[-1], walk)
-        failure = await self._remember(walk, heard, beside)
+        batch = batches[-1] if beside else _with_notes(batches[-1], history)
+        failure = await self._remember(history, batches, beside)
         return batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])
 
     async def _remember(
-        self, walk: RememberedHistory, heard: Sequence[tuple[Event, ...]], beside: Sequence[Entry]
+        self, history: RememberedHistory, batches: Batches, beside: Sequence[Entry]
     ) -> Note | None:
-        memory = remembered(heard, walk.before(), walk.told_apart)
+        memory = remembered(batches, history.before(), history.has_ids)
         if memory is None:
             return None
         try:
-            await self.store.keep([*walk.entries(memory), *beside], walk.used())
+            await self.store.keep([*history.entries(memory), *beside], history.used())
         except StoreFailure as failure:
             return Note("recall_not_kept", "", f"{failure}; later turns go up without this one")
         return None
 
 
-def _with_notes(batch: tuple[Event, ...], walk: RememberedHistory) -> tuple[Event, ...]:
-    opened, receipt = batch[0], walk.receipt()
+def _with_notes(batch: tuple[Event, ...], history: RememberedHistory) -> tuple[Event, ...]:
+    opened, receipt = batch[0], history.receipt()
     if not receipt or type(opened) is not Opened:
         return batch
     return (replace(opened, receipt=receipt + opened.receipt), *batch[1:])
 
 
-def _thoughtful(heard: Sequence[tuple[Event, ...]]) -> bool:
-    finish = heard[-1][-1]
+def _has_thoughts(batches: Batches) -> bool:
+    finish = batches[-1][-1]
     if isinstance(finish, Finish) and finish.turn is not None:
         return True
-    return any(ReasoningDelta in map(type, batch) for batch in heard)
+    return any(ReasoningDelta in map(type, batch) for batch in batches)

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from adapters.protocol import Json
+from adapters.shared.think_tags import CLOSER, OPENER
 
-_OPENER, _CLOSER = "<think>", "</think>"
 _LINE_END = re.compile(r"[ \t]*+(?:\n|\Z)")
 _EXACT = 1 << 53
 """From here on JavaScript clients round whole numbers."""
@@ -26,42 +26,44 @@ Call = tuple[str, str]
 """Name and argument values."""
 
 
-def words(content: Any) -> str:
+def plain_text(content: Any) -> str:
     """The text of a message without the thoughts some clients put into it; images are a word."""
     text = content if isinstance(content, str) else _joined(content)
     if "think>" in text:
-        text = _without_thoughts(apart(text)[1])
+        text = _without_thoughts(split_thought(text)[1])
     return text.strip()
 
 
-# A text may be all tags, so each is looked for once: from where the last one was found.
+# Not `think_tags.Splitter`: clients send whole texts, with thoughts in any place, and a text that
+# quotes a tag must keep its key. A text may be all tags, so each is looked for once: from where the
+# last one was found.
 def _without_thoughts(text: str) -> str:
     """What stands outside of the tags; nothing, if the text begins with one that has no end."""
     kept, at = [], 0
-    while (start := text.find(_OPENER, at)) >= 0 and (end := text.find(_CLOSER, start)) >= 0:
+    while (start := text.find(OPENER, at)) >= 0 and (end := text.find(CLOSER, start)) >= 0:
         kept.append(text[at:start])
-        at = end + len(_CLOSER)
+        at = end + len(CLOSER)
     rest = "".join(kept) + text[at:]
-    return "" if rest.lstrip().startswith(_OPENER) else rest
+    return "" if rest.lstrip().startswith(OPENER) else rest
 
 
-def apart(text: str) -> tuple[str, str]:
+def split_thought(text: str) -> tuple[str, str]:
     """The thought a text begins with, if it has its end on a line of its own, and the rest."""
-    end = _end_of_opening(text) if _CLOSER in text else 0
+    end = _end_of_opening(text) if CLOSER in text else 0
     if not end:
         return "", text
-    thought = text[:end].strip().removeprefix(_OPENER).removesuffix(_CLOSER)
+    thought = text[:end].strip().removeprefix(OPENER).removesuffix(CLOSER)
     return thought.strip(), text[end:].lstrip()
 
 
 def _end_of_opening(text: str) -> int:
     """Where the thought is over that a text begins with, or its template did; 0: it has none."""
     bare = text.lstrip()
-    at = len(text) - len(bare) + (len(_OPENER) if bare.startswith(_OPENER) else 0)
-    following = text.find(_OPENER, at)
+    at = len(text) - len(bare) + (len(OPENER) if bare.startswith(OPENER) else 0)
+    following = text.find(OPENER, at)
     limit = len(text) if following < 0 else following
-    while (closer := text.find(_CLOSER, at, limit)) >= 0:
-        at = closer + len(_CLOSER)
+    while (closer := text.find(CLOSER, at, limit)) >= 0:
+        at = closer + len(CLOSER)
         if over := _LINE_END.match(text, at):
             return over.end()
     return 0
@@ -79,7 +81,7 @@ def _part(part: Json) -> str:
     return "[image]" if part["type"] == "image_url" else "[file]"
 
 
-def images(message: Json) -> list[str]:
+def image_digests(message: Json) -> list[str]:
     """A digest of each image of a message."""
     content = message.get("content")
     if not isinstance(content, list):
@@ -87,7 +89,7 @@ def images(message: Json) -> list[str]:
     return [digest(part["image_url"]).hex() for part in content if part["type"] == "image_url"]
 
 
-def values(arguments: str) -> str:
+def argument_values(arguments: str) -> str:
     """What arguments mean, whatever the order of keys, the escapes and the form of numbers."""
     return _remembered(arguments) if len(arguments) <= _MOST_REMEMBERED else _values(arguments)
 
@@ -99,8 +101,8 @@ def _remembered(arguments: str) -> str:
 
 def _values(arguments: str) -> str:
     try:
-        said = orjson.loads(arguments or "{}")
-        return orjson.dumps(_numbers_alike(said), option=orjson.OPT_SORT_KEYS).decode()
+        parsed = orjson.loads(arguments or "{}")
+        return orjson.dumps(_numbers_alike(parsed), option=orjson.OPT_SORT_KEYS).decode()
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
         return arguments  # no JSON, or nested deeper than anybody reads
 
@@ -116,7 +118,7 @@ def _numbers_alike(value: Any) -> Any:
     return float(value) if kind is int and abs(value) >= _EXACT else value
 
 
-def calls(message: Json) -> tuple[Call, ...]:
+def calls_of(message: Json) -> tuple[Call, ...]:
     """The calls of an assistant message."""
     return tuple(_call(call) for call in message.get("tool_calls") or ())
 
@@ -125,13 +127,13 @@ def _call(call: Json) -> Call:
     if "custom" in call:
         return call["custom"]["name"], call["custom"]["input"]
     function = call["function"]
-    return function["name"], values(function.get("arguments") or "")
+    return function["name"], argument_values(function.get("arguments") or "")
 
 
-def collapsed(said: tuple[Call, ...]) -> tuple[Call, ...]:
+def collapsed(calls: tuple[Call, ...]) -> tuple[Call, ...]:
     """Each call with the last values of its name: all that Dify keeps of calls of one name."""
-    last = dict(said)
-    return tuple((name, last[name]) for name, _ in said)
+    last = dict(calls)
+    return tuple((name, last[name]) for name, _ in calls)
 
 
 def digest(*parts: Any) -> bytes:
@@ -139,6 +141,6 @@ def digest(*parts: Any) -> bytes:
     return blake2b(orjson.dumps(parts), digest_size=16).digest()
 
 
-def identity(value: bytes) -> bytes:
+def identity_of(value: bytes) -> bytes:
     """What tells one memory from every other."""
     return blake2b(value, digest_size=16).digest()

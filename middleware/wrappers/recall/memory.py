@@ -23,11 +23,10 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.shared.history import canonical, text_of
-from middleware.wrappers.recall import fingerprint as said
+from adapters.shared.think_tags import CLOSER
+from middleware.wrappers.recall import fingerprint
 
 Batches = Sequence[tuple[Event, ...]]
-
-
 _SIGNED = frozenset(("thinking", "redacted_thinking"))
 
 
@@ -70,8 +69,8 @@ class Memory:
         turn = {name: value for name, value in message.items() if name != TURN}
         if self.calls:
             turn["tool_calls"] = list(self.calls)
-        shown = "</think>" in text_of(message.get("content"))
-        if shown and "</think>" in self.text:
+        shown = CLOSER in text_of(message.get("content"))
+        if shown and CLOSER in self.text:
             return turn  # it thought in its text, and the client sends that
         if shown:
             turn["content"] = self.text or None  # the thought returns to its own place
@@ -118,17 +117,17 @@ def loaded(value: bytes) -> Memory:
     )
 
 
-def remembered(heard: Batches, before: Mapping[str, Any], told_apart: bool) -> Memory | None:
+def remembered(batches: Batches, before: Mapping[str, Any], has_ids: bool) -> Memory | None:
     """What of an answer its upstream may need back; None if nothing could be found for it.
 
     An answer without thoughts is remembered if it has ids: else one that is alike would be found.
     """
-    events = [event for batch in heard for event in batch]
+    events = [event for batch in batches for event in batch]
     text, reasoning, calls = _gathered(events)
     turn = _turn(events[-1])
     if calls and not (turn or reasoning):
-        reasoning, _ = said.apart(text)
-    if not (turn or reasoning or calls or told_apart or before["previous"]):
+        reasoning, _ = fingerprint.split_thought(text)
+    if not (turn or reasoning or calls or has_ids or before["previous"]):
         return None
     return Memory(text, calls, "" if turn else reasoning, turn, **before)
 

@@ -1,10 +1,7 @@
 """One conversation: which of its turns are remembered, and what it is with those put back.
 
-Each turn has two keys, and under both stands which memory is meant. One key is of what was said:
-client, model, every message before it, its own calls or text, in the form that no client's
-rewriting changes. The other adds the ids of its calls: it goes first, so that conversations that
-are alike do not meet. Each memory names the one before it: so the last turn decides, and its memory
-leads back along its own conversation.
+Forward each turn gets its two keys, backward they lead to memories: the package's docstring says
+how and why.
 """
 
 from __future__ import annotations
@@ -15,7 +12,15 @@ from typing import Any
 
 from adapters.protocol import TURN, ChatRequest, Json
 from adapters.receipts import Note, Receipt
-from middleware.wrappers.recall import fingerprint as said
+from middleware.wrappers.recall.fingerprint import (
+    Call,
+    calls_of,
+    collapsed,
+    digest,
+    identity_of,
+    image_digests,
+    plain_text,
+)
 from middleware.wrappers.recall.memory import Memory, loaded
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure
 
@@ -27,14 +32,14 @@ class Turn:
     position: int
     message: Json
     text: str
-    calls: tuple[said.Call, ...]
-    alike: bytes
+    calls: tuple[Call, ...]
+    content_key: bytes
     """Key of what was said."""
-    key: bytes
+    id_key: bytes
     """Key of what was said, with the ids of its calls, or of those before it."""
     images: str
     """Digest of the images before it."""
-    told_apart: bool = False
+    has_ids: bool = False
     """There are ids, so that no other conversation has its key."""
     results: list[Json] = field(default_factory=list)
 
@@ -48,14 +53,14 @@ class Turn:
 
     def fits(self, memory: Memory) -> bool:
         """Is this what the memory says, or what a client may have made of it?"""
-        own = said.calls(memory.message())
-        allowed = own if memory.ids() == self.ids() else said.collapsed(own)
+        own = calls_of(memory.message())
+        allowed = own if memory.ids() == self.ids() else collapsed(own)
         if not all(call in pair for call, *pair in zip(self.calls, own, allowed, strict=True)):
             return False
         # Dify replaces images by a word from the second round of tools on.
         seen = {images for images in (memory.images, self.images) if images}
         # With calls the text may be left out, as Dify does; other text is another turn.
-        texts = {said.words(memory.text), ""} if own else {said.words(memory.text)}
+        texts = {plain_text(memory.text), ""} if own else {plain_text(memory.text)}
         return len(seen) < 2 and self.text in texts
 
 
@@ -73,9 +78,9 @@ class RememberedHistory:
     """Reads a request once: `request()` is what goes up, `entries` and `before` what is kept."""
 
     def __init__(
-        self, asked: ChatRequest, store: Store, chain: bytes, by_ids: bool = False
+        self, request: ChatRequest, store: Store, chain: bytes, by_ids: bool = False
     ) -> None:
-        self._asked = asked
+        self._request = request
         self._store = store
         self._chain = chain.hex()
         self._by_ids = by_ids
@@ -84,7 +89,7 @@ class RememberedHistory:
         self._turns: list[Turn] = []
         self._failure = ""
         self.images = ""
-        for position, message in enumerate(asked.messages):
+        for position, message in enumerate(request.messages):
             self._read(position, message)
         self._end_round()
         self._line = self._chosen()
@@ -102,54 +107,52 @@ class RememberedHistory:
             self._turns[-1].results.append(message)
             return
         self._end_round()
-        text = said.words(content)
+        text = plain_text(content)
         if role == "assistant":
-            calls, ids = said.calls(message), _ids(message)
-            alike, key = self._keys(text, calls, ids)
-            turn = Turn(position, message, text, calls, alike, key, self.images)
+            calls, ids = calls_of(message), _ids(message)
+            content_key, id_key = self._keys(text, calls, ids)
+            turn = Turn(position, message, text, calls, content_key, id_key, self.images)
             self._turns.append(turn)
-            turn.told_apart = self.told_apart or bool(ids)
-            self._ids = said.digest(self._ids, ids).hex() if ids else self._ids
-            form: tuple[Any, ...] = (said.collapsed(calls) or text,)
+            turn.has_ids = self.has_ids or bool(ids)
+            self._ids = digest(self._ids, ids).hex() if ids else self._ids
+            form: tuple[Any, ...] = (collapsed(calls) or text,)
         else:
             role = "system" if role == "developer" else role
             form = (text, message.get("name"))
-            for image in said.images(message):
-                self.images = said.digest(self.images, image).hex()
-        self._chain = said.digest(self._chain, role, form).hex()
+            for image in image_digests(message):
+                self.images = digest(self.images, image).hex()
+        self._chain = digest(self._chain, role, form).hex()
 
     def _end_round(self) -> None:
         if self._turns and self._turns[-1].results:
             turn = self._turns[-1]
-            said_last = said.collapsed(_results(turn, turn.results))
-            self._chain = said.digest(self._chain, said_last).hex()
+            last_results = collapsed(_results(turn, turn.results))
+            self._chain = digest(self._chain, last_results).hex()
 
     @property
-    def told_apart(self) -> bool:
+    def has_ids(self) -> bool:
         """Tools were called, by ids no other conversation has."""
         return bool(self._ids)
 
     def entries(self, memory: Memory) -> list[Entry]:
         """What is kept of the turn that follows here."""
-        calls, value = said.calls(memory.message()), memory.dumped()
-        keys = self._keys(said.words(memory.text), calls, memory.ids())
-        identity = said.identity(value)
+        calls, value = calls_of(memory.message()), memory.dumped()
+        keys = self._keys(plain_text(memory.text), calls, memory.ids())
+        identity = identity_of(value)
         return [Entry(identity, value), *(Entry(key, identity) for key in keys)]
 
-    def _keys(
-        self, text: str, calls: tuple[said.Call, ...], ids: Sequence[str]
-    ) -> tuple[bytes, bytes]:
-        alike = said.digest(self._chain, said.collapsed(calls) or text)
+    def _keys(self, text: str, calls: tuple[Call, ...], ids: Sequence[str]) -> tuple[bytes, bytes]:
+        content_key = digest(self._chain, collapsed(calls) or text)
         # A turn without calls is told apart by the calls before it.
-        return alike, said.digest(alike.hex(), ids or self._ids)
+        return content_key, digest(content_key.hex(), ids or self._ids)
 
     # Backward: which memories belong to it -----------------------------------------------------
 
     def _chosen(self) -> Line:
         for number in reversed(range(len(self._turns))[-_LOOKED_AT:]):
             turn = self._turns[number]
-            keys = [turn.key] if turn.told_apart or not self._by_ids else []
-            keys += [] if self._by_ids else [turn.alike]
+            keys = [turn.id_key] if turn.has_ids or not self._by_ids else []
+            keys += [] if self._by_ids else [turn.content_key]
             for key in keys:
                 if line := self._line_of(number, self._get(key)):
                     return line
@@ -177,7 +180,7 @@ class RememberedHistory:
         memory = self._loaded(named)
         if memory is not None and memory.ids() == turn.ids():
             return memory, named
-        own = self._get(turn.key)
+        own = self._get(turn.id_key)
         return (memory, named) if own in (None, named) else (self._loaded(own), own)
 
     def _loaded(self, identity: bytes) -> Memory | None:
@@ -198,8 +201,8 @@ class RememberedHistory:
             return False
         memory = line[number][0] if number in line else None
         sent = _results(turn, turn.results)
-        kept = tuple(zip((name for name, _ in sent), map(said.words, own), strict=False))
-        allowed = kept if memory is None or memory.ids() == turn.ids() else said.collapsed(kept)
+        kept = tuple(zip((name for name, _ in sent), map(plain_text, own), strict=False))
+        allowed = kept if memory is None or memory.ids() == turn.ids() else collapsed(kept)
         return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
 
     def _get(self, key: bytes) -> bytes | None:
@@ -212,7 +215,7 @@ class RememberedHistory:
     # What comes of it --------------------------------------------------------------------------
 
     def request(self) -> ChatRequest:
-        messages = [_without_turn(message) for message in self._asked.messages]
+        messages = [_without_turn(message) for message in self._request.messages]
         for number, (memory, _) in self._line.items():
             turn = self._turns[number]
             if turn.position not in self._restored:
@@ -221,7 +224,7 @@ class RememberedHistory:
             contents = _results_behind(number, self._line) if turn.repeats else None
             for at, message in enumerate(_pointed(turn.results, memory, contents), 1):
                 messages[turn.position + at] = message
-        return replace(self._asked, messages=tuple(messages))
+        return replace(self._request, messages=tuple(messages))
 
     def receipt(self) -> Receipt:
         notes: list[Note] = []
@@ -237,14 +240,14 @@ class RememberedHistory:
 
     def _gained(self, position: int) -> bool:
         """Does the turn hold more than the client sent?"""
-        turn, sent = self._restored[position], self._asked.messages[position]
+        turn, sent = self._restored[position], self._request.messages[position]
         spoken = "reasoning_content" in turn.keys() - sent.keys()
         return spoken or turn.get(TURN, _NO_THOUGHT) != _NO_THOUGHT
 
     def used(self) -> list[bytes]:
         """Keys of what was put back."""
         turns = [self._turns[number] for number in self._line]
-        pointers = [key for turn in turns for key in (turn.key, turn.alike)]
+        pointers = [key for turn in turns for key in (turn.id_key, turn.content_key)]
         return [*(identity for _, identity in self._line.values()), *pointers]
 
     def before(self) -> Mapping[str, Any]:
@@ -262,9 +265,9 @@ def _ids(message: Json) -> list[str]:
     return [call["id"] for call in message.get("tool_calls") or ()]
 
 
-def _results(turn: Turn, results: Sequence[Json]) -> tuple[said.Call, ...]:
+def _results(turn: Turn, results: Sequence[Json]) -> tuple[Call, ...]:
     """The results of a round, by the names of their tools."""
-    contents = (said.words(message["content"]) for message in results)
+    contents = (plain_text(message["content"]) for message in results)
     return tuple(zip((name for name, _ in turn.calls), contents, strict=False))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from middleware.wrappers.recall import fingerprint as said
+from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.store import Entry, Limits, StoreFailure
 
 _MARK = int.from_bytes(b"Utrc")
@@ -72,7 +72,9 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise self._failure(error) from error
         # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
-        return next((value for digest, value in rows if digest == said.identity(value)), None)
+        return next(
+            (value for digest, value in rows if digest == fingerprint.identity_of(value)), None
+        )
 
     def _oldest(self) -> int:
         return self._now() - round(self._limits.max_age * 1000)
@@ -110,7 +112,7 @@ class SqliteStore:
         connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
         for key, value in entries:
             if len(value) <= limits.max_entry:
-                self._insert(connection, (key, said.identity(value), now, value))
+                self._insert(connection, (key, fingerprint.identity_of(value), now, value))
 
     def _insert(self, connection: sqlite3.Connection, row: tuple[bytes, bytes, int, bytes]) -> None:
         room = 0

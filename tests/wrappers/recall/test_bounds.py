@@ -12,8 +12,7 @@ import pytest
 
 from adapters.protocol import TURN, ChatRequest, Event, Finish, Json, Noted, Opened
 from adapters.receipts import Note
-from middleware.wrappers.recall import Entry, MemoryStore, Recall, StoreFailure
-from middleware.wrappers.recall import fingerprint as said
+from middleware.wrappers.recall import Entry, MemoryStore, Recall, StoreFailure, fingerprint
 from tests.support.dialogue import (
     Model,
     answer,
@@ -305,18 +304,21 @@ def test_the_request_is_not_changed() -> None:
 
 
 def test_long_arguments_are_read_and_not_remembered() -> None:
-    before = said._remembered.cache_info()
-    values = [said.values(f'{{"b": 1.0, "a": "{number}{"x" * 3000}"}}') for number in range(20)]
+    before = fingerprint._remembered.cache_info()
+    values = [
+        fingerprint.argument_values(f'{{"b": 1.0, "a": "{number}{"x" * 3000}"}}')
+        for number in range(20)
+    ]
     assert values[7] == f'{{"a":"7{"x" * 3000}","b":1}}'
-    assert said._remembered.cache_info() == before
-    said.values('{"a": 1}')
-    assert said._remembered.cache_info() != before
+    assert fingerprint._remembered.cache_info() == before
+    fingerprint.argument_values('{"a": 1}')
+    assert fingerprint._remembered.cache_info() != before
 
 
 @pytest.mark.parametrize("depth", [300, 1100, 100_000])
 def test_arguments_of_any_depth_are_compared_as_they_are(depth: int) -> None:
     deep = '{"a":' * depth + "1" + "}" * depth
-    assert said.values(deep) == deep
+    assert fingerprint.argument_values(deep) == deep
 
 
 def test_a_long_conversation_is_looked_up_a_bounded_number_of_times() -> None:
