@@ -13,13 +13,13 @@ from adapters.protocol import (
     ChatRequest,
     Event,
     Finish,
-    Note,
     Noted,
     Planned,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
 )
+from adapters.receipts import Note
 from middleware.wrappers.emulation import LeakRescue, ToolSettings, with_tools
 from middleware.wrappers.recall import Entry, MemoryStore, Recall
 from middleware.wrappers.retry import Budget, Retry
@@ -172,7 +172,7 @@ def test_a_turn_is_remembered_once_however_often_it_was_asked_for() -> None:
 def test_what_is_strict_refuses_before_anything_is_asked_or_repeated() -> None:
     class Losing(Model):
         def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-            return (Planned("up", "", {}, (Note("lost", "seed", "no seeds"),)),)
+            return (Planned("up", "", {}, (Note("parameter_dropped", "seed", "no seeds"),)),)
 
     model = Losing([OPENED])
     budget = Budget()
