@@ -15,8 +15,8 @@ import sys
 from collections.abc import Sequence
 
 from tests.support.cases import CASES, FAILING
+from tests.support.fold import Answer, run
 from tests.support.recordings import REAL, REAL_CASES, Upstream, ask_twice, tape_recorder, upstreams
-from tests.support.upstreams.tape import Answer, run
 
 
 def main(arguments: Sequence[str]) -> int:

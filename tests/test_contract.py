@@ -29,6 +29,7 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from tests.support.cases import CASES, FAILING, NOTE
+from tests.support.fold import Answer
 from tests.support.recordings import (
     FOLDER,
     Parsed,
@@ -38,7 +39,6 @@ from tests.support.recordings import (
     play_once,
     upstreams,
 )
-from tests.support.upstreams.tape import Answer
 
 PLAYED = [
     pytest.param(upstream, case, mode, id=f"{upstream.name}-{case}-{'stream' if mode else 'plain'}")

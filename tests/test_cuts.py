@@ -13,8 +13,8 @@ import pytest
 
 from adapters.wire.framing import Ndjson, Sse
 from tests.support.cuts import cut, each_byte
+from tests.support.fold import Answer
 from tests.support.recordings import Stream, streams
-from tests.support.upstreams.tape import Answer
 
 every_stream = pytest.mark.parametrize(
     "stream",

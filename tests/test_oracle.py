@@ -13,9 +13,9 @@ import pytest
 
 from adapters.protocol import Json
 from tests.support.cases import CASES
+from tests.support.fold import Answer, run
 from tests.support.recordings import Interaction, Upstream, interactions, play, upstreams
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
-from tests.support.upstreams.tape import Answer, run
 
 # LiteLLM's name for the language of each upstream.
 PROVIDERS: Mapping[str, str] = {

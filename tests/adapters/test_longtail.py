@@ -19,7 +19,7 @@ from adapters.longtail import Library, Longtail, encode
 from adapters.protocol import ChatRequest, Json, RequestContext, Usage
 from adapters.wire.http import Link, Timeouts, Transport
 from tests.support.dialogue import assistant, result, user
-from tests.support.upstreams.tape import Answer, fold, run
+from tests.support.fold import Answer, fold, run
 
 HELLO = (user("hello"),)
 EVERYTHING = frozenset({"tools", "temperature", "response_format", "user", "max_tokens"})

@@ -19,7 +19,7 @@ from adapters.shared.schema import mismatch
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
 from tests.support.dialogue import assistant, result, user
-from tests.support.upstreams.tape import Answer, fold, run
+from tests.support.fold import Answer, fold, run
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

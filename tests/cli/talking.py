@@ -12,8 +12,5 @@ NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 TOOLS = {tool.name: tool for tool in example_tools(lambda: NOON)}
 
 
-# A conversation --------------------------------------------------------------------------------
-
-
 def chunk(finish: str | None = None, **delta: Any) -> Json:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}

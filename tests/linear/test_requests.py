@@ -18,25 +18,16 @@ from adapters.claude.tools import box_of
 from adapters.errors import GatewayError
 from adapters.ollama.encode import Setup
 from adapters.ollama.encode import encode as ollama_encode
-from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.protocol import ChatRequest, Json
 from adapters.shared.toolbox import toolbox
 from middleware.doors.chat import parse
 from middleware.doors.chat.parse import MAX_VALUES
 from middleware.wrappers.emulation.ask.asking import Emulation, prompted
 from middleware.wrappers.recall import MemoryStore, Recall
 from tests.linear.measuring import is_long, seconds
+from tests.support.adapters import FakeAdapter
 
 # Requests: parsed, and written for every upstream ------------------------------------------------
-
-
-class Silent:
-    """Says what it would be sent."""
-
-    async def stream(self, request: ChatRequest) -> Events:
-        yield ()
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned("", "", {"messages": request.messages}),)
 
 
 _CLAUDE = capability("claude-sonnet-4-5", {})
@@ -48,7 +39,7 @@ LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
     "deepseek": lambda prompted: deepseek.encode(prompted, deepseek.Habits())[0],
     "compatible": lambda prompted: compatible.encode(prompted, compatible.Dialect())[0],
     "emulated": lambda request: prompted(request, Emulation(), True),
-    "recall": lambda prompted: Recall(Silent(), MemoryStore()).plan(prompted)[0].body,
+    "recall": lambda prompted: Recall(FakeAdapter(), MemoryStore()).plan(prompted)[0].body,
 }
 USER = {"role": "user", "content": "hi"}
 _MANY = MAX_VALUES * 9 // 10

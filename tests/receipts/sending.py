@@ -46,8 +46,5 @@ def send(adapter: Adapter, body: Json) -> Sent:
     return Sent(orjson.dumps(planned.body), (*asked.receipt, *planned.receipt))
 
 
-# Every field of a request ----------------------------------------------------------------------
-
-
 def tool(name: str = "get_weather", **members: Any) -> Json:
     return {"type": "function", "function": {"name": name, "parameters": SCHEMA, **members}}

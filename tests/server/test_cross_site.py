@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.support.door import ANSWER, Heard, Scripted, door
+from tests.support.adapters import repeating
+from tests.support.door import ANSWER, Heard, door
 
 CROSS = ("sec-fetch-site", "cross-site")
 IMAGE = (CROSS, ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image"))
@@ -18,7 +19,7 @@ ORIGIN = ("origin", "https://page.example")
 def ask(
     headers: tuple[tuple[str, str], ...], path: str, server: str = "", method: str = "GET"
 ) -> Heard:
-    there = door(Scripted(ANSWER), server)
+    there = door(repeating(ANSWER), server)
     return asyncio.run(there.ask(method=method, path=path, headers=headers))
 
 

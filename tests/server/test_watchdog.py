@@ -6,16 +6,17 @@ import asyncio
 import io
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import orjson
 import pytest
 
-from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.protocol import ChatRequest, Json
 from middleware.server.telemetry import Log
 from middleware.server.watchdog import LONGEST, Watchdog
+from tests.support.adapters import FakeAdapter, Step
 from tests.support.door import ANSWER, door
-from tests.support.upstreams.tape import run
+from tests.support.fold import run
 
 
 def spin(seconds: float) -> None:
@@ -24,18 +25,14 @@ def spin(seconds: float) -> None:
         pass
 
 
-class Spinning:
+def spinning(seconds: float) -> FakeAdapter:
     """A model that thinks in the loop's own thread."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    async def stream(self, request: ChatRequest) -> Events:
-        spin(self.seconds)
+    def think(_: ChatRequest) -> Iterator[Step]:
+        spin(seconds)
         yield ANSWER
 
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned("up", "", {}),)
+    return FakeAdapter(usual=think)
 
 
 async def until_told(log: Log) -> None:
@@ -47,7 +44,7 @@ def watched(
     models: Sequence[tuple[str, float]], stream: bool = False
 ) -> tuple[list[str], list[Json]]:
     """Ask models one after the other; the ids of the answers, and what held the loop."""
-    app = door({name: Spinning(seconds) for name, seconds in models})
+    app = door({name: spinning(seconds) for name, seconds in models})
     log = app.app.chat.log
 
     async def ask() -> list[str]:

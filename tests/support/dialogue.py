@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from adapters.leaf import Leaf
 from adapters.protocol import (
-    Adapter,
     ChatRequest,
     Event,
-    Events,
     Finish,
     Json,
     Opened,
-    Planned,
     ReasoningDelta,
     RequestContext,
     TextDelta,
@@ -30,27 +25,6 @@ OPENED = Opened((), Upstream("scripted"))
 USAGE = Usage(1, 1)
 Said = tuple[str, str, str]
 """Id, name and arguments of a call."""
-
-
-class Model(Leaf):
-    """Gives its answers one after the other, an event a read, and keeps what it was asked."""
-
-    def __init__(self, *answers: Sequence[Event | Exception]) -> None:
-        self.answers = list(answers)
-        self.asked: list[ChatRequest] = []
-
-    async def stream(self, request: ChatRequest) -> Events:
-        self.asked.append(request)
-        for event in self.answers.pop(0):
-            if isinstance(event, Exception):
-                raise event
-            yield (event,)
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned("scripted", "", {"messages": list(request.messages)}),)
-
-    def last(self) -> list[Json]:
-        return list(self.asked[-1].messages)
 
 
 def answer(
@@ -88,15 +62,6 @@ def result(identity: str, text: str) -> Json:
 
 def request(*messages: Json, model: str = "m", client: str = "a") -> ChatRequest:
     return ChatRequest(model, messages, call=RequestContext(client=client))
-
-
-def ask(adapter: Adapter, asked: ChatRequest) -> list[Event]:
-    """Run one request to its end."""
-
-    async def whole() -> list[Event]:
-        return [event async for batch in adapter.stream(asked) for event in batch]
-
-    return asyncio.run(whole())
 
 
 def rebuilt(messages: Sequence[Json], mint: Callable[[], str]) -> list[Json]:

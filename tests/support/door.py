@@ -13,24 +13,20 @@ from starlette.types import Message
 
 from adapters.protocol import (
     Adapter,
-    ChatRequest,
     Event,
-    Events,
     Finish,
     Json,
     Opened,
-    Planned,
     TextDelta,
     Upstream,
     Usage,
 )
-from adapters.receipts import Receipt
 from middleware import config
 from middleware.routing import Routes
 from middleware.server.app import CHAT, Gateway, create
 from middleware.wrappers.route import Route
+from tests.support.adapters import PATIENCE
 
-PATIENCE = 5.0
 USER: Json = {"role": "user", "content": "hi"}
 DEMO = """
 [recall]
@@ -44,48 +40,6 @@ OPENED = Opened((), Upstream("up"))
 TEXT = TextDelta("hello")
 END = Finish("stop", Usage(1, 2))
 ANSWER: tuple[Event, ...] = (OPENED, TEXT, END)
-
-
-class Wait:
-    """A place in a script where nothing comes until the test says so."""
-
-    def __init__(self) -> None:
-        self.reached = asyncio.Event()
-        self.over = asyncio.Event()
-
-    async def until_reached(self) -> None:
-        await asyncio.wait_for(self.reached.wait(), PATIENCE)
-
-
-Step = tuple[Event, ...] | BaseException | Wait
-
-
-class Scripted:
-    """An adapter that takes the steps of its script: yields events, waits, or fails."""
-
-    def __init__(self, *steps: Step, receipt: Receipt = ()) -> None:
-        self.steps = steps
-        self.receipt = receipt
-        self.asked: list[ChatRequest] = []
-        self.left = asyncio.Event()
-        """Somebody closed the stream, or it came to its end."""
-
-    async def stream(self, request: ChatRequest) -> Events:
-        self.asked.append(request)
-        try:
-            for step in self.steps:
-                if isinstance(step, BaseException):
-                    raise step
-                if isinstance(step, Wait):
-                    step.reached.set()
-                    await step.over.wait()
-                else:
-                    yield step
-        finally:
-            self.left.set()
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned("up", "", {}, self.receipt),)
 
 
 @dataclass

@@ -24,8 +24,9 @@ from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
 from tests.support.cases import CASES, REASONING
+from tests.support.fold import Answer, fold, run
 from tests.support.paths import ROOT
-from tests.support.upstreams.tape import Answer, Tape, fold, run
+from tests.support.upstreams.tape import Tape
 
 FOLDER = ROOT / "tests/cassettes"
 # What may be kept of a request and of an answer; all else is volatile or secret.

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.leaf import Leaf
 from adapters.protocol import (
     Adapter,
     ChatRequest,
     Event,
-    Events,
     Finish,
     FinishReason,
     Noted,
     Opened,
-    Planned,
     RequestContext,
     TextDelta,
     ToolCallDelta,
@@ -33,6 +30,8 @@ from middleware.wrappers.emulation import (
     EmulatedTools,
     Emulation,
 )
+from tests.support.adapters import FakeAdapter, Step
+from tests.support.fold import folded
 
 
 @dataclass(frozen=True)
@@ -45,37 +44,29 @@ class Say:
     error: GatewayError | None = None
     calls: Sequence[tuple[str, str]] = ()
 
+    def steps(self) -> Iterator[Step]:
+        first: tuple[Event, ...] = (Opened((), Upstream("toy")),)
+        for at in range(0, len(self.text), self.size):
+            yield (*first, TextDelta(self.text[at : at + self.size]))
+            first = ()
+        if self.error is not None:
+            yield self.error
+        for index, (name, arguments) in enumerate(self.calls):
+            yield (*first, ToolCallStart(index, f"id{index}", name))
+            yield ToolCallDelta(index, arguments)
+            first = ()
+        yield (*first, Finish(self.reason, Usage(10, 5)))
 
-@dataclass
-class TextOnly(Leaf):
+
+class TextOnly(FakeAdapter):
     """A model that says what it is told to, one answer after the other; the last one stays."""
 
-    says: list[Say]
-    requests: list[ChatRequest] = field(default_factory=list)
-    closed: int = 0
+    def __init__(self, says: Sequence[Say]) -> None:
+        super().__init__(usual=self.say, name="toy")
+        self.says = says
 
-    async def stream(self, request: ChatRequest) -> Events:
-        self.requests.append(request)
-        say = self.says[min(len(self.requests), len(self.says)) - 1]
-        if say.error is not None and not say.text:
-            raise say.error
-        first: tuple[Event, ...] = (Opened((), Upstream("toy")),)
-        try:
-            for at in range(0, len(say.text), say.size):
-                yield (*first, TextDelta(say.text[at : at + say.size]))
-                first = ()
-            if say.error is not None:
-                raise say.error
-            for index, (name, arguments) in enumerate(say.calls):
-                yield (*first, ToolCallStart(index, f"id{index}", name))
-                yield (ToolCallDelta(index, arguments),)
-                first = ()
-            yield (*first, Finish(say.reason, Usage(10, 5)))
-        finally:
-            self.closed += 1
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned("toy", "http://toy", {"messages": list(request.messages)}),)
+    def say(self, _: ChatRequest) -> Iterator[Step]:
+        return self.says[min(len(self.asked), len(self.says)) - 1].steps()
 
 
 def tool(name: str, **parameters: Any) -> dict[str, Any]:
@@ -126,7 +117,7 @@ def heard(adapter: Adapter, request: ChatRequest) -> Heard:
             assert event.index == len(calls) - 1
             calls[event.index][1] += event.arguments
     return Heard(
-        text="".join(event.text for event in events if isinstance(event, TextDelta)),
+        text=folded(events).text,
         calls=[(name, orjson.loads(arguments)) for name, arguments in calls],
         ids=[event.id for event in events if isinstance(event, ToolCallStart)],
         finish=events[-1],
@@ -144,11 +135,8 @@ WEATHER = ("get_weather", {"city": "Oslo"})
 ADDED = ("add", {"x": 1})
 
 
-# What the model is asked ------------------------------------------------------------------------
-
-
 def system(model: TextOnly) -> str:
-    return str(model.requests[0].messages[0]["content"])
+    return str(model.asked[0].messages[0]["content"])
 
 
 HISTORY = (

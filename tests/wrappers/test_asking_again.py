@@ -24,7 +24,9 @@ from middleware.wrappers.emulation import LeakRescue, ToolSettings, with_tools
 from middleware.wrappers.recall import Entry, MemoryStore, Recall
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.strict import Strict
-from tests.support.dialogue import OPENED, Model, answer, ask, request, user
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import OPENED, answer, request, user
+from tests.support.fold import ask
 
 TOOL = {
     "type": "function",
@@ -57,7 +59,7 @@ class Nest:
     """A model with emulated tools, nested as a config nests it."""
 
     def __init__(self, *answers: Answer, decide: bool = False) -> None:
-        self.model = Model(*answers)
+        self.model = FakeAdapter(*answers)
         self.budget = Budget()
         settings = ToolSettings("emulated", "compatible", decide=decide)
         tools = with_tools(self.model, settings, self.retried(self.model))
@@ -105,7 +107,7 @@ def test_what_broke_off_while_it_was_held_back_is_not_asked_again(
 
 
 def test_a_leak_that_is_held_back_is_not_asked_again_either() -> None:
-    model = Model(broken("<tool_call>"), answer(text="never asked for"))
+    model = FakeAdapter(broken("<tool_call>"), answer(text="never asked for"))
     with pytest.raises(Unavailable):
         ask(Retry(LeakRescue(model), Budget(), first_pause=0.001), QUESTION)
     assert len(model.asked) == 1
@@ -163,14 +165,14 @@ def test_a_turn_is_remembered_once_however_often_it_was_asked_for() -> None:
             await super().keep(entries, used)
 
     store = Counting()
-    model = Model([away()], answer(thought="hm", text="hi", turn={"thought": "hm"}))
+    model = FakeAdapter([away()], answer(thought="hm", text="hi", turn={"thought": "hm"}))
     events = ask(Retry(Recall(model, store), Budget(), first_pause=0.001), request(user("a")))
     assert type(events[-1]) is Finish
     assert (len(model.asked), store.kept) == (2, 1)
 
 
 def test_what_is_strict_refuses_before_anything_is_asked_or_repeated() -> None:
-    class Losing(Model):
+    class Losing(FakeAdapter):
         def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
             return (Planned("up", "", {}, (Note("parameter_dropped", "seed", "no seeds"),)),)
 

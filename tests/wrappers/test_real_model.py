@@ -20,7 +20,7 @@ from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
 from tests.support.day_one import running
 from tests.support.dialogue import result, user
-from tests.support.upstreams.tape import run
+from tests.support.fold import run
 
 pytestmark = pytest.mark.real
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -13,44 +14,29 @@ from adapters.errors import GatewayError, RateLimited, Refused, Truncated, Unava
 from adapters.protocol import (
     ChatRequest,
     Event,
-    Events,
     Finish,
     Opened,
-    Planned,
     RequestContext,
     TextDelta,
     Upstream,
 )
 from middleware.wrappers.retry import Budget, Retry
+from tests.support.adapters import FakeAdapter
 
 REQUEST = ChatRequest("m", ({"role": "user", "content": "hi"},))
 OPENED = (Opened((), Upstream("up")), TextDelta("hello"))
 END = (Finish("stop"),)
 
 
-@dataclass
-class Failing:
-    """Fails as told, one list entry a call, then answers."""
+class Failing(FakeAdapter):
+    """Fails as told, one list entry a call, then answers; `seconds` it works before it does."""
 
-    failures: list[GatewayError]
-    after_opening: bool = False
-    requests: list[ChatRequest] = field(default_factory=list)
-    seconds: float = 0
-    """How long it works before it fails."""
-
-    async def stream(self, request: ChatRequest) -> Events:
-        self.requests.append(request)
-        await asyncio.sleep(self.seconds)
-        if self.after_opening:
-            yield OPENED
-        if self.failures:
-            raise self.failures.pop(0)
-        if not self.after_opening:
-            yield OPENED
-        yield END
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned("up", "http://up", {"model": request.model}),)
+    def __init__(
+        self, failures: Sequence[GatewayError], after_opening: bool = False, seconds: float = 0.0
+    ) -> None:
+        before = (float(seconds), OPENED) if after_opening else (float(seconds),)
+        failing = [(*before, error) for error in failures]
+        super().__init__(*failing, usual=(float(seconds), OPENED, END))
 
 
 async def _all(retry: Retry) -> list[tuple[Event, ...]]:
@@ -68,14 +54,14 @@ def ask(
 def test_a_passing_failure_is_asked_again(failures: int) -> None:
     inner = Failing([Unavailable("away")] * failures)
     assert ask(inner) == [OPENED, END]
-    assert len(inner.requests) == failures + 1
+    assert len(inner.asked) == failures + 1
 
 
 def test_the_third_failure_is_the_answer_and_asks_the_client_not_to_multiply_it() -> None:
     inner = Failing([Unavailable("away") for _ in range(3)])
     with pytest.raises(Unavailable) as caught:
         ask(inner)
-    assert len(inner.requests) == 3
+    assert len(inner.asked) == 3
     assert caught.value.again == "elsewhere"
 
 
@@ -84,14 +70,14 @@ def test_what_asking_cannot_mend_is_not_asked_again(error: GatewayError) -> None
     inner = Failing([error])
     with pytest.raises(type(error)):
         ask(inner)
-    assert len(inner.requests) == 1
+    assert len(inner.asked) == 1
 
 
 def test_nothing_is_asked_again_once_an_event_has_left() -> None:
     inner = Failing([Unavailable("away")], after_opening=True)
     with pytest.raises(Unavailable):
         ask(inner)
-    assert len(inner.requests) == 1
+    assert len(inner.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -105,7 +91,7 @@ def test_the_upstreams_own_pause_is_kept_if_it_is_short(retry_after: str, calls:
             ask(inner)
     else:
         assert ask(inner) == [OPENED, END]
-    assert len(inner.requests) == calls
+    assert len(inner.asked) == calls
 
 
 @pytest.mark.parametrize("retry_after", ["0", "-5", "0.0", "-inf"])
@@ -123,18 +109,18 @@ def test_pauses_add_up_to_no_more_than_a_client_would_wait() -> None:
     inner = Failing([RateLimited("slow down", retry_after="0.02") for _ in range(3)])
     with pytest.raises(RateLimited):
         ask(inner)
-    assert len(inner.requests) == 3
+    assert len(inner.asked) == 3
     long = Failing([RateLimited("x", retry_after="0.01"), RateLimited("x", retry_after="9.995")])
     with pytest.raises(RateLimited):
         ask(long)
-    assert len(long.requests) == 2
+    assert len(long.asked) == 2
 
 
 def test_no_attempt_begins_after_the_time_of_all_attempts() -> None:
     inner = Failing([Unavailable("away")])
     with pytest.raises(Unavailable):
         ask(inner, total=0)
-    assert len(inner.requests) == 1
+    assert len(inner.asked) == 1
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.2, 1), (0.06, 2), (0, 3)])
@@ -144,20 +130,20 @@ def test_what_took_long_to_fail_is_not_asked_again(seconds: float, calls: int) -
     retry = Retry(inner, Budget(), first_pause=0.001, failing=0.1)
     with pytest.raises(Unavailable) as caught:
         asyncio.run(_all(retry))
-    assert (len(inner.requests), caught.value.again) == (calls, "elsewhere")
+    assert (len(inner.asked), caught.value.again) == (calls, "elsewhere")
 
 
 def test_a_pause_the_upstream_asked_for_is_no_time_it_took() -> None:
     inner = Failing([RateLimited("slow down", retry_after="0.15") for _ in range(2)])
     retry = Retry(inner, Budget(), failing=0.1)
     assert asyncio.run(_all(retry)) == [OPENED, END]
-    assert len(inner.requests) == 3
+    assert len(inner.asked) == 3
 
 
 def test_a_later_attempt_knows_when_all_must_end() -> None:
     inner = Failing([Unavailable("away")])
     ask(inner)
-    first, second = inner.requests
+    first, second = inner.asked
     assert first.call.deadline is None
     assert second.call.deadline is not None
 
@@ -173,7 +159,7 @@ def test_a_deadline_that_was_set_outside_is_not_moved() -> None:
         return deadline
 
     deadline = asyncio.run(script())
-    assert [request.call.deadline for request in inner.requests] == [deadline] * 2
+    assert [request.call.deadline for request in inner.asked] == [deadline] * 2
 
 
 def test_no_more_than_a_share_of_the_requests_repeat_themselves_at_once() -> None:

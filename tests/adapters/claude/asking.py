@@ -12,7 +12,4 @@ def named(name: str) -> Json:
     return {"type": "function", "function": {"name": name}}
 
 
-# Thinking ---------------------------------------------------------------------------------------
-
-
 ROUND = (user("x"), assistant(None, ("a", "get_weather", "{}")), result("a", "5"))

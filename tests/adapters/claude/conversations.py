@@ -58,7 +58,4 @@ def assert_accepted(body: Json) -> None:
     assert not used or body["tools"]
 
 
-# Thoughts ---------------------------------------------------------------------------------------
-
-
 SIGNED: Json = {"type": "thinking", "thinking": "hm", "signature": "s"}

@@ -13,6 +13,7 @@ from adapters.errors import RateLimited
 from adapters.protocol import ChatRequest, RequestContext
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
+from tests.support.fold import Answer, fold, run
 from tests.support.upstreams.claude_wire import (
     HELLO,
     MANUAL,
@@ -24,7 +25,6 @@ from tests.support.upstreams.claude_wire import (
     text,
 )
 from tests.support.upstreams.loopback import Peer, loopback
-from tests.support.upstreams.tape import Answer, fold, run
 
 SAID = sse(begin(), *text(0, "你好"), *end())
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from adapters.compatible import Compatible
 from adapters.protocol import ChatRequest, Json, RequestContext
-from tests.support.upstreams.tape import Answer, fold, run, tape
+from tests.support.fold import Answer, fold, run
+from tests.support.upstreams.tape import tape
 
 DONE = b"data: [DONE]\n\n"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
@@ -56,13 +57,7 @@ def good(answer: Answer) -> Answer:
     return answer
 
 
-# Endings -----------------------------------------------------------------------------------------
-
-
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-
-# Usage -------------------------------------------------------------------------------------------
 
 
 EARLY = {"prompt_tokens": 7, "completion_tokens": 1}

@@ -20,7 +20,8 @@ from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
 from tests.adapters.compatible.asking import FULL, HELLO, request, tool, written
 from tests.support.dialogue import assistant, result, user
-from tests.support.upstreams.tape import fold, run, tape
+from tests.support.fold import fold, run
+from tests.support.upstreams.tape import tape
 
 
 def settings(base_url: str, **given: Any) -> Settings:

@@ -10,7 +10,8 @@ from adapters.compatible import Compatible, Dialect
 from adapters.protocol import Json
 from tests.adapters.compatible.asking import CITY, FULL, HELLO, request, tool, written
 from tests.support.dialogue import assistant, result
-from tests.support.upstreams.tape import fold, run, tape
+from tests.support.fold import fold, run
+from tests.support.upstreams.tape import tape
 
 
 def custom(name: str) -> Json:

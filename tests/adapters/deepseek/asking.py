@@ -13,7 +13,8 @@ from adapters.protocol import ChatRequest, Json
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
 from tests.support.dialogue import assistant, result, user
-from tests.support.upstreams.tape import Answer, fold, run, tape
+from tests.support.fold import Answer, fold, run
+from tests.support.upstreams.tape import tape
 
 THINKER, PLAIN = "deepseek-flash", "deepseek-chat"
 HELLO = (user("hello"),)
@@ -42,22 +43,13 @@ def refused(habits: Habits = USUAL, **given: Any) -> str | None:
     return caught.value.param
 
 
-# Thinking --------------------------------------------------------------------------------------
-
-
 ROUND = (assistant(None, ("a", "f", "{}")), result("a", "x"))
-
-
-# Answers ---------------------------------------------------------------------------------------
 
 
 def heard(message: Json, reason: str, **given: Any) -> Answer:
     body = {"choices": [{"message": message, "finish_reason": reason}]}
     pieces = [b"\n\n", b"\n", json.dumps(body).encode()]
     return run(fold(DeepSeek(tape(pieces)).stream(request(**given))))
-
-
-# Where it goes ---------------------------------------------------------------------------------
 
 
 def settings(base_url: str, **given: Any) -> Settings:

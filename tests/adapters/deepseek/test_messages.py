@@ -24,7 +24,8 @@ from tests.adapters.deepseek.asking import (
     written,
 )
 from tests.support.dialogue import assistant, user
-from tests.support.upstreams.tape import fold, run, tape
+from tests.support.fold import fold, run
+from tests.support.upstreams.tape import tape
 
 # Messages --------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from adapters.local.keeper import Keeper
 from adapters.protocol import ChatRequest
 from adapters.wire.http import Link, Transport
 from tests.support.dialogue import user
+from tests.support.fold import Answer, fold
 from tests.support.paths import ROOT
-from tests.support.upstreams.tape import Answer, fold
 
 SCRIPT = ROOT / "tests/support/upstreams/llama_script.py"
 

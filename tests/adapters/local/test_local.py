@@ -16,7 +16,7 @@ from adapters.local import Engine, Heard, Local, Model, Server
 from adapters.protocol import ChatRequest, Events, Json, RequestContext
 from tests.adapters.local.scripts import HELLO, LINK
 from tests.support.dialogue import user
-from tests.support.upstreams.tape import fold, run
+from tests.support.fold import fold, run
 
 MODEL = Model("/models/small.gguf")
 

@@ -23,8 +23,8 @@ from adapters.protocol import TextDelta
 from tests.adapters.local.machine import Machine, ask, gone, until
 from tests.support.day_one import running
 from tests.support.dialogue import user
+from tests.support.fold import run
 from tests.support.paths import ROOT
-from tests.support.upstreams.tape import run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its script ends by signals")
 

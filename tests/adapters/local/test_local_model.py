@@ -23,7 +23,7 @@ from middleware.config import ConfigError, parse
 from tests.adapters.local.scripts import HELLO, LINK
 from tests.support.day_one import running
 from tests.support.dialogue import user
-from tests.support.upstreams.tape import fold, run
+from tests.support.fold import fold, run
 
 CONFIG = '[upstreams.here]\nkind = "local"\n[models.local]\nupstream = "here"'
 WEATHER: Json = {

@@ -14,7 +14,7 @@ import pytest
 from adapters.errors import Busy, Refused, Unavailable, UpstreamError
 from middleware.server.transport.serving import tell_of_work
 from tests.adapters.local.machine import Machine, gone, until
-from tests.support.upstreams.tape import run
+from tests.support.fold import run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its script ends by signals")
 

@@ -49,9 +49,6 @@ def codes(receipt: Receipt) -> list[str]:
     return [note.code for note in receipt]
 
 
-# Conversations ---------------------------------------------------------------------------------
-
-
 def call(identity: str, arguments: str, name: str = "get_weather") -> Json:
     return {
         "id": identity,

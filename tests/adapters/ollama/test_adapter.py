@@ -16,8 +16,8 @@ from adapters.ollama import Ollama, connect
 from adapters.protocol import ChatRequest, Json, RequestContext
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
+from tests.support.fold import Answer, fold, run
 from tests.support.upstreams.loopback import Peer, loopback
-from tests.support.upstreams.tape import Answer, fold, run
 
 ABLE: Json = {
     "capabilities": ["completion", "tools", "thinking"],

@@ -21,15 +21,9 @@ async def ask(link: Link, seconds: float = 2) -> bytes:
     return await reply.whole(soon(seconds))
 
 
-# Before the answer -----------------------------------------------------------------------------
-
-
 async def silence(peer: Peer) -> None:
     await peer.request()
     await peer.left()
-
-
-# The answer's status and headers ---------------------------------------------------------------
 
 
 def answering(
@@ -43,9 +37,6 @@ def answering(
             await peer.answer(body, *headers, status=status)
 
     return behave
-
-
-# The body --------------------------------------------------------------------------------------
 
 
 async def cut_chunks(peer: Peer) -> None:

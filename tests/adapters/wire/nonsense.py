@@ -18,7 +18,7 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
-from tests.support.upstreams.tape import Answer
+from tests.support.fold import Answer
 
 CASES = ("parallel_calls", "text_before_call", "reasoning", "no_argument_call")
 

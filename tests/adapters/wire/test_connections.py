@@ -12,8 +12,8 @@ import pytest
 from adapters.errors import Unavailable
 from adapters.wire.http import MOST_IDLE
 from tests.adapters.wire.asking import BODY, answering, ask, silence, soon, stalled
+from tests.support.fold import run
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
-from tests.support.upstreams.tape import run
 
 
 def timers() -> list[asyncio.TimerHandle]:

@@ -27,8 +27,9 @@ from adapters.wire.exchange import Listener, converse
 from adapters.wire.framing import Framer, Ndjson, Sse
 from adapters.wire.http import MAX_ANSWER
 from tests.support.cuts import cut, cuts, each_byte, halves
+from tests.support.fold import fold, run
 from tests.support.language import NOTE, SAY, STOP, USAGE, State, exchange, lines, sse
-from tests.support.upstreams.tape import fold, run, tape
+from tests.support.upstreams.tape import tape
 
 
 def listen(pieces: Sequence[bytes], listener: Listener[State] | None = None) -> list[Event]:

@@ -13,8 +13,8 @@ import pytest
 from adapters.errors import GatewayError, RateLimited, Truncated, Unavailable, UpstreamError
 from adapters.wire.http import MAX_ANSWER, Link
 from tests.adapters.wire.asking import answering, ask, cut_chunks, silence, stalled
+from tests.support.fold import run
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
-from tests.support.upstreams.tape import run
 
 SECRET = "our-own-secret-key"
 

@@ -12,9 +12,9 @@ import pytest
 from adapters.protocol import RequestContext
 from adapters.wire.exchange import converse
 from tests.adapters.wire.talking import never, pings_after, says
+from tests.support.fold import Answer, fold, run
 from tests.support.language import SAY, STOP, USAGE, exchange, sse
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
-from tests.support.upstreams.tape import Answer, fold, run
 
 
 @pytest.mark.parametrize("behave", [says(sse(SAY), ends=False), pings_after(sse(SAY))])

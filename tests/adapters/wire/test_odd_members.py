@@ -12,8 +12,8 @@ import pytest
 
 from adapters.errors import UpstreamError
 from tests.adapters.wire.nonsense import CASES, require_lawful, taken_apart, written
+from tests.support.fold import Answer
 from tests.support.recordings import Stream, streams
-from tests.support.upstreams.tape import Answer
 
 ODD: tuple[Any, ...] = (None, True, -1.5, "", "odd", [7], [[]], {"odd": 1})
 _OPENAI = (

@@ -15,12 +15,12 @@ from adapters.wire.exchange import Clock, Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Timeouts
 from tests.adapters.wire.talking import PING, never, pings_after, says
+from tests.support.fold import Answer, fold, run
 from tests.support.language import SAY, STOP, USAGE, exchange, sse
 from tests.support.upstreams.claude_wire import begin, end, thought
 from tests.support.upstreams.claude_wire import sse as claude_sse
 from tests.support.upstreams.claude_wire import text as claude_text
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
-from tests.support.upstreams.tape import Answer, fold, run
 
 NO_LIMITS: Mapping[str, float] = {}
 

@@ -40,9 +40,6 @@ def refused(data: bytes) -> BadRequest:
     return caught.value
 
 
-# Anything at all -------------------------------------------------------------------------------
-
-
 words = st.sampled_from(
     (
         *("model", "messages", "role", "user", "assistant", "tool", "content", "tool_calls"),

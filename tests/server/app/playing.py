@@ -11,12 +11,8 @@ import orjson
 from adapters.protocol import Json, Opened, Upstream
 from adapters.receipts import Note
 from middleware.doors.door import PING
-from tests.support.door import (
-    Heard,
-    Scripted,
-    Step,
-    door,
-)
+from tests.support.adapters import Step, repeating
+from tests.support.door import Heard, door
 
 FULL = Opened(
     (Note("temperature_dropped", "temperature", "the model has none"),),
@@ -39,7 +35,7 @@ def asked(*steps: Step, server: str = "", **fields: Any) -> Heard:
     """Ask a model with this script once."""
 
     async def script() -> Heard:
-        return await door(Scripted(*steps), server).chat(**fields)
+        return await door(repeating(*steps), server).chat(**fields)
 
     heard: Heard = play(script)
     return heard

@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.server.app.playing import SECRET, play
-from tests.support.door import (
-    ANSWER,
-    Heard,
-    Scripted,
-    Wait,
-    chat,
-    door,
-)
+from tests.support.adapters import Wait, repeating
+from tests.support.door import ANSWER, Heard, chat, door
 
 KEYS = 'keys = ["K"]'
 KNOCKS: tuple[tuple[list[tuple[str, str]], int], ...] = (
@@ -28,7 +22,7 @@ KNOCKS: tuple[tuple[list[tuple[str, str]], int], ...] = (
 @pytest.mark.parametrize(("headers", "status"), KNOCKS)
 def test_only_keys_open(headers: list[tuple[str, str]], status: int) -> None:
     async def script() -> None:
-        model = Scripted(ANSWER)
+        model = repeating(ANSWER)
         there = door(model, KEYS)
         for how in ({}, {"method": "GET", "path": "/v1/models"}):
             heard = await there.ask(chat(), headers=headers, **how)
@@ -54,7 +48,7 @@ def test_health_is_open_to_all() -> None:
 def test_what_is_too_much_at_once_is_refused_at_once_and_health_is_not() -> None:
     async def script() -> None:
         wait = Wait()
-        there = door(Scripted(wait, ANSWER), "max_concurrent = 1")
+        there = door(repeating(wait, ANSWER), "max_concurrent = 1")
         first, task = there.begin(chat())
         await wait.until_reached()
         heard = await there.ask(b"not even read")
@@ -84,7 +78,7 @@ def test_what_is_too_large_or_unreadable_is_refused(
     body: bytes, headers: list[tuple[str, str]], status: int, code: str
 ) -> None:
     async def script() -> Heard:
-        return await door(Scripted(ANSWER), "max_body = 100").ask(body, headers=headers)
+        return await door(repeating(ANSWER), "max_body = 100").ask(body, headers=headers)
 
     heard = play(script)
     assert (heard.status, heard.error()["code"]) == (status, code)

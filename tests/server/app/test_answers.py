@@ -17,16 +17,8 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note
 from tests.server.app.playing import FULL, asked, play, seen
-from tests.support.door import (
-    ANSWER,
-    END,
-    OPENED,
-    TEXT,
-    USER,
-    Heard,
-    Scripted,
-    door,
-)
+from tests.support.adapters import repeating
+from tests.support.door import ANSWER, END, OPENED, TEXT, USER, Heard, door
 
 # Answers ---------------------------------------------------------------------------------------
 
@@ -117,7 +109,7 @@ def test_strict_refuses_what_the_door_itself_would_lose() -> None:
     lossy: Json = {"stream": True, "stream_options": {"include_obfuscation": True}}
 
     async def script(server: str) -> Heard:
-        return await door(Scripted(ANSWER), server).chat(**lossy)
+        return await door(repeating(ANSWER), server).chat(**lossy)
 
     kind = play(lambda: script(""))
     assert kind.headers["x-usetool-warnings"] == (
@@ -134,7 +126,7 @@ def test_a_history_is_repaired_where_the_config_says_so() -> None:
     orphan = {"role": "tool", "tool_call_id": "a", "content": "x"}
 
     async def script(server: str) -> Heard:
-        return await door(Scripted(ANSWER), server).chat(messages=[USER, orphan])
+        return await door(repeating(ANSWER), server).chat(messages=[USER, orphan])
 
     assert play(lambda: script("")).error()["param"] == "messages[1].tool_call_id"
     repaired = play(lambda: script("history_repair = true"))

@@ -22,17 +22,8 @@ from adapters.protocol import Json, Noted, ToolCallDelta, ToolCallStart
 from adapters.receipts import Note
 from middleware.wrappers.route import Absent
 from tests.server.app.playing import FULL, TINY, asked, error_in, play, seen
-from tests.support.door import (
-    ANSWER,
-    OPENED,
-    TEXT,
-    Heard,
-    Scripted,
-    Step,
-    Wait,
-    chat,
-    door,
-)
+from tests.support.adapters import Step, Wait, repeating
+from tests.support.door import ANSWER, OPENED, TEXT, Heard, chat, door
 
 # Failures before the first event ---------------------------------------------------------------
 
@@ -95,7 +86,7 @@ def test_a_model_that_is_not_there_says_why(stream: bool) -> None:
 
 def test_an_unknown_model_is_a_404_that_suggests_one() -> None:
     async def script() -> Heard:
-        return await door({"sonnet": Scripted(ANSWER)}).chat("sonet")
+        return await door({"sonnet": repeating(ANSWER)}).chat("sonet")
 
     heard = play(script)
     assert heard.status == 404
@@ -112,7 +103,7 @@ DOOR_LOST: Json = {"stream_options": {"include_obfuscation": True}}
 )
 def test_a_failure_keeps_the_receipt_of_what_was_sent(error: Exception, stream: bool) -> None:
     async def script() -> None:
-        there = door(Scripted(error, receipt=(LOST, LOST)))
+        there = door(repeating(error, receipt=(LOST, LOST)))
         fields = {"stream": True, **DOOR_LOST} if stream else {}
         heard = await there.chat(**fields)
         told = ["temperature_dropped:temperature"]
@@ -132,7 +123,7 @@ def test_a_failure_keeps_the_receipt_of_what_was_sent(error: Exception, stream: 
 def test_a_client_that_left_leaves_the_receipt_in_the_log(stream: bool) -> None:
     async def script() -> None:
         wait, leaves = Wait(), asyncio.Event()
-        there = door(Scripted(wait, receipt=(LOST,)))
+        there = door(repeating(wait, receipt=(LOST,)))
         _, task = there.begin(chat(stream=stream), leaves)
         await wait.until_reached()
         leaves.set()
@@ -162,7 +153,7 @@ def test_an_error_frame_tells_what_no_header_could() -> None:
 
     async def behind_a_ping() -> Heard:
         wait = Wait()
-        heard, task = door(Scripted(wait, Truncated("cut"), receipt=(LOST,)), TINY).begin(
+        heard, task = door(repeating(wait, Truncated("cut"), receipt=(LOST,)), TINY).begin(
             chat(stream=True)
         )
         await heard.until(2)

@@ -12,17 +12,8 @@ from adapters.errors import (
     Truncated,
 )
 from tests.server.app.playing import FULL, TINY, error_in, play, seen
-from tests.support.door import (
-    ANSWER,
-    END,
-    OPENED,
-    TEXT,
-    Scripted,
-    Step,
-    Wait,
-    chat,
-    door,
-)
+from tests.support.adapters import Step, Wait, repeating
+from tests.support.door import ANSWER, END, OPENED, TEXT, chat, door
 
 # Heartbeats ------------------------------------------------------------------------------------
 
@@ -30,7 +21,7 @@ from tests.support.door import (
 def test_a_silent_upstream_is_covered_with_pings_before_the_first_event() -> None:
     async def script() -> None:
         wait = Wait()
-        there = door(Scripted(wait, (FULL, TEXT, END)), TINY)
+        there = door(repeating(wait, (FULL, TEXT, END)), TINY)
         heard, task = there.begin(chat(stream=True))
         await heard.until(4)
         wait.over.set()
@@ -49,7 +40,7 @@ def test_a_silent_upstream_is_covered_with_pings_before_the_first_event() -> Non
 def test_a_failure_behind_a_ping_is_an_error_frame() -> None:
     async def script() -> None:
         wait = Wait()
-        there = door(Scripted(wait, RateLimited("slow")), TINY)
+        there = door(repeating(wait, RateLimited("slow")), TINY)
         heard, task = there.begin(chat(stream=True))
         await heard.until(2)
         wait.over.set()
@@ -66,7 +57,7 @@ def test_a_failure_behind_a_ping_is_an_error_frame() -> None:
 def test_a_silent_upstream_is_covered_with_pings_after_it() -> None:
     async def script() -> None:
         wait = Wait()
-        heard, task = door(Scripted((OPENED, TEXT), wait, (END,)), TINY).begin(chat(stream=True))
+        heard, task = door(repeating((OPENED, TEXT), wait, (END,)), TINY).begin(chat(stream=True))
         await heard.until(5)
         wait.over.set()
         await task
@@ -80,7 +71,7 @@ def test_a_silent_upstream_is_covered_with_pings_after_it() -> None:
 def test_a_plain_answer_is_never_pinged() -> None:
     async def script() -> None:
         wait = Wait()
-        heard, task = door(Scripted(wait, ANSWER), TINY).begin(chat())
+        heard, task = door(repeating(wait, ANSWER), TINY).begin(chat())
         await wait.until_reached()
         await asyncio.sleep(0.1)
         assert heard.sent == []
@@ -106,7 +97,7 @@ MOMENTS: dict[str, tuple[bool, tuple[Step, ...]]] = {
 def test_a_client_that_leaves_cancels_the_upstream(stream: bool, steps: tuple[Step, ...]) -> None:
     async def script() -> None:
         wait, leaves = Wait(), asyncio.Event()
-        model = Scripted(*steps, wait)
+        model = repeating(*steps, wait)
         there = door(model)
         heard, task = there.begin(chat(stream=stream), leaves)
         await wait.until_reached()
@@ -130,7 +121,7 @@ def test_the_end_of_an_answer_is_not_its_client_leaving(stream: bool, fails: boo
         early, late = Wait(), Wait()
         steps: tuple[Step, ...] = ((OPENED, TEXT), early)
         steps += (Truncated("cut"),) if fails else ((END,), late)
-        there = door(Scripted(*steps))
+        there = door(repeating(*steps))
         heard, task = there.begin(chat(stream=stream))
         await early.until_reached()
         await asyncio.sleep(0.05)  # until its client is watched
@@ -151,7 +142,7 @@ def test_the_end_of_an_answer_is_not_its_client_leaving(stream: bool, fails: boo
 def test_a_client_that_left_is_not_pinged() -> None:
     async def script() -> None:
         leaves, wait = asyncio.Event(), Wait()
-        heard, task = door(Scripted((OPENED, TEXT), wait), TINY).begin(chat(stream=True), leaves)
+        heard, task = door(repeating((OPENED, TEXT), wait), TINY).begin(chat(stream=True), leaves)
         await wait.until_reached()
         leaves.set()
         await task
@@ -166,7 +157,7 @@ def test_a_client_that_left_is_not_pinged() -> None:
 def test_a_server_that_stops_says_so(stream: bool, steps: tuple[Step, ...]) -> None:
     async def script() -> None:
         wait = Wait()
-        model = Scripted(*steps, wait)
+        model = repeating(*steps, wait)
         heard, task = door(model).begin(chat(stream=stream))
         await wait.until_reached()
         task.cancel()

@@ -16,21 +16,14 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from tests.server.app.playing import FULL, SECRET, play
-from tests.support.door import (
-    ANSWER,
-    END,
-    OPENED,
-    TEXT,
-    Scripted,
-    chat,
-    door,
-)
+from tests.support.adapters import repeating
+from tests.support.door import ANSWER, END, OPENED, TEXT, chat, door
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_log_tells_of_an_answer(stream: bool) -> None:
     async def script() -> None:
-        there = door(Scripted((FULL, TEXT, END)))
+        there = door(repeating((FULL, TEXT, END)))
         await there.chat(stream=stream)
         (line,) = there.lines()
         told = {name: line[name] for name in ("model", "status", "stream", "finish", "usage")}
@@ -64,7 +57,7 @@ def test_the_log_has_a_line_for_every_request_without_prompt_answer_or_key(
     step: tuple[Event, ...] | GatewayError, fields: Json, stream: bool
 ) -> None:
     async def script() -> None:
-        there = door(Scripted(step), f'keys = ["{SECRET}"]')
+        there = door(repeating(step), f'keys = ["{SECRET}"]')
         said = {"messages": [{"role": "user", "content": WORDS}], "stream": stream, **fields}
         await there.ask(chat(**said), headers=[("authorization", f"Bearer {SECRET}")])
         text = there.log.getvalue()

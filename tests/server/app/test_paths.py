@@ -7,14 +7,8 @@ from starlette.routing import Route
 
 from middleware.server.app import CHAT
 from tests.server.app.playing import play
-from tests.support.door import (
-    ANSWER,
-    Door,
-    Heard,
-    Scripted,
-    chat,
-    door,
-)
+from tests.support.adapters import repeating
+from tests.support.door import ANSWER, Door, Heard, chat, door
 
 ROUTES = {
     (CHAT, "POST"),
@@ -124,7 +118,7 @@ def test_a_request_without_the_right_key_is_logged_and_kept_without_its_body() -
 
 def test_what_strangers_ask_drives_nothing_out_and_looking_leaves_no_trace() -> None:
     async def script() -> None:
-        there = door(Scripted(ANSWER), 'keys = ["K"]\nkeep_last = 2')
+        there = door(repeating(ANSWER), 'keys = ["K"]\nkeep_last = 2')
         key = [("authorization", "Bearer K")]
         for _ in range(2):
             await there.ask(chat(), headers=key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,13 +14,14 @@ import orjson
 import pytest
 import uvicorn
 
-from adapters.protocol import Adapter, ChatRequest, Events, Planned, TextDelta
+from adapters.protocol import Adapter, ChatRequest, TextDelta
 from middleware import config
 from middleware.routing import Routes
 from middleware.server.app import CHAT, Gateway, create
 from middleware.server.transport.serving import settings
 from middleware.wrappers.route import Route
-from tests.support.door import ANSWER, DEMO, OPENED, TEXT, Scripted, Wait, chat
+from tests.support.adapters import FakeAdapter, Step, Wait, repeating
+from tests.support.door import ANSWER, DEMO, OPENED, TEXT, chat
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 SOON = 2.0
@@ -162,25 +163,19 @@ def test_a_client_that_closes_its_connection_cancels_the_upstreams(
     play(script)
 
 
-@dataclass
-class Endless:
+class Endless(FakeAdapter):
     """Goes on as long as somebody takes it."""
 
-    pieces: int = 0
-    left: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(self) -> None:
+        super().__init__(usual=self.go_on)
+        self.pieces = 0
 
-    async def stream(self, _: ChatRequest) -> Events:
-        try:
-            yield (OPENED, TEXT)
-            while True:
-                self.pieces += 1
-                yield (TextDelta("x" * 65536),)
-                await asyncio.sleep(0)
-        finally:
-            self.left.set()
-
-    def plan(self, _: ChatRequest) -> tuple[Planned, ...]:
-        return ()
+    def go_on(self, _: ChatRequest) -> Iterator[Step]:
+        yield (OPENED, TEXT)
+        while True:
+            self.pieces += 1
+            yield TextDelta("x" * 65536)
+            yield 0.0
 
 
 def test_a_client_that_does_not_read_holds_the_upstream_back() -> None:
@@ -224,7 +219,7 @@ def test_a_client_that_does_not_read_is_left_and_its_place_is_free() -> None:
 def test_a_server_that_stops_ends_what_is_under_way_with_an_error(stream: bool) -> None:
     async def script() -> None:
         wait = Wait()
-        model = Scripted((OPENED, TEXT), wait)
+        model = repeating((OPENED, TEXT), wait)
         async with serving(grace=0, m=model) as served:
             client = await served.connect()
             client.post(orjson.dumps(chat(stream=stream)))
@@ -283,7 +278,7 @@ def test_a_client_that_asks_before_it_sends_is_refused_before_it_sends() -> None
 
 def test_a_client_that_asks_before_it_sends_may_send() -> None:
     async def script() -> None:
-        async with serving(SMALL, m=Scripted(ANSWER)) as served:
+        async with serving(SMALL, m=repeating(ANSWER)) as served:
             client = await served.connect()
             body = orjson.dumps(chat())
             client.post(b"", "expect: 100-continue", length=len(body))
@@ -296,7 +291,7 @@ def test_a_client_that_asks_before_it_sends_may_send() -> None:
 
 def test_a_body_in_pieces_is_one_request() -> None:
     async def script() -> None:
-        async with serving(m=Scripted(ANSWER)) as served:
+        async with serving(m=repeating(ANSWER)) as served:
             client = await served.connect()
             body = orjson.dumps(chat())
             client.post(body[:10], length=len(body))
@@ -313,7 +308,7 @@ def test_a_body_in_pieces_is_one_request() -> None:
 
 def test_a_connection_carries_many_requests_of_every_kind() -> None:
     async def script() -> None:
-        async with serving(m=Scripted(ANSWER)) as served:
+        async with serving(m=repeating(ANSWER)) as served:
             client = await served.connect()
             for _ in range(3):
                 client.post(orjson.dumps(chat(stream=True)))

@@ -12,7 +12,8 @@ from adapters.errors import BadRequest
 from middleware import config
 from middleware.server.app import CHAT
 from middleware.server.transport.hosts import Hosts
-from tests.support.door import ANSWER, Scripted, chat, door
+from tests.support.adapters import repeating
+from tests.support.door import ANSWER, chat, door
 
 Headers = Sequence[tuple[str, str]]
 DEMO = '[upstreams.s]\nkind = "scripted"\n[models.m]\nupstream = "s"\n'
@@ -145,7 +146,7 @@ def test_every_path_is_closed_to_strangers_and_says_so_before_the_body(
     method: str, path: str, headers: Headers, wanted: str, server: str
 ) -> None:
     async def script() -> None:
-        model = Scripted(ANSWER)
+        model = repeating(ANSWER)
         there = door(model, server)
         heard = await there.ask(chat(), method=method, path=path, headers=headers)
         assert (heard.status, heard.error()["code"]) == (403, wanted)
@@ -166,7 +167,7 @@ def test_every_path_is_closed_to_strangers_and_says_so_before_the_body(
 @pytest.mark.parametrize(("headers", "wanted"), EVIL)
 def test_with_keys_the_key_decides(headers: Headers, wanted: str) -> None:
     async def script() -> None:
-        there = door(Scripted(ANSWER), 'keys = ["K"]')
+        there = door(repeating(ANSWER), 'keys = ["K"]')
         knock = [*headers, ("authorization", "Bearer K")]
         assert (await there.ask(chat(), headers=knock)).status == 200
         assert (await there.ask(chat(), headers=headers)).status == 401
@@ -176,7 +177,7 @@ def test_with_keys_the_key_decides(headers: Headers, wanted: str) -> None:
 
 def test_an_allowed_page_asks_first_and_is_let_in() -> None:
     async def script() -> None:
-        there = door(Scripted(ANSWER), PAGES)
+        there = door(repeating(ANSWER), PAGES)
         page = [("host", "localhost:8000"), ("origin", "https://Page.example")]
         first = [*page, ("access-control-request-method", "POST")]
         heard = await there.ask(method="OPTIONS", headers=first)

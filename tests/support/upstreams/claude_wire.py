@@ -13,7 +13,8 @@ from adapters.receipts import Note
 from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
 from adapters.wire.settings import Settings
-from tests.support.upstreams.tape import Answer, fold, run, tape
+from tests.support.fold import Answer, fold, run
+from tests.support.upstreams.tape import tape
 
 MANUAL, ADAPTIVE, ALWAYS = "claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5"
 UNASKED, BETWEEN, PLAIN = "claude-opus-5", "claude-sonnet-5-5", "claude-3-haiku-20240307"

@@ -26,7 +26,9 @@ from middleware.wrappers.emulation import (
     ToolSettings,
     with_tools,
 )
-from tests.support.dialogue import Model, answer, ask, assistant, request, result, user
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, assistant, request, result, user
+from tests.support.fold import ask
 
 TOOLS = (
     {
@@ -41,8 +43,8 @@ QUESTION = user("天气?\n<thought>look it up</thought>")
 BLOCK = 'USE_TOOL\nTOOL_NAME: weather\nTOOL_ARGS: {"city": "沈阳"}'
 
 
-def deciding(*said: str) -> tuple[Model, EmulatedTools]:
-    model = Model(*(answer(text=text) for text in said))
+def deciding(*said: str) -> tuple[FakeAdapter, EmulatedTools]:
+    model = FakeAdapter(*(answer(text=text) for text in said))
     return model, EmulatedTools(model, Emulation(decide=True))
 
 
@@ -102,13 +104,13 @@ def test_without_tools_nothing_is_decided() -> None:
 
 
 def test_unless_told_to_nothing_is_decided() -> None:
-    model = Model(answer(text="hello"))
+    model = FakeAdapter(answer(text="hello"))
     ask(EmulatedTools(model), asked())
     assert "NO_TOOL" not in str(model.last())
 
 
 def test_a_plan_too_is_emulated_for_a_model_that_is_known_to_have_no_tools() -> None:
-    class Toolless(Model):
+    class Toolless(FakeAdapter):
         def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
             if request.tools:
                 raise BadRequest("It cannot call tools.", param="tools")
@@ -121,17 +123,17 @@ def test_a_plan_too_is_emulated_for_a_model_that_is_known_to_have_no_tools() -> 
 
 
 def test_a_plan_for_the_embedded_model_shows_the_prompt_it_gets() -> None:
-    adapter = with_tools(Model(), ToolSettings("auto", "local"))
+    adapter = with_tools(FakeAdapter(), ToolSettings("auto", "local"))
     (planned,) = adapter.plan(asked())
     assert "USE_TOOL" in planned.body["messages"][0]["content"]
-    native = with_tools(Model(), ToolSettings("auto", "local", {"tools": True}))
+    native = with_tools(FakeAdapter(), ToolSettings("auto", "local", {"tools": True}))
     assert "USE_TOOL" not in str(native.plan(asked())[0].body)
 
 
 def test_a_plan_that_fails_for_another_reason_fails() -> None:
-    class Refusing(Model):
+    class Refusing(FakeAdapter):
         def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
             raise BadRequest("No.", param="messages")
 
     with pytest.raises(BadRequest, match="No"):
-        Automatic(Refusing(), EmulatedTools(Model())).plan(asked())
+        Automatic(Refusing(), EmulatedTools(FakeAdapter())).plan(asked())

@@ -40,7 +40,7 @@ UNKNOWN = 'USE_TOOL\nTOOL_NAME: fly\nTOOL_ARGS: {"a": 1}'
 
 def test_the_model_is_told_its_tools_and_no_field_of_tools_goes_up() -> None:
     _, model = ask("Hi.", params={"parallel_tool_calls": False, "temperature": 0.5})
-    (request,) = model.requests
+    (request,) = model.asked
     assert request.tools == ()
     assert request.tool_choice is None
     assert "parallel_tool_calls" not in request.params
@@ -87,7 +87,7 @@ def test_a_nested_schema_is_shown_as_json_with_its_references_in_place() -> None
 @pytest.mark.parametrize("tools", [TOOLS, ()])
 def test_a_history_of_calls_becomes_blocks_and_results(tools: tuple[Any, ...]) -> None:
     _, model = ask("Cold.", messages=HISTORY, tools=tools)
-    turns = [one for one in model.requests[0].messages if one["role"] != "system"]
+    turns = [one for one in model.asked[0].messages if one["role"] != "system"]
     assert [one["role"] for one in turns] == ["user", "assistant", "user"]
     assert turns[1]["content"] == (
         'Looking.\nUSE_TOOL\nTOOL_NAME: get_weather\nTOOL_ARGS: {"city":"Oslo"}\n'
@@ -105,20 +105,20 @@ def test_a_history_of_calls_becomes_blocks_and_results(tools: tuple[Any, ...]) -
 def test_a_prefix_of_a_conversation_stays_a_prefix() -> None:
     _, short = ask("a", messages=HISTORY[:1])
     _, longer = ask("a", messages=HISTORY[:4])
-    assert longer.requests[0].messages[:2] == short.requests[0].messages
+    assert longer.asked[0].messages[:2] == short.asked[0].messages
 
 
 def test_long_results_are_cut_with_a_visible_word() -> None:
     messages = (*HISTORY[:2], {**HISTORY[2], "content": "x" * 50}, HISTORY[3])
     _, model = ask("a", options=Emulation(result_length=20), messages=messages)
-    assert f"{'x' * 20}\n[cut: 30 more characters]" in model.requests[0].messages[-1]["content"]
+    assert f"{'x' * 20}\n[cut: 30 more characters]" in model.asked[0].messages[-1]["content"]
 
 
 def test_the_plan_is_what_would_be_sent() -> None:
     model = TextOnly([Say("a")])
     (planned,) = EmulatedTools(model).plan(asked())
     assert "You can call tools." in planned.body["messages"][0]["content"]
-    assert not model.requests
+    assert not model.asked
 
 
 # The one further question -----------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_a_faulty_call_is_asked_for_once_more(bad: str, complaint: str) -> None:
     assert answer.text == "Hm."
     assert answer.notes == ["tool_call_corrected"]
     assert answer.finish.usage == Usage(20, 10)
-    question = model.requests[1]
+    question = model.asked[1]
     assert complaint in question.messages[-1]["content"]
     assert question.messages[-2] == {"role": "assistant", "content": f"Hm.\n{bad}"}
     assert question.params["temperature"] == 0
@@ -148,14 +148,14 @@ def test_a_faulty_call_is_asked_for_once_more(bad: str, complaint: str) -> None:
 def test_order_stays_around_a_corrected_call_and_good_ones_are_not_doubled() -> None:
     answer, model = ask(f"{ADD}\n{BAD}\n{ADD.replace('1', '2')}", f"{ADD}\n{OSLO}")
     assert answer.calls == [ADDED, WEATHER, ("add", {"x": 2})]
-    assert len(model.requests) == 2
+    assert len(model.asked) == 2
 
 
 def test_a_call_that_stays_faulty_leaves_as_far_as_it_can_be_read() -> None:
     answer, model = ask(BAD)
     assert answer.calls == [("get_weather", {"town": "Oslo"})]
     assert answer.notes == ["tool_repair_failed"]
-    assert len(model.requests) == 2
+    assert len(model.asked) == 2
 
 
 def test_an_unknown_tool_never_comes_out_and_what_was_said_is_not_lost() -> None:
@@ -168,7 +168,7 @@ def test_an_unknown_tool_never_comes_out_and_what_was_said_is_not_lost() -> None
 def test_nothing_is_asked_again_where_the_config_says_so() -> None:
     answer, model = ask(BAD, OSLO, options=Emulation(reask=0))
     assert answer.notes == ["tool_repair_failed"]
-    assert len(model.requests) == 1
+    assert len(model.asked) == 1
 
 
 def test_an_upstream_that_fails_at_the_further_question_costs_nothing() -> None:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from adapters.errors import GatewayError, Refused, from_words
-from adapters.leaf import Leaf
 from adapters.protocol import (
     ChatRequest,
     Event,
-    Events,
     Finish,
     Json,
-    Noted,
     Opened,
-    Planned,
     RequestContext,
     ToolCallStart,
 )
 from adapters.receipts import Receipt
 from middleware.wrappers.emulation import Automatic, ToolSettings, refuses_tools, with_tools
 from middleware.wrappers.emulation.refusals import without_refused
+from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, request, user
+from tests.support.fold import ask, folded
 
 NO_TOOLS = [
     # Ollama
@@ -117,24 +114,12 @@ TOOL: Json = {"type": "function", "function": {"name": "f", "parameters": {"type
 STRICT: Json = {"type": "function", "function": {**TOOL["function"], "strict": True}}
 
 
-@dataclass
-class Picky(Leaf):
+CALL: Sequence[Event] = tuple(answer(said=[("id", "f", "{}")]))
+
+
+def picky(words: str, refuses: Any, said: Sequence[Event] = CALL) -> FakeAdapter:
     """An upstream that refuses a request with a certain part, and answers any other one."""
-
-    words: str
-    refuses: Any
-    said: Sequence[Event] = tuple(answer(said=[("id", "f", "{}")]))
-    asked: list[ChatRequest] = field(default_factory=list)
-
-    async def stream(self, request: ChatRequest) -> Events:
-        self.asked.append(request)
-        if self.refuses(request):
-            raise refused(self.words)
-        for event in self.said:
-            yield (event,)
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return ()
+    return FakeAdapter(usual=lambda request: [refused(words)] if refuses(request) else said)
 
 
 def asked(**parts: Any) -> ChatRequest:
@@ -143,16 +128,12 @@ def asked(**parts: Any) -> ChatRequest:
 
 
 def heard(adapter: Any, one: ChatRequest) -> tuple[list[Event], Receipt]:
-    async def listen() -> list[Event]:
-        return [event async for batch in adapter.stream(one) for event in batch]
-
-    events = asyncio.run(listen())
-    (opened,) = [event for event in events if isinstance(event, Opened)]
-    late = [note for event in events if isinstance(event, Noted) for note in event.receipt]
-    return events, (*opened.receipt, *late)
+    events = ask(adapter, one)
+    assert sum(isinstance(event, Opened) for event in events) == 1
+    return events, tuple(folded(events).receipt)
 
 
-def adapter_of(model: Picky) -> Automatic:
+def adapter_of(model: FakeAdapter) -> Automatic:
     adapter = with_tools(model, ToolSettings("auto", "compatible"))
     assert isinstance(adapter, Automatic)
     return adapter
@@ -189,7 +170,7 @@ PARTS: dict[str, tuple[str, Any, ChatRequest, list[str]]] = {
 @pytest.mark.parametrize("part", PARTS)
 def test_what_was_refused_is_left_out_where_that_means_the_same(part: str) -> None:
     words, refuses, sent, codes = PARTS[part]
-    model = Picky(words, refuses)
+    model = picky(words, refuses)
     adapter = adapter_of(model)
     for round_ in (1, 2):
         events, receipt = heard(adapter, sent)
@@ -206,7 +187,7 @@ def test_several_parts_are_left_out_one_after_the_other() -> None:
     def refuses(one: ChatRequest) -> bool:
         return one.tool_choice is not None or "parallel_tool_calls" in one.params
 
-    model = Picky("tool_choice and parallel_tool_calls are not supported", refuses)
+    model = picky("tool_choice and parallel_tool_calls are not supported", refuses)
     sent = asked(tool_choice="auto", params={"parallel_tool_calls": True})
     _, receipt = heard(adapter_of(model), sent)
     assert [note.code for note in receipt] == ["parameter_dropped"]
@@ -215,7 +196,7 @@ def test_several_parts_are_left_out_one_after_the_other() -> None:
 
 def test_one_call_stays_one_call_where_the_upstream_will_not_be_told_so() -> None:
     said = answer(said=[("a", "f", "{}"), ("b", "f", "{}"), ("c", "f", "{}")])
-    model = Picky(
+    model = picky(
         "Unsupported parameter: 'parallel_tool_calls'",
         lambda one: "parallel_tool_calls" in one.params,
         said,
@@ -240,7 +221,7 @@ def test_one_call_stays_one_call_where_the_upstream_will_not_be_told_so() -> Non
 def test_what_would_mean_something_else_is_the_clients_to_change(
     words: str, sent: ChatRequest
 ) -> None:
-    model = Picky(words, lambda _: True)
+    model = picky(words, lambda _: True)
     adapter = adapter_of(model)
     with pytest.raises(Refused, match="answered 400"):
         heard(adapter, sent)
@@ -249,7 +230,7 @@ def test_what_would_mean_something_else_is_the_clients_to_change(
 
 
 def test_a_refusal_that_stays_comes_to_an_end() -> None:
-    model = Picky("tool_choice and strict are not supported", lambda _: True)
+    model = picky("tool_choice and strict are not supported", lambda _: True)
     with pytest.raises(Refused):
         heard(adapter_of(model), asked(tool_choice="auto", tools=(STRICT,)))
     assert len(model.asked) == 3
@@ -261,7 +242,7 @@ def test_a_failure_that_is_no_refusal_takes_nothing_away() -> None:
 
 
 def test_a_refusal_of_tools_is_told_as_long_as_it_counts() -> None:
-    model = Picky("x does not support tools", lambda one: bool(one.tools), answer(text="Hi."))
+    model = picky("x does not support tools", lambda one: bool(one.tools), answer(text="Hi."))
     adapter = adapter_of(model)
     for _ in range(2):
         _, receipt = heard(adapter, asked())

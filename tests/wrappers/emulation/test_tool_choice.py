@@ -37,7 +37,7 @@ def test_none_offers_no_tools_and_takes_copied_blocks_out() -> None:
     assert answer.text.split() == ["So.", "<tool_call>", "is", "a", "tag."]
     assert answer.calls == []
     assert answer.finish.reason == "stop"
-    assert "You can call tools" not in str(model.requests[0].messages)
+    assert "You can call tools" not in str(model.asked[0].messages)
 
 
 def named(name: str) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_demanded_call_holds_the_upstream_to_the_form(
     assert answer.calls == [ADDED]
     assert told in system(model)
     assert "Example" not in system(model)
-    shape = model.requests[0].params["response_format"]["json_schema"]["schema"]
+    shape = model.asked[0].params["response_format"]["json_schema"]["schema"]
     calls = shape.get("anyOf", [shape])
     assert [one["properties"]["name"]["const"] for one in calls] == offered
     assert calls[-1]["properties"]["arguments"]["additionalProperties"] is False
@@ -68,7 +68,7 @@ def test_a_demanded_call_holds_the_upstream_to_the_form(
 def test_strings_and_arrays_get_an_end_under_a_constraint() -> None:
     tools = (tool("go", to={"type": "array", "items": {"type": "string"}}),)
     _, model = ask('{"name": "go", "arguments": {"to": []}}', tools=tools, tool_choice="required")
-    shape = model.requests[0].params["response_format"]["json_schema"]["schema"]
+    shape = model.asked[0].params["response_format"]["json_schema"]["schema"]
     to = shape["properties"]["arguments"]["properties"]["to"]
     assert (to["maxItems"], to["items"]["maxLength"]) == (16, 256)
 
@@ -104,7 +104,7 @@ def test_an_upstream_that_refuses_to_be_held_is_asked_plainly_and_remembered() -
     adapter = EmulatedTools(model)
     assert heard(adapter, asked(tool_choice="required")).calls == [WEATHER]
     assert heard(adapter, asked(tool_choice="required")).calls == [WEATHER]
-    assert ["response_format" in one.params for one in model.requests] == [True, False, False]
+    assert ["response_format" in one.params for one in model.asked] == [True, False, False]
 
 
 def test_a_form_one_client_was_refused_is_still_asked_for_by_others() -> None:
@@ -121,13 +121,13 @@ def test_a_form_one_client_was_refused_is_still_asked_for_by_others() -> None:
     adapter = EmulatedTools(model)
     heard(adapter, own)
     for other in others:
-        model.requests.clear()
+        model.asked.clear()
         model.says = [Say(OSLO)]
         assert heard(adapter, other).calls == [WEATHER]
-        assert "response_format" in model.requests[0].params
-    model.requests.clear()
+        assert "response_format" in model.asked[0].params
+    model.asked.clear()
     heard(adapter, own)
-    assert "response_format" not in model.requests[0].params
+    assert "response_format" not in model.asked[0].params
 
 
 def test_a_refusal_of_something_else_teaches_nothing_of_the_form() -> None:
@@ -135,10 +135,10 @@ def test_a_refusal_of_something_else_teaches_nothing_of_the_form() -> None:
     adapter = EmulatedTools(model)
     with pytest.raises(Refused):
         heard(adapter, asked(tool_choice="required"))
-    model.requests.clear()
+    model.asked.clear()
     model.says = [Say(OSLO)]
     heard(adapter, asked(tool_choice="required"))
-    assert "response_format" in model.requests[0].params
+    assert "response_format" in model.asked[0].params
     assert len(adapter.unheld) == 0
 
 
@@ -146,7 +146,7 @@ def test_a_correction_that_may_not_be_held_to_the_form_is_asked_for_without() ->
     refusal = Refused("response_format is not supported")
     model = TextOnly([Say(BAD), Say(error=refusal), Say(OSLO)])
     assert heard(EmulatedTools(model), asked()).calls == [WEATHER]
-    assert ["response_format" in one.params for one in model.requests] == [False, True, False]
+    assert ["response_format" in one.params for one in model.asked] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -159,14 +159,14 @@ def test_a_correction_that_may_not_be_held_to_the_form_is_asked_for_without() ->
 )
 def test_every_way_to_be_held_has_its_own_field(way: Any, where: str) -> None:
     _, model = ask(OSLO, options=Emulation(constraint=way), tool_choice="required")
-    assert where in model.requests[0].extra
-    assert "response_format" not in model.requests[0].params
+    assert where in model.asked[0].extra
+    assert "response_format" not in model.asked[0].params
 
 
 def test_a_demanded_call_that_is_missing_is_asked_for_once_more() -> None:
     answer, model = ask("I would rather not.", OSLO, tool_choice="required")
     assert answer.calls == [WEATHER]
-    assert "a call is required" in model.requests[1].messages[-1]["content"]
+    assert "a call is required" in model.asked[1].messages[-1]["content"]
 
 
 def test_a_demanded_call_that_never_comes_is_an_error_before_anything_was_said() -> None:
@@ -179,7 +179,7 @@ def test_a_demanded_call_that_never_comes_is_an_error_before_anything_was_said()
 def test_the_arguments_alone_are_a_call_of_the_named_tool(text: str) -> None:
     answer, model = ask(text, tool_choice=named("add"))
     assert (answer.calls, answer.text) == ([ADDED], "")
-    assert len(model.requests) == 1
+    assert len(model.asked) == 1
 
 
 def test_another_tool_than_the_named_one_never_comes_out() -> None:
@@ -192,7 +192,7 @@ def test_a_named_tool_nobody_declared_is_refused_before_any_call() -> None:
     with pytest.raises(BadRequest) as caught:
         EmulatedTools(model).stream(asked(tool_choice=named("fly")))
     assert caught.value.param == "tool_choice"
-    assert not model.requests
+    assert not model.asked
 
 
 def test_allowed_tools_are_the_only_ones_offered() -> None:

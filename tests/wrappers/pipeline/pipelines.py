@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapters.protocol import ChatRequest, Event, Json, Noted, Opened, ReasoningDelta, TextDelta
+from adapters.protocol import (
+    ChatRequest,
+    Event,
+    Json,
+)
 from adapters.receipts import Note
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.recall import MemoryStore, Recall
-from tests.support.dialogue import (
-    Model,
-    answer,
-    ask,
-    assistant,
-    request,
-    result,
-    user,
-)
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, assistant, request, result, user
+from tests.support.fold import ask, folded
 
 ASKED = user("沈阳天气")
 CALLED = ("toolu_1", "weather", '{"city":"沈阳"}')
@@ -29,32 +27,25 @@ def with_tools(asked: ChatRequest, **params: Any) -> ChatRequest:
     return replace(asked, tools=TOOLS, params=params)
 
 
-def pipeline(reasoner: Model, answerer: Model, **settings: Any) -> Recall:
+def pipeline(reasoner: FakeAdapter, answerer: FakeAdapter, **settings: Any) -> Recall:
     """A pipeline as the config builds it, with the recall around it."""
     return Recall(ReasonThenAnswer(reasoner, answerer, Pipeline(**settings)), MemoryStore())
 
 
 def thoughts(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    return folded(events).reasoning
 
 
 def text(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
+    return folded(events).text
 
 
 def receipt_of(events: Sequence[Event]) -> list[Note]:
-    found: list[Note] = []
-    for event in events:
-        if isinstance(event, Opened | Noted):
-            found += event.receipt
-    return found
+    return folded(events).receipt
 
 
 def notes(events: Sequence[Event]) -> list[str]:
-    return [note.code for note in receipt_of(events)]
-
-
-# Rounds of tools -------------------------------------------------------------------------------
+    return folded(events).notes
 
 
 ROUNDS = [
@@ -69,9 +60,9 @@ ANSWERS = [
 ]
 
 
-def after_rounds(**settings: Any) -> tuple[Model, Model, Recall]:
-    reasoner = Model(*(answer(f"thought {number}") for number in range(9)))
-    answerer = Model(*ANSWERS, answer(text="Bye."), answer(text="Bye."))
+def after_rounds(**settings: Any) -> tuple[FakeAdapter, FakeAdapter, Recall]:
+    reasoner = FakeAdapter(*(answer(f"thought {number}") for number in range(9)))
+    answerer = FakeAdapter(*ANSWERS, answer(text="Bye."), answer(text="Bye."))
     adapter = pipeline(reasoner, answerer, **settings)
     messages: list[Json] = []
     for messages_of_round in ROUNDS:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -12,26 +11,17 @@ from adapters.protocol import (
     TURN,
     ChatRequest,
     Event,
-    Events,
     Finish,
     Opened,
-    Planned,
     ReasoningDelta,
     TextDelta,
     Usage,
 )
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.pipeline.request import Rethink
-from tests.support.dialogue import (
-    OPENED,
-    Model,
-    answer,
-    ask,
-    assistant,
-    rebuilt,
-    request,
-    user,
-)
+from tests.support.adapters import FakeAdapter, Step
+from tests.support.dialogue import OPENED, answer, assistant, rebuilt, request, user
+from tests.support.fold import ask
 from tests.wrappers.pipeline.pipelines import (
     ASKED,
     ROUNDS,
@@ -46,7 +36,10 @@ from tests.wrappers.pipeline.pipelines import (
 
 
 def test_the_thought_is_shown_and_stands_at_the_end_of_the_question() -> None:
-    reasoner, answerer = Model(answer("Look it up.", "It is")), Model(answer(text="Sunny."))
+    reasoner, answerer = (
+        FakeAdapter(answer("Look it up.", "It is")),
+        FakeAdapter(answer(text="Sunny.")),
+    )
     events = ask(pipeline(reasoner, answerer), request(ASKED))
     assert thoughts(events) == "Look it up."
     assert text(events) == "Sunny."
@@ -60,14 +53,13 @@ def test_the_thought_is_shown_and_stands_at_the_end_of_the_question() -> None:
 def test_the_first_thought_leaves_as_soon_as_it_comes() -> None:
     reached: list[str] = []
 
-    class Slow(Model):
-        async def stream(self, request: ChatRequest) -> Events:
-            yield (OPENED, ReasoningDelta("first"))
-            reached.append("second")
-            yield (ReasoningDelta("second"),)
+    def slow(_: ChatRequest) -> Iterator[Step]:
+        yield (OPENED, ReasoningDelta("first"))
+        reached.append("second")
+        yield ReasoningDelta("second")
 
     async def first() -> tuple[Event, ...]:
-        adapter = ReasonThenAnswer(Slow(), Model(answer(text="x")))
+        adapter = ReasonThenAnswer(FakeAdapter(slow), FakeAdapter(answer(text="x")))
         async for batch in adapter.stream(request(ASKED)):
             return batch
         return ()
@@ -77,32 +69,25 @@ def test_the_first_thought_leaves_as_soon_as_it_comes() -> None:
     assert not reached
 
 
-@dataclass
-class Watched:
+def told(name: str, events: Sequence[Event], diary: list[str]) -> FakeAdapter:
     """An adapter that writes down when it is opened, left and ended."""
 
-    name: str
-    events: Sequence[Event]
-    diary: list[str] = field(default_factory=list)
-
-    async def stream(self, request: ChatRequest) -> Events:
-        self.diary.append(f"{self.name} opened")
+    def tell(_: ChatRequest) -> Iterator[Step]:
+        diary.append(f"{name} opened")
         try:
-            for event in self.events:
-                yield (event,)
-                await asyncio.sleep(0)
-            self.diary.append(f"{self.name} read to the end")
+            for event in events:
+                yield from (event, 0.0)
+            diary.append(f"{name} read to the end")
         finally:
-            self.diary.append(f"{self.name} closed")
+            diary.append(f"{name} closed")
 
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return (Planned(self.name, "", {}),)
+    return FakeAdapter(usual=tell, name=name)
 
 
 def watched(thinking: Sequence[Event]) -> tuple[ReasonThenAnswer, list[str]]:
     diary: list[str] = []
-    answerer = Watched("answerer", answer(text="x"), diary)
-    return ReasonThenAnswer(Watched("reasoner", thinking, diary), answerer), diary
+    answerer = told("answerer", answer(text="x"), diary)
+    return ReasonThenAnswer(told("reasoner", thinking, diary), answerer), diary
 
 
 def test_the_reasoner_is_closed_when_its_answer_begins_and_before_the_answerer_opens() -> None:
@@ -129,7 +114,7 @@ def test_leaving_closes_whoever_is_running(batches: int, who: str) -> None:
 def test_usage_is_the_sum_and_its_parts() -> None:
     thinking = answer("t", usage=Usage(10, 20, cached=1, reasoning=20))
     answering = answer(text="x", usage=Usage(5, 7, extra={"a": 1}))
-    events = ask(ReasonThenAnswer(Model(thinking), Model(answering)), request(ASKED))
+    events = ask(ReasonThenAnswer(FakeAdapter(thinking), FakeAdapter(answering)), request(ASKED))
     finish = events[-1]
     assert isinstance(finish, Finish)
     assert finish.usage == Usage(
@@ -148,8 +133,8 @@ def test_usage_is_the_sum_and_its_parts() -> None:
 def test_usage_of_a_reasoner_that_was_left_early_is_an_estimate(thought: str, tokens: int) -> None:
     thinking = answer(thought, "answer", usage=Usage(10, 20))
     answering = answer(text="x", usage=Usage(5, 7))
-    reasoner = Model(thinking)
-    events = ask(ReasonThenAnswer(reasoner, Model(answering)), request(ASKED))
+    reasoner = FakeAdapter(thinking)
+    events = ask(ReasonThenAnswer(reasoner, FakeAdapter(answering)), request(ASKED))
     finish = events[-1]
     assert isinstance(finish, Finish)
     assert finish.usage is not None
@@ -166,7 +151,7 @@ def test_an_image_is_not_counted_as_its_address() -> None:
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 9000}"}}
     asked = user([{"type": "text", "text": "What is it?"}, picture])
     pipeline = ReasonThenAnswer(
-        Model(answer("t", "answer")), Model(answer(text="x")), Pipeline(vision=True)
+        FakeAdapter(answer("t", "answer")), FakeAdapter(answer(text="x")), Pipeline(vision=True)
     )
     finish = ask(pipeline, request(asked))[-1]
     assert isinstance(finish, Finish)
@@ -175,7 +160,10 @@ def test_an_image_is_not_counted_as_its_address() -> None:
 
 
 def test_without_figures_of_the_answerer_those_of_the_reasoner_remain() -> None:
-    reasoner, answerer = Model(answer("t", "answer")), Model(answer(text="x", usage=None))
+    reasoner, answerer = (
+        FakeAdapter(answer("t", "answer")),
+        FakeAdapter(answer(text="x", usage=None)),
+    )
     finish = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))[-1]
     assert isinstance(finish, Finish)
     assert finish.usage is not None
@@ -218,7 +206,7 @@ def test_how_often_it_thinks(rethink: Rethink, runs: int) -> None:
 
 
 def test_a_lost_thought_is_not_thought_again_but_named() -> None:
-    reasoner, answerer = Model(), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter(), FakeAdapter(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), with_tools(request(*ROUNDS[0], *ROUNDS[1])))
     assert notes(events) == ["thought_lost"]
     assert not reasoner.asked
@@ -233,8 +221,8 @@ def test_the_answerer_is_not_sent_what_is_ours() -> None:
 
 def test_text_parts_get_the_thought_as_a_part() -> None:
     parts = [{"type": "text", "text": "What?"}]
-    answerer = Model(answer(text="x"))
-    ask(ReasonThenAnswer(Model(answer("t")), answerer), request(user(parts)))
+    answerer = FakeAdapter(answer(text="x"))
+    ask(ReasonThenAnswer(FakeAdapter(answer("t")), answerer), request(user(parts)))
     (question,) = answerer.last()
     assert question["content"][0] == parts[0]
     assert question["content"][1]["text"].startswith("<thought>\nt\n</thought>")

@@ -23,7 +23,9 @@ from adapters.protocol import (
 from adapters.shared.think_tags import TAGS
 from middleware.wrappers.pipeline.reader import Thought
 from middleware.wrappers.show import Manner, Show
-from tests.support.dialogue import OPENED, Model, answer, ask, request, user
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import OPENED, answer, request, user
+from tests.support.fold import ask
 
 
 def read(*batches: Sequence[Event]) -> Thought:
@@ -96,7 +98,7 @@ def test_the_end_in_the_same_read_is_heard() -> None:
 
 
 def shown(manner: Manner, events: Sequence[Event]) -> list[Event]:
-    return ask(Show(Model(events), manner), request(user("hi")))
+    return ask(Show(FakeAdapter(events), manner), request(user("hi")))
 
 
 THINKING = [*answer("one", "")[:-1], ReasoningDelta("two"), TextDelta("answer"), Finish("stop")]
@@ -141,17 +143,17 @@ def test_what_is_noted_while_hidden_is_not_lost() -> None:
 @pytest.mark.parametrize("kind", ["json_object", "json_schema"])
 def test_beside_json_thoughts_are_hidden_and_it_is_said(kind: str, manner: Manner | None) -> None:
     asked = replace(request(user("hi")), params={"response_format": {"type": kind}})
-    opened, *rest = ask(Show(Model(THINKING), manner), asked)
+    opened, *rest = ask(Show(FakeAdapter(THINKING), manner), asked)
     assert rest == [TextDelta("answer"), Finish("stop")]
     assert isinstance(opened, Opened)
     assert [note.code for note in opened.receipt] == ["reasoning_hidden"]
-    (opened, *_) = ask(Show(Model(answer(text="no thought"))), asked)
+    (opened, *_) = ask(Show(FakeAdapter(answer(text="no thought"))), asked)
     assert opened == OPENED
-    assert ask(Show(Model(THINKING), "reasoning_content"), asked) == THINKING
+    assert ask(Show(FakeAdapter(THINKING), "reasoning_content"), asked) == THINKING
 
 
 def test_elsewhere_no_layer_stands_between() -> None:
-    model = Model(THINKING)
+    model = FakeAdapter(THINKING)
     asked = replace(request(user("hi")), params={"response_format": {"type": "text"}})
     assert ask(Show(model), asked) == THINKING
 

@@ -21,14 +21,9 @@ from adapters.protocol import (
 from adapters.receipts import Note, OwnCode
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.pipeline.search import Finding, SearchFailure, Tavily
-from tests.support.dialogue import (
-    Model,
-    answer,
-    ask,
-    assistant,
-    request,
-    user,
-)
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, assistant, request, user
+from tests.support.fold import ask
 from tests.wrappers.pipeline.pipelines import (
     ASKED,
     CALLED,
@@ -48,7 +43,7 @@ AWAY = Unavailable("Upstream 'r' is away.")
 
 
 def test_the_reasoner_has_its_own_parameters_and_the_client_s_effort() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter(answer("t")), FakeAdapter(answer(text="x"))
     adapter = ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner_fields={"max_tokens": 99}))
     sent = {"max_tokens": 50, "temperature": 0.5}
     ask(adapter, with_tools(request(ASKED), **sent, reasoning_effort="high"))
@@ -61,8 +56,11 @@ def test_the_reasoner_has_its_own_parameters_and_the_client_s_effort() -> None:
 
 
 def test_the_reasoner_is_told_of_the_tools_behind_the_system_prompt() -> None:
-    reasoner, system = Model(answer("t")), {"role": "system", "content": "Be kind."}
-    ask(ReasonThenAnswer(reasoner, Model(answer(text="x"))), with_tools(request(system, ASKED)))
+    reasoner, system = FakeAdapter(answer("t")), {"role": "system", "content": "Be kind."}
+    ask(
+        ReasonThenAnswer(reasoner, FakeAdapter(answer(text="x"))),
+        with_tools(request(system, ASKED)),
+    )
     first, second, third = reasoner.last()
     assert (first, third) == (system, ASKED)
     assert second["content"].endswith("- weather: Tells it.")
@@ -82,15 +80,18 @@ def test_the_reasoner_is_told_of_the_tools_behind_the_system_prompt() -> None:
     ],
 )
 def test_when_there_is_nothing_to_think_about(asked: ChatRequest, runs: int) -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter(answer("t")), FakeAdapter(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), asked)
     assert len(reasoner.asked) == runs
     assert text(events) == "x"
 
 
 def test_no_effort_is_the_answerer_s_too() -> None:
-    answerer = Model(answer(text="x"))
-    ask(ReasonThenAnswer(Model(), answerer), with_tools(request(ASKED), reasoning_effort="none"))
+    answerer = FakeAdapter(answer(text="x"))
+    ask(
+        ReasonThenAnswer(FakeAdapter(), answerer),
+        with_tools(request(ASKED), reasoning_effort="none"),
+    )
     assert answerer.asked[0].params == {"reasoning_effort": "none"}
 
 
@@ -100,7 +101,7 @@ PICTURE = user(
 
 
 def test_a_blind_reasoner_is_told_of_an_image() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter(answer("t")), FakeAdapter(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), request(PICTURE))
     assert reasoner.last()[1]["content"][1] == {"type": "text", "text": "[image]"}
     assert answerer.last()[0]["content"][:2] == PICTURE["content"]
@@ -108,15 +109,15 @@ def test_a_blind_reasoner_is_told_of_an_image() -> None:
 
 
 def test_a_seeing_reasoner_gets_the_image() -> None:
-    reasoner = Model(answer("t"))
-    adapter = ReasonThenAnswer(reasoner, Model(answer(text="x")), Pipeline(vision=True))
+    reasoner = FakeAdapter(answer("t"))
+    adapter = ReasonThenAnswer(reasoner, FakeAdapter(answer(text="x")), Pipeline(vision=True))
     assert notes(ask(adapter, request(PICTURE))) == []
     assert reasoner.last()[1] == PICTURE
 
 
 def test_the_separator_stands_between_thought_and_answer() -> None:
     adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(separator="\n---\n")
+        FakeAdapter(answer("t")), FakeAdapter(answer(text="x")), Pipeline(separator="\n---\n")
     )
     events = ask(adapter, request(ASKED))
     assert thoughts(events) == "t\n---\n"
@@ -127,8 +128,8 @@ def test_both_receipts_are_told() -> None:
     def noting(where: str) -> list[Event]:
         return [Opened((Note(OwnCode("dropped"), where, ""),), Upstream("u"))]
 
-    reasoner = Model([*noting("temperature"), *answer("t")[1:]])
-    answerer = Model([*noting("seed"), *answer(text="x")[1:]])
+    reasoner = FakeAdapter([*noting("temperature"), *answer("t")[1:]])
+    answerer = FakeAdapter([*noting("seed"), *answer(text="x")[1:]])
     events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
     fields = [
         note.field
@@ -143,7 +144,7 @@ def test_both_receipts_are_told() -> None:
 
 
 def test_a_reasoner_that_fails_once_is_asked_again() -> None:
-    reasoner, answerer = Model([AWAY], answer("t")), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter([AWAY], answer("t")), FakeAdapter(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
     assert thoughts(events) == "t"
     assert notes(events) == []
@@ -153,7 +154,7 @@ def test_a_reasoner_that_fails_once_is_asked_again() -> None:
     ("failure", "runs"), [(AWAY, 2), (BadRequest("no"), 1), (Truncated("cut"), 1)]
 )
 def test_without_a_reasoner_the_answerer_answers_alone(failure: GatewayError, runs: int) -> None:
-    reasoner, answerer = Model([failure], [failure]), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter([failure], [failure]), FakeAdapter(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
     assert len(reasoner.asked) == runs
     assert notes(events) == ["reasoner_failed"]
@@ -162,14 +163,14 @@ def test_without_a_reasoner_the_answerer_answers_alone(failure: GatewayError, ru
 
 
 def test_a_thought_that_breaks_off_is_used_as_far_as_it_came() -> None:
-    reasoner, answerer = Model([*answer("half")[:-1], AWAY]), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter([*answer("half")[:-1], AWAY]), FakeAdapter(answer(text="x"))
     events = ask(ReasonThenAnswer(reasoner, answerer), request(ASKED))
     assert "half" in answerer.last()[0]["content"]
     assert notes(events) == ["reasoner_failed", "usage_estimated"]
 
 
 def test_a_failure_can_be_made_an_error() -> None:
-    reasoner, answerer = Model([AWAY], [AWAY]), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter([AWAY], [AWAY]), FakeAdapter(answer(text="x"))
     with pytest.raises(Unavailable):
         ask(
             ReasonThenAnswer(reasoner, answerer, Pipeline(reasoner_failure="error")), request(ASKED)
@@ -178,11 +179,11 @@ def test_a_failure_can_be_made_an_error() -> None:
 
 
 def test_what_the_answerer_refuses_is_not_thought_about() -> None:
-    class Refusing(Model):
+    class Refusing(FakeAdapter):
         def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
             raise BadRequest("no such thing")
 
-    reasoner = Model(answer("t"))
+    reasoner = FakeAdapter(answer("t"))
     with pytest.raises(BadRequest, match="no such thing"):
         ask(ReasonThenAnswer(reasoner, Refusing()), request(ASKED))
     assert not reasoner.asked
@@ -190,7 +191,7 @@ def test_what_the_answerer_refuses_is_not_thought_about() -> None:
 
 def test_a_failing_answerer_fails() -> None:
     with pytest.raises(Unavailable):
-        ask(ReasonThenAnswer(Model(answer("t")), Model([AWAY])), request(ASKED))
+        ask(ReasonThenAnswer(FakeAdapter(answer("t")), FakeAdapter([AWAY])), request(ASKED))
 
 
 # Search ----------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ class Found(Tavily):
 
 
 def test_findings_reach_the_reasoner_and_the_annotations() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer(text="x"))
+    reasoner, answerer = FakeAdapter(answer("t")), FakeAdapter(answer(text="x"))
     search = Found()
     adapter = ReasonThenAnswer(reasoner, answerer, Pipeline(search=search))
     events = ask(adapter, with_tools(request(ASKED)))
@@ -227,7 +228,9 @@ def test_findings_reach_the_reasoner_and_the_annotations() -> None:
 def test_findings_may_be_shown() -> None:
     search = Found()
     adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(search=search, search_show=True)
+        FakeAdapter(answer("t")),
+        FakeAdapter(answer(text="x")),
+        Pipeline(search=search, search_show=True),
     )
     events = ask(adapter, with_tools(request(ASKED)))
     assert thoughts(events) == "[1] Weather\nhttp://w\n5℃\n\nt"
@@ -246,7 +249,9 @@ def test_findings_may_be_shown() -> None:
 def test_when_it_searches(when: Any, tools: bool, asked: int) -> None:
     search = Found()
     adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(search=search, search_when=when)
+        FakeAdapter(answer("t")),
+        FakeAdapter(answer(text="x")),
+        Pipeline(search=search, search_when=when),
     )
     ask(adapter, with_tools(request(ASKED)) if tools else request(ASKED))
     assert len(search.asked) == asked
@@ -260,7 +265,7 @@ def test_it_does_not_search_for_results() -> None:
 
 def test_a_failing_search_is_a_note() -> None:
     adapter = ReasonThenAnswer(
-        Model(answer("t")), Model(answer(text="x")), Pipeline(search=Found(fails=True))
+        FakeAdapter(answer("t")), FakeAdapter(answer(text="x")), Pipeline(search=Found(fails=True))
     )
     events = ask(adapter, with_tools(request(ASKED)))
     assert notes(events) == ["search_failed"]
@@ -271,7 +276,7 @@ def test_a_failing_search_is_a_note() -> None:
 
 
 def test_the_plan_shows_both_calls() -> None:
-    reasoner, answerer = Model(), Model()
+    reasoner, answerer = FakeAdapter(), FakeAdapter()
     planned = ReasonThenAnswer(reasoner, answerer).plan(with_tools(request(ASKED)))
     assert len(planned) == 2
     follow_up = with_tools(request(*ROUNDS[0], *ROUNDS[1]))
@@ -280,7 +285,10 @@ def test_the_plan_shows_both_calls() -> None:
 
 
 def test_calls_are_the_answerer_s() -> None:
-    reasoner, answerer = Model(answer("t")), Model(answer("own", "Let me see.", [CALLED]))
+    reasoner, answerer = (
+        FakeAdapter(answer("t")),
+        FakeAdapter(answer("own", "Let me see.", [CALLED])),
+    )
     events = ask(ReasonThenAnswer(reasoner, answerer), with_tools(request(ASKED)))
     (start,) = (event for event in events if isinstance(event, ToolCallStart))
     assert (start.index, start.id, start.name) == (0, "toolu_1", "weather")

@@ -13,16 +13,9 @@ import pytest
 from adapters.protocol import TURN, ChatRequest, Event, Finish, Json, Noted, Opened
 from adapters.receipts import Note
 from middleware.wrappers.recall import Entry, MemoryStore, Recall, StoreFailure, fingerprint
-from tests.support.dialogue import (
-    Model,
-    answer,
-    ask,
-    assistant,
-    rebuilt,
-    request,
-    result,
-    user,
-)
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, assistant, rebuilt, request, result, user
+from tests.support.fold import ask
 from tests.wrappers.recall.turns import ASKED, BLOCKS, CALLED, after_call
 
 
@@ -49,7 +42,7 @@ ROUND = [assistant("", *PAIR), result("t1", "5℃"), result("t2", "7℃")]
 
 
 def test_calls_of_one_name_come_back_with_their_own_inputs_and_results() -> None:
-    model = Model(answer("both", said=PAIR), answer("done", "5 and 7"), answer())
+    model = FakeAdapter(answer("both", said=PAIR), answer("done", "5 and 7"), answer())
     recall = Recall(model, MemoryStore())
     mint = map(str, itertools.count())
     ask(recall, request(ASKED))
@@ -62,7 +55,7 @@ def test_calls_of_one_name_come_back_with_their_own_inputs_and_results() -> None
 
 
 def test_calls_and_results_are_the_clients_where_nothing_was_thought() -> None:
-    model = Model(answer(said=PAIR), answer(text="5 and 7"), answer())
+    model = FakeAdapter(answer(said=PAIR), answer(text="5 and 7"), answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     ask(recall, request(ASKED, *ROUND))
@@ -74,7 +67,7 @@ def test_calls_and_results_are_the_clients_where_nothing_was_thought() -> None:
 
 
 def test_results_of_another_branch_are_not_put_back() -> None:
-    model = Model(answer("both", said=PAIR), answer(), answer())
+    model = FakeAdapter(answer("both", said=PAIR), answer(), answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     ask(recall, request(ASKED, *ROUND))
@@ -84,7 +77,7 @@ def test_results_of_another_branch_are_not_put_back() -> None:
 
 
 def test_a_repeated_conversation_is_told_apart_by_its_ids() -> None:
-    model = Model(
+    model = FakeAdapter(
         answer("one", said=[("id1", "f", "{}")]),
         answer("two", said=[("id2", "f", "{}")]),
         *([answer()] * 3),
@@ -104,7 +97,7 @@ def picture(url: str) -> Json:
 
 
 def test_an_image_may_be_replaced_by_a_word_but_not_by_another_image() -> None:
-    model = Model(answer("t", said=[("id", "f", "{}")]), *([answer()] * 3))
+    model = FakeAdapter(answer("t", said=[("id", "f", "{}")]), *([answer()] * 3))
     recall = Recall(model, MemoryStore())
     ask(recall, request(picture("data:a")))
     for question, found in (
@@ -123,13 +116,13 @@ def test_nothing_is_kept_of_an_answer_the_client_can_say_whole() -> None:
         async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
             kept.extend(entries)
 
-    ask(Recall(Model(answer(text="hello")), Counting()), request(user("hi")))
+    ask(Recall(FakeAdapter(answer(text="hello")), Counting()), request(user("hi")))
     assert not kept
 
 
 def test_it_is_kept_before_the_end_is_told() -> None:
     store = MemoryStore()
-    model = Model(answer("t", said=[CALLED]), answer())
+    model = FakeAdapter(answer("t", said=[CALLED]), answer())
 
     async def second_while_first_ends() -> None:
         recall = Recall(model, store)
@@ -144,7 +137,7 @@ def test_it_is_kept_before_the_end_is_told() -> None:
 
 
 def test_a_stream_without_end_is_not_kept() -> None:
-    model = Model([*answer("t", said=[CALLED])[:-1], ValueError("cut")], answer())
+    model = FakeAdapter([*answer("t", said=[CALLED])[:-1], ValueError("cut")], answer())
     recall = Recall(model, MemoryStore())
     with pytest.raises(ValueError, match="cut"):
         ask(recall, request(ASKED))
@@ -154,7 +147,7 @@ def test_a_stream_without_end_is_not_kept() -> None:
 
 
 def test_a_store_that_fails_is_a_note() -> None:
-    model = Model(answer("t", said=[CALLED]))
+    model = FakeAdapter(answer("t", said=[CALLED]))
     turn = assistant("x")
     events = ask(Recall(model, Broken()), request(ASKED, turn, user("b")))
     opened, noted = events[0], events[-2]
@@ -177,7 +170,7 @@ def test_what_cannot_need_a_memory_passes_untouched() -> None:
 
     def looks(asked: ChatRequest, thinks: bool) -> int:
         looked.clear()
-        ask(Recall(Model(answer()), Looking(), thinks=lambda _: thinks), asked)
+        ask(Recall(FakeAdapter(answer()), Looking(), thinks=lambda _: thinks), asked)
         return len(looked)
 
     first = request(user("a"))
@@ -191,7 +184,7 @@ def test_what_cannot_need_a_memory_passes_untouched() -> None:
 
 
 def test_a_thought_nobody_asked_for_is_remembered_all_the_same() -> None:
-    model = Model(answer("need it", said=[CALLED]), answer(), answer())
+    model = FakeAdapter(answer("need it", said=[CALLED]), answer(), answer())
     recall = Recall(model, MemoryStore(), thinks=lambda _: False)
     ask(recall, request(ASKED))
     ask(recall, request(ASKED, assistant(None, CALLED), result("toolu_1", "5")))
@@ -204,7 +197,7 @@ def test_a_thought_nobody_asked_for_is_remembered_all_the_same() -> None:
 @pytest.mark.parametrize("surprised", [0, 1, 2])
 def test_a_thought_nobody_asked_for_changes_no_other_conversation(surprised: int) -> None:
     said = [("up_1", "weather", "{}")]
-    model = Model()
+    model = FakeAdapter()
     recall = Recall(model, MemoryStore(), thinks=lambda _: False)
     turn = assistant(None, ("up_1", "weather", "{}"))
     minted = assistant(None, ("new", "weather", "{}"))
@@ -225,7 +218,9 @@ def test_a_thought_nobody_asked_for_changes_no_other_conversation(surprised: int
 
 def test_an_alike_conversation_that_thought_lends_nothing_to_one_that_did_not() -> None:
     for asked in (True, False):
-        model = Model(answer(said=[("id1", "f", "{}")]), answer("t", said=[("id2", "f", "{}")]))
+        model = FakeAdapter(
+            answer(said=[("id1", "f", "{}")]), answer("t", said=[("id2", "f", "{}")])
+        )
         model.answers += [answer(), answer()]
         recall = Recall(model, MemoryStore(), thinks=[lambda _: False, lambda _: True][asked])
         ask(recall, request(ASKED))
@@ -269,7 +264,7 @@ def test_a_turn_of_its_own_shape_without_thoughts_is_the_clients(kind: str) -> N
 
 
 def test_what_was_put_back_is_named() -> None:
-    model = Model(answer("one", said=[CALLED]), answer("two", "5℃"), *[answer()] * 2)
+    model = FakeAdapter(answer("one", said=[CALLED]), answer("two", "5℃"), *[answer()] * 2)
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     turns: list[Json] = [ASKED, assistant(None, CALLED), result("toolu_1", "5℃")]
@@ -286,7 +281,7 @@ def test_what_was_put_back_is_named() -> None:
 
 
 def test_the_plan_shows_what_would_be_put_back() -> None:
-    model = Model(answer("need it", said=[CALLED]))
+    model = FakeAdapter(answer("need it", said=[CALLED]))
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     (planned,) = recall.plan(request(ASKED, assistant(None, CALLED), result("toolu_1", "5")))
@@ -294,7 +289,7 @@ def test_the_plan_shows_what_would_be_put_back() -> None:
 
 
 def test_the_request_is_not_changed() -> None:
-    model = Model(answer("t", said=[CALLED]), answer())
+    model = FakeAdapter(answer("t", said=[CALLED]), answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     messages = (ASKED, assistant(None, ("new", *CALLED[1:])), result("new", "5"))
@@ -330,5 +325,5 @@ def test_a_long_conversation_is_looked_up_a_bounded_number_of_times() -> None:
             return super().get(key)
 
     turns = [one for _ in range(1000) for one in (user("a"), assistant("b"))]
-    ask(Recall(Model(answer()), Looking()), request(*turns, user("c")))
+    ask(Recall(FakeAdapter(answer()), Looking()), request(*turns, user("c")))
     assert len(looked) < 200

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from adapters.protocol import (
     ChatRequest,
-    Events,
+    Event,
     Finish,
     Json,
     Opened,
-    Planned,
     ReasoningDelta,
     RequestContext,
     TextDelta,
@@ -27,19 +26,25 @@ from adapters.protocol import (
     Upstream,
 )
 from middleware.wrappers.recall import MemoryStore, Recall
+from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import assistant, rebuilt, result, user
 
 
-@dataclass
-class Thinker:
+class Thinker(FakeAdapter):
     """Thinks a new thought every time, and calls one tool twice when the user says so."""
 
-    seen: tuple[Json, ...] = ()
-    thoughts: int = 0
+    def __init__(self) -> None:
+        super().__init__(usual=self.think)
 
-    async def stream(self, request: ChatRequest) -> Events:
-        self.seen = request.messages
-        self.thoughts += 1
+    @property
+    def seen(self) -> tuple[Json, ...]:
+        return self.asked[-1].messages
+
+    @property
+    def thoughts(self) -> int:
+        return len(self.asked)
+
+    def think(self, request: ChatRequest) -> Iterator[tuple[Event, ...]]:
         yield (Opened((), Upstream("thinker")), ReasoningDelta(f"thought {self.thoughts}"))
         if "call" in request.messages[-1]["content"]:
             for index, city in enumerate("AB"):
@@ -48,9 +53,6 @@ class Thinker:
             yield (Finish("tool_calls"),)
         else:
             yield (TextDelta("answer"), Finish("stop"))
-
-    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return ()
 
 
 @dataclass(frozen=True)

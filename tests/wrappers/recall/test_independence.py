@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from adapters.protocol import ChatRequest, Event, Json
 from middleware.wrappers.recall import MemoryStore, Recall
-from tests.support.dialogue import Model, answer, ask, assistant, request, result, user
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, assistant, request, result, user
+from tests.support.fold import ask
 
 _WORDS = ("weather?", "and there?")
 
@@ -78,7 +80,7 @@ def requests(talk: Talk, name: str) -> list[tuple[ChatRequest, Sequence[Event]]]
 
 def bodies(own: Talk, foreign: Sequence[Talk], every: int) -> list[list[Json]]:
     """What the upstream gets of a conversation while others go on in between."""
-    model = Model()
+    model = FakeAdapter()
     recall = Recall(model, MemoryStore(), thinks=lambda one: "reasoning_effort" in one.params)
     others = [requests(talk, f"other{number}") for number, talk in enumerate(foreign)]
     rest = [step for talk in others for step in talk]
@@ -114,7 +116,7 @@ def test_nothing_but_thoughts_is_put_back(own: Talk) -> None:
 def test_a_conversation_with_new_ids_is_found_while_its_end_is_its_own(
     own: Talk, foreign: list[Talk]
 ) -> None:
-    model = Model()
+    model = FakeAdapter()
     recall = Recall(model, MemoryStore())
     own = replace(own, turns=(*own.turns, Turn("mine", True, True, "", True)))
     *earlier, (last, _) = requests(own, "own")

@@ -12,16 +12,9 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from middleware.wrappers.recall import MemoryStore, Recall
-from tests.support.dialogue import (
-    OPENED,
-    Model,
-    answer,
-    ask,
-    assistant,
-    request,
-    result,
-    user,
-)
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import OPENED, answer, assistant, request, result, user
+from tests.support.fold import ask
 from tests.wrappers.recall.turns import ASKED, BLOCKS, CALLED, after_call
 
 
@@ -40,7 +33,7 @@ def test_a_thought_goes_up_again_as_text() -> None:
 
 
 def test_a_turn_without_calls_is_found_by_its_text() -> None:
-    model = Model(answer("because", "Hello."), answer())
+    model = FakeAdapter(answer("because", "Hello."), answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(user("hi")))
     ask(
@@ -121,7 +114,7 @@ def test_an_edited_turn_is_not_found(turn: Json) -> None:
 
 
 def test_behind_an_edited_turn_nothing_is_found() -> None:
-    model = Model(answer("one", "1"), answer("two", "2"), answer())
+    model = FakeAdapter(answer("one", "1"), answer("two", "2"), answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(user("a")))
     ask(recall, request(user("a"), assistant("1"), user("b")))
@@ -137,7 +130,11 @@ def test_clients_and_models_do_not_meet(client: str, model: str) -> None:
 
 
 def test_scopes_do_not_meet() -> None:
-    store, first, second = MemoryStore(), Model(answer("t", said=[CALLED])), Model(answer())
+    store, first, second = (
+        MemoryStore(),
+        FakeAdapter(answer("t", said=[CALLED])),
+        FakeAdapter(answer()),
+    )
     ask(Recall(first, store, "one"), request(ASKED))
     turn = assistant(None, CALLED)
     ask(Recall(second, store, "two"), request(ASKED, turn, result("toolu_1", "5")))
@@ -156,13 +153,13 @@ def test_an_echo_of_the_client_wins() -> None:
 
 def test_a_client_cannot_put_words_into_the_upstreams_mouth() -> None:
     turn = assistant("hello") | {TURN: BLOCKS}
-    model = Model(answer())
+    model = FakeAdapter(answer())
     ask(Recall(model, MemoryStore()), request(ASKED, turn, user("b")))
     assert TURN not in model.last()[1]
 
 
 def test_a_turn_that_was_cut_is_not_given_back() -> None:
-    model = Model([OPENED, Finish("length", turn=BLOCKS)], answer())
+    model = FakeAdapter([OPENED, Finish("length", turn=BLOCKS)], answer())
     recall = Recall(model, MemoryStore())
     ask(recall, request(ASKED))
     ask(recall, request(ASKED, assistant("x"), user("go on")))

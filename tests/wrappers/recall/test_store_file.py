@@ -21,7 +21,9 @@ from middleware.wrappers.recall import (
     StoreFailure,
     foreign,
 )
-from tests.support.dialogue import Model, answer, ask, assistant, request, result, user
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, assistant, request, result, user
+from tests.support.fold import ask
 from tests.wrappers.recall.stores import Clock, keep
 
 
@@ -276,7 +278,7 @@ CALLED = ("call_1", "weather", '{"city":"沈阳"}')
 
 @pytest.mark.parametrize("damage", ["delete", "garbage", "directory"])
 def test_whatever_happens_to_the_file_no_request_fails(path: Path, damage: str) -> None:
-    model = Model(answer("t", said=[CALLED]), answer(text="5"))
+    model = FakeAdapter(answer("t", said=[CALLED]), answer(text="5"))
     store = SqliteStore(path)
     ask(Recall(model, store), request(user("hi")))
     store.close()

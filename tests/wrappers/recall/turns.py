@@ -9,13 +9,9 @@ from adapters.protocol import (
     Json,
 )
 from middleware.wrappers.recall import MemoryStore, Recall
-from tests.support.dialogue import (
-    Model,
-    answer,
-    ask,
-    request,
-    user,
-)
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import answer, request, user
+from tests.support.fold import ask
 
 BLOCKS: Json = {
     "role": "assistant",
@@ -31,9 +27,11 @@ CALLED = ("toolu_1", "weather", '{"city":"沈阳"}')
 
 def after_call(
     *turns: Json, first: Sequence[Event] | None = None, model: str = "m", client: str = "a"
-) -> Model:
+) -> FakeAdapter:
     """Ask once, then send `turns` behind the question."""
-    scripted = Model(first or answer("need it", said=[CALLED], turn=BLOCKS), answer(text="5℃"))
+    scripted = FakeAdapter(
+        first or answer("need it", said=[CALLED], turn=BLOCKS), answer(text="5℃")
+    )
     recall = Recall(scripted, MemoryStore())
     ask(recall, request(ASKED))
     ask(recall, request(ASKED, *turns, model=model, client=client))

@@ -31,8 +31,5 @@ def planned(found: Routes, request: ChatRequest) -> Planned:
     return only
 
 
-# What is not available -------------------------------------------------------------------------
-
-
 # What stands around models whose servers read calls out of text.
 NET = ("Automatic", "LeakRescue")

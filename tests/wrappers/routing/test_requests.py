@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from adapters.errors import BadRequest
 from adapters.protocol import (
     ChatRequest,
-    Event,
     Events,
     Finish,
     Opened,
@@ -24,30 +22,24 @@ from adapters.receipts import Note, OwnCode, Receipt
 from middleware import config
 from middleware.wrappers.route import Changes, Layers, Route, changes
 from middleware.wrappers.strict import Strict
+from tests.support.adapters import FakeAdapter, Step
+from tests.support.fold import ask as events_of
 from tests.wrappers.routing.routes import HEAD, HELLO, NET, asked, planned, routes
 
 
-@dataclass
-class Echo:
+class Echo(FakeAdapter):
     """A leaf that answers with the request it saw."""
 
-    receipt: Receipt = ()
+    def __init__(self, receipt: Receipt = ()) -> None:
+        super().__init__(usual=self.echo, receipt=receipt)
 
-    async def stream(self, request: ChatRequest) -> Events:
+    def echo(self, request: ChatRequest) -> Iterator[Step]:
         yield (Opened(self.receipt, Upstream("echo", request.model)), TextDelta("hi"))
-        yield (Finish("stop"),)
+        yield Finish("stop")
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         body = {"model": request.model, **request.params, **request.extra}
         return (Planned("echo", "http://echo", body, self.receipt),)
-
-
-async def _all(events: Events) -> list[Event]:
-    return [event async for batch in events for event in batch]
-
-
-def events_of(route: Route, request: ChatRequest) -> list[Event]:
-    return asyncio.run(_all(route.stream(request)))
 
 
 # What a leaf sees ------------------------------------------------------------------------------

@@ -119,11 +119,11 @@ def test_what_is_dropped_does_not_hang_on_the_cuts(text: str, size: int) -> None
 
 def test_an_id_is_shown_only_where_the_name_does_not_tell_the_call() -> None:
     _, model = ask("Noon.", messages=TURN, tools=TOOLS)
-    assert "CALL_ID" not in model.requests[0].messages[-1]["content"]
+    assert "CALL_ID" not in model.asked[0].messages[-1]["content"]
     _, model = ask("Cold.", messages=HISTORY)
-    assert "CALL_ID" not in model.requests[0].messages[-1]["content"]
+    assert "CALL_ID" not in model.asked[0].messages[-1]["content"]
     twice = {**TURN[1], "tool_calls": [CALL, {**CALL, "id": "call_2"}]}
     both = (TURN[0], twice, TURN[2], {**TURN[2], "tool_call_id": "call_2"})
     _, model = ask("Noon.", messages=both, tools=TOOLS)
-    assert "CALL_ID: call_1\nCONTENT:\nnoon" in model.requests[0].messages[-1]["content"]
-    assert "CALL_ID: call_2\n" in model.requests[0].messages[-1]["content"]
+    assert "CALL_ID: call_1\nCONTENT:\nnoon" in model.asked[0].messages[-1]["content"]
+    assert "CALL_ID: call_2\n" in model.asked[0].messages[-1]["content"]

@@ -193,10 +193,10 @@ def test_another_tool_is_asked_about_in_every_form(text: str, size: int) -> None
     answer = heard(EmulatedTools(model), asked(tools=LOCK))
     assert (answer.calls, answer.text) == ([("lock_door", {"id": "a"})], "")
     assert answer.notes == ["tool_call_corrected"]
-    question = model.requests[1].messages[-1]["content"]
+    question = model.asked[1].messages[-1]["content"]
     assert "there is no tool 'unlock_door'" in question
     assert "NO_TOOL if none" in question
-    assert "response_format" not in model.requests[1].params, "held to the form it has no way out"
+    assert "response_format" not in model.asked[1].params, "held to the form it has no way out"
 
 
 @pytest.mark.parametrize("options", [Emulation(), Emulation(reask=0)])
@@ -221,7 +221,7 @@ def test_a_flood_of_unknown_calls_makes_a_short_question() -> None:
     flood = "\n".join(block(f"fly_{number}", "{}") for number in range(1000))
     model = TextOnly([Say(flood, size=4096), Say("NO_TOOL")])
     heard(EmulatedTools(model), asked(tools=LOCK))
-    assert len(model.requests[1].messages[-1]["content"]) < 2000
+    assert len(model.asked[1].messages[-1]["content"]) < 2000
     calls = "\n".join(block("get_weather".upper() + "." * n, '{"city": "a"}') for n in range(99))
     answer = heard(EmulatedTools(TextOnly([Say(calls, size=4096)])), asked())
     assert (len(answer.calls), len(answer.notes)) == (99, 17)
