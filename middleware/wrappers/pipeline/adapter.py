@@ -11,7 +11,7 @@ from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note
 from middleware.wrappers.pipeline.answer import PipelineAnswer
 from middleware.wrappers.pipeline.request import Pipeline, PipelineRequest
-from middleware.wrappers.pipeline.search import SearchFailure, told
+from middleware.wrappers.pipeline.search import SearchFailure, as_text
 
 _NOT_YET = "(the reasoner's thought)"
 """Stands for the thought where a call is only planned."""
@@ -29,26 +29,26 @@ class ReasonThenAnswer(Adapter):
     pipeline: Pipeline = field(default_factory=Pipeline)
 
     async def stream(self, request: ChatRequest) -> Events:
-        asked, gathered = PipelineRequest(request, self.pipeline), PipelineAnswer()
-        if asked.thinks:
+        task, answer = PipelineRequest(request, self.pipeline), PipelineAnswer()
+        if task.thinks:
             # What the answerer will refuse is not worth a thought.
-            gathered.planned = self.answerer.plan(asked.to_answerer(_NOT_YET))[-1]
-            async with aclosing(self._think(asked, gathered)) as thinking:
+            answer.planned = self.answerer.plan(task.to_answerer(_NOT_YET))[-1]
+            async with aclosing(self._think(task, answer)) as thinking:
                 async for batch in thinking:
                     yield batch
-        elif asked.lost:
-            gathered.note("thought_lost", "the thought of this question is not known any more")
-        answerer = self.answerer.stream(asked.to_answerer(gathered.thought.text()))
+        elif task.lost:
+            answer.note("thought_lost", "the thought of this question is not known any more")
+        answerer = self.answerer.stream(task.to_answerer(answer.thought.text()))
         async with aclosing(answerer) as answering:
             async for batch in answering:
-                if said := gathered.answering(batch):
-                    yield said
+                if events := answer.read_answerer(batch):
+                    yield events
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        asked = PipelineRequest(request, self.pipeline)
-        if not asked.thinks:
-            return self.answerer.plan(asked.to_answerer(""))
-        thinking, receipt = asked.to_reasoner("", None)
+        task = PipelineRequest(request, self.pipeline)
+        if not task.thinks:
+            return self.answerer.plan(task.to_answerer(""))
+        thinking, receipt = task.to_reasoner("", None)
         planned = [
             replace(
                 call,
@@ -57,59 +57,59 @@ class ReasonThenAnswer(Adapter):
             )
             for call in self.reasoner.plan(thinking)
         ]
-        return (*planned, *self.answerer.plan(asked.to_answerer(_NOT_YET)))
+        return (*planned, *self.answerer.plan(task.to_answerer(_NOT_YET)))
 
-    async def _think(self, asked: PipelineRequest, gathered: PipelineAnswer) -> Events:
-        found = await self._search(asked, gathered)
-        if found and self.pipeline.search_show:
-            yield gathered.showing(found + "\n\n")
-        request, receipt = asked.to_reasoner(found, _half(asked.request.call.deadline))
-        gathered.receipt += receipt
-        gathered.told = request.messages
+    async def _think(self, task: PipelineRequest, answer: PipelineAnswer) -> Events:
+        results = await self._search(task, answer)
+        if results and self.pipeline.search_show:
+            yield answer.show(results + "\n\n")
+        request, receipt = task.to_reasoner(results, _half_of(task.request.call.deadline))
+        answer.receipt += receipt
+        answer.prompt = request.messages
         for again in (True, False):
             try:
-                async with aclosing(self._heard(request, gathered)) as thinking:
+                async with aclosing(self._listen(request, answer)) as thinking:
                     async for batch in thinking:
                         yield batch
                 break
             except GatewayError as error:
-                if not (again and gathered.starts_over(error)):
-                    self._failed(error, gathered)
+                if not (again and answer.starts_over(error)):
+                    self._pass_over(error, answer)
                     break
-        if gathered.thought.pieces and self.pipeline.separator:
-            yield gathered.showing(self.pipeline.separator)
+        if answer.thought.pieces and self.pipeline.separator:
+            yield answer.show(self.pipeline.separator)
         # The loop closes what it was told to close in its next round: before the answerer is asked.
         await asyncio.sleep(0)
 
-    async def _heard(self, request: ChatRequest, gathered: PipelineAnswer) -> Events:
+    async def _listen(self, request: ChatRequest, answer: PipelineAnswer) -> Events:
         """Ask the reasoner, and leave it the moment its answer begins."""
         async with aclosing(self.reasoner.stream(request)) as events:
             async for batch in events:
-                if shown := gathered.thinking(batch):
-                    yield shown
-                if gathered.thought.answered:
+                if seen := answer.read_reasoner(batch):
+                    yield seen
+                if answer.thought.answered:
                     return
 
-    async def _search(self, asked: PipelineRequest, gathered: PipelineAnswer) -> str:
-        if self.pipeline.search is None or not asked.searches:
+    async def _search(self, task: PipelineRequest, answer: PipelineAnswer) -> str:
+        if self.pipeline.search is None or not task.searches:
             return ""
         try:
-            gathered.findings = await self.pipeline.search.search(asked.question())
+            answer.findings = await self.pipeline.search.search(task.question())
         except SearchFailure as failure:
-            gathered.note("search_failed", f"{failure}; it was thought without")
-        return told(gathered.findings)
+            answer.note("search_failed", f"{failure}; it was thought without")
+        return as_text(answer.findings)
 
-    def _failed(self, error: GatewayError, gathered: PipelineAnswer) -> None:
+    def _pass_over(self, error: GatewayError, answer: PipelineAnswer) -> None:
         if self.pipeline.reasoner_failure == "error":
             raise error
-        if gathered.thought.pieces:
+        if answer.thought.pieces:
             text = f"the thought was used as far as it came: {error.message}"
         else:
             text = f"answered without a thought: {error.message}"
-        gathered.receipt += (Note("reasoner_failed", "", text),)
+        answer.receipt += (Note("reasoner_failed", "", text),)
 
 
-def _half(deadline: float | None) -> float | None:
+def _half_of(deadline: float | None) -> float | None:
     """The reasoner's share of the time that is left."""
     if deadline is None:
         return None

@@ -1,4 +1,4 @@
-"""What a pipeline has gathered of one request: the thought, the receipts, what each part used."""
+"""What a pipeline knows of one answer: the thought, the receipts, what each part used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from adapters.receipts import Code, Note, Receipt
 from adapters.shared.history import text_of
 from adapters.shared.usage import total
 from middleware.wrappers.pipeline.reader import Thought
-from middleware.wrappers.pipeline.search import Finding, cited
+from middleware.wrappers.pipeline.search import Finding, as_annotations
 
 _BYTES_A_TOKEN = 4
 """Of text in most languages and tokenizers, about."""
@@ -35,7 +35,7 @@ class PipelineAnswer:
     thought: Thought = field(default_factory=Thought)
     findings: tuple[Finding, ...] = ()
     opened: bool = False
-    told: Sequence[Json] = ()
+    prompt: Sequence[Json] = ()
     """What the reasoner was asked."""
     upstream: Upstream | None = None
     """Who thought."""
@@ -45,7 +45,7 @@ class PipelineAnswer:
     def note(self, code: Code, text: str) -> None:
         self.receipt += (Note(code, "", text),)
 
-    def thinking(self, batch: Sequence[Event]) -> tuple[Event, ...]:
+    def read_reasoner(self, batch: Sequence[Event]) -> tuple[Event, ...]:
         """Read a reasoner's batch; what of it the client sees."""
         for event in batch:
             if type(event) is Opened:
@@ -53,7 +53,7 @@ class PipelineAnswer:
                 self.receipt += _of_reasoner(event.receipt)
             elif type(event) is Noted:
                 self.receipt += _of_reasoner(event.receipt)
-        return self.showing(self.thought.read(batch))
+        return self.show(self.thought.read(batch))
 
     def starts_over(self, error: GatewayError) -> bool:
         """May the reasoner be asked once more? Not if it was heard: that would be two thoughts."""
@@ -62,50 +62,50 @@ class PipelineAnswer:
         self.thought = Thought()
         return True
 
-    def showing(self, text: str) -> tuple[Event, ...]:
+    def show(self, text: str) -> tuple[Event, ...]:
         if not text:
             return ()
         if self.opened:
             return (ReasoningDelta(text),)
-        return (self._open(self._both()), ReasoningDelta(text))
+        return (self._open(self._joint_upstream()), ReasoningDelta(text))
 
     def _open(self, upstream: Upstream) -> Opened:
         self.opened = True
         receipt, self.receipt = self.receipt, ()
         return Opened(receipt, upstream)
 
-    def _both(self) -> Upstream:
+    def _joint_upstream(self) -> Upstream:
         """Reasoner and answerer, as one; the answerer is only planned when this is said."""
-        thinking = self.upstream or Upstream("search")
+        reasoner = self.upstream or Upstream("search")
         if self.planned is None:
-            return thinking
+            return reasoner
         model = self.planned.body.get("model", "")
         return replace(
-            thinking,
-            name=f"{thinking.name}+{self.planned.upstream}",
-            model="+".join(name for name in (thinking.model, model) if name),
+            reasoner,
+            name=f"{reasoner.name}+{self.planned.upstream}",
+            model="+".join(name for name in (reasoner.model, model) if name),
         )
 
-    def answering(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
+    def read_answerer(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
         """Make the answerer's batch a part of the whole answer."""
         first, last = batch[0], batch[-1]
         if type(first) is Opened:
-            batch = (*self._opening(first), *batch[1:])
+            batch = (*self._begin_answer(first), *batch[1:])
         if type(last) is Finish:
-            batch = (*batch[:-1], *self._ending(last))
+            batch = (*batch[:-1], *self._end_answer(last))
         return batch
 
-    def _opening(self, answerer: Opened) -> tuple[Event, ...]:
+    def _begin_answer(self, answerer: Opened) -> tuple[Event, ...]:
         receipt, self.receipt = self.receipt + answerer.receipt, ()
         if not self.opened:
             self.opened = True
             return (Opened(receipt, answerer.upstream),)
         return (Noted(receipt),) if receipt else ()
 
-    def _ending(self, answerer: Finish) -> tuple[Event, ...]:
+    def _end_answer(self, answerer: Finish) -> tuple[Event, ...]:
         events: list[Event] = []
         if self.findings:
-            events.append(Aside("annotations", cited(self.findings)))
+            events.append(Aside("annotations", as_annotations(self.findings)))
         used = self._used_by_reasoner()
         if self.receipt:
             events.append(Noted(self.receipt))
@@ -120,11 +120,12 @@ class PipelineAnswer:
             return None
         if self.thought.finish is not None and self.thought.finish.usage is not None:
             return self.thought.finish.usage
-        asked = _tokens(text_of(message.get("content")) for message in self.told)
-        said = _tokens(self.thought.pieces)
-        text = f"the reasoner was left before it counted: {asked} and {said} tokens are estimates"
+        prompt = _tokens(text_of(message.get("content")) for message in self.prompt)
+        completion = _tokens(self.thought.pieces)
+        estimate = f"{prompt} and {completion} tokens are estimates"
+        text = f"the reasoner was left before it counted: {estimate}"
         self.receipt += (Note("usage_estimated", "usage", text),)
-        return Usage(asked, said, reasoning=said)
+        return Usage(prompt, completion, reasoning=completion)
 
 
 def _tokens(texts: Iterable[str]) -> int:

@@ -30,7 +30,7 @@ TEMPLATE = (
     "(The thought above was prepared for you about this message. Check it, use what is right in "
     "it, and answer the user without mentioning it.)"
 )
-_FOUND = "\n\n<search_results>\n{found}\n</search_results>"
+_RESULTS = "\n\n<search_results>\n{results}\n</search_results>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +94,27 @@ class PipelineRequest:
 
     def question(self) -> str:
         """What the user said last."""
-        said = self.request.messages[-1]["content"]
-        parts = said if isinstance(said, str) else [part for part in said if "text" in part]
-        return text_of(parts)
+        content = self.request.messages[-1]["content"]
+        if isinstance(content, str):
+            return content
+        return text_of([part for part in content if "text" in part])
 
     # The reasoner -------------------------------------------------------------------------------
 
-    def to_reasoner(self, found: str, deadline: float | None) -> tuple[ChatRequest, Receipt]:
+    def to_reasoner(self, results: str, deadline: float | None) -> tuple[ChatRequest, Receipt]:
         messages = [_without(message, _ECHOES) for message in self.request.messages]
         receipt: Receipt = ()
         if not self.pipeline.vision:
             messages, receipt = _without_images(messages)
-        if found:
-            messages[-1] = _with_text(messages[-1], _FOUND.replace("{found}", found))
+        if results:
+            messages[-1] = _with_text(messages[-1], _RESULTS.replace("{results}", results))
         leading = _leading_system(messages)
-        told: Json = {"role": "system", "content": self._instructions()}
+        instructions: Json = {"role": "system", "content": self._instructions()}
         effort = self.request.params.get("reasoning_effort")
         wanted = {} if effort is None else {"reasoning_effort": effort}
         return ChatRequest(
             model=self.request.model,
-            messages=(*messages[:leading], told, *messages[leading:]),
+            messages=(*messages[:leading], instructions, *messages[leading:]),
             params={**self.pipeline.reasoner_fields, **wanted},
             configured=frozenset(self.pipeline.reasoner_fields.keys() - wanted.keys()),
             # Whoever wants to stop it in time must hear it thinking.
@@ -138,17 +139,16 @@ class PipelineRequest:
         return replace(self.request, messages=tuple(self._messages(thought)), params=params)
 
     def _messages(self, thought: str) -> list[Json]:
-        given = self.request.messages
-        thoughts = {at: recalled(message) for at, message in enumerate(given)}
-        thoughts[len(given)] = thought
-        placed = {_point(given, at): said for at, said in thoughts.items() if said}
-        messages: list[Json] = []
-        for at, message in enumerate(given):
-            messages.append(_without(message, _ECHOES))
+        messages = self.request.messages
+        thoughts = {at: recalled(message) for at, message in enumerate(messages)}
+        thoughts[len(messages)] = thought
+        placed = {_point(messages, at): text for at, text in thoughts.items() if text}
+        answerers: list[Json] = []
+        for at, message in enumerate(messages):
+            answerers.append(_without(message, _ECHOES))
             if at in placed:
-                block = self.pipeline.template.replace("{thought}", placed[at])
-                _place(messages, block)
-        return messages
+                _place(answerers, self.pipeline.template.replace("{thought}", placed[at]))
+        return answerers
 
     @property
     def lost(self) -> bool:
@@ -156,8 +156,9 @@ class PipelineRequest:
         messages = self.request.messages
         if self.on_user_turn:
             return False
-        user = max((at for at, one in enumerate(messages) if one["role"] == "user"), default=-1)
-        turn = next((one for one in messages[user + 1 :] if one["role"] == "assistant"), None)
+        roles = [message["role"] for message in messages]
+        user = max((at for at, role in enumerate(roles) if role == "user"), default=-1)
+        turn = next((turn for turn in messages[user + 1 :] if turn["role"] == "assistant"), None)
         return turn is not None and TURN not in turn and not self._skipped()
 
 

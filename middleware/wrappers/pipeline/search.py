@@ -67,20 +67,20 @@ class Tavily:
         """Return the findings, best first; raise `SearchFailure`."""
         if self.link is None:
             raise SearchFailure("there is no key for the search")
-        words = nearly(query)
+        words = plain_words(query)
         if not words:
             return ()
         key = blake2b(words.encode(errors="replace"), digest_size=16).digest()
         if (known := self._known.get(key)) and self.clock() - known[0] < self.bounds.fresh:
             return known[1]
-        findings = read(await self._asked(self.link, shortened(query)), self.bounds)
+        findings = read(await self._ask(self.link, shortened(query)), self.bounds)
         self._known[key] = (self.clock(), findings)
         self._known.move_to_end(key)
         if len(self._known) > self.bounds.kept:
             self._known.popitem(last=False)
         return findings
 
-    async def _asked(self, link: Link, query: str) -> Any:
+    async def _ask(self, link: Link, query: str) -> Any:
         question = orjson.dumps({"query": query, "max_results": self.bounds.results})
         due = asyncio.get_running_loop().time() + self.bounds.seconds
         try:
@@ -90,7 +90,7 @@ class Tavily:
             raise SearchFailure(error.message) from error
 
 
-def nearly(query: str) -> str:
+def plain_words(query: str) -> str:
     """The words of a query, whatever their case, width and punctuation."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", query).casefold()))
 
@@ -103,9 +103,13 @@ def shortened(query: str) -> str:
 def read(answer: Any, bounds: Bounds) -> tuple[Finding, ...]:
     """Take what is there of an answer: only `results` is certain to be."""
     results = answer.get("results") if isinstance(answer, dict) else None
-    found = [_finding(result, bounds) for result in results or () if isinstance(result, dict)]
-    found = sorted((one for one in found if one.address), key=lambda one: -one.score)
-    return _within(found[: bounds.results], bounds.total)
+    findings = [_finding(result, bounds) for result in results or () if isinstance(result, dict)]
+    best = sorted(filter(_has_address, findings), key=lambda finding: -finding.score)
+    return _within(best[: bounds.results], bounds.total)
+
+
+def _has_address(finding: Finding) -> bool:
+    return bool(finding.address)
 
 
 def _finding(result: Json, bounds: Bounds) -> Finding:
@@ -122,37 +126,37 @@ def _line(value: Any) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _within(found: Sequence[Finding], total: int) -> tuple[Finding, ...]:
+def _within(findings: Sequence[Finding], total: int) -> tuple[Finding, ...]:
     """As many as fit, the last one cut."""
     kept: list[Finding] = []
-    for one in found:
+    for finding in findings:
         room = total - sum(len(other.title + other.address + other.excerpt) for other in kept)
-        room -= len(one.title + one.address)
+        room -= len(finding.title + finding.address)
         if room <= 0:
             break
-        kept.append(one._replace(excerpt=one.excerpt[:room]))
+        kept.append(finding._replace(excerpt=finding.excerpt[:room]))
     return tuple(kept)
 
 
-def told(findings: Sequence[Finding]) -> str:
+def as_text(findings: Sequence[Finding]) -> str:
     """Findings as text for a model."""
     return "\n\n".join(
-        f"[{number}] {one.title}\n{one.address}\n{one.excerpt}"
-        for number, one in enumerate(findings, 1)
+        f"[{number}] {finding.title}\n{finding.address}\n{finding.excerpt}"
+        for number, finding in enumerate(findings, 1)
     )
 
 
-def cited(findings: Sequence[Finding]) -> list[Json]:
+def as_annotations(findings: Sequence[Finding]) -> list[Json]:
     """Findings as OpenAI's annotations: of the answer as a whole, so without a place in it."""
     return [
         {
             "type": "url_citation",
             "url_citation": {
-                "url": one.address,
-                "title": one.title,
+                "url": finding.address,
+                "title": finding.title,
                 "start_index": 0,
                 "end_index": 0,
             },
         }
-        for one in findings
+        for finding in findings
     ]

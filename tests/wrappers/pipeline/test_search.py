@@ -16,11 +16,11 @@ from middleware.wrappers.pipeline.search import (
     Finding,
     SearchFailure,
     Tavily,
-    cited,
-    nearly,
+    as_annotations,
+    as_text,
+    plain_words,
     read,
     shortened,
-    told,
 )
 from tests.support.upstreams.loopback import Loopback, Peer, loopback
 
@@ -157,14 +157,14 @@ def test_a_long_question_is_cut_between_words() -> None:
 
 
 def test_nearly_ignores_case_width_and_punctuation() -> None:
-    assert nearly("Ｈｅｌｌｏ, 沈阳！") == nearly("hello 沈阳")
+    assert plain_words("Ｈｅｌｌｏ, 沈阳！") == plain_words("hello 沈阳")
 
 
 def test_findings_are_told_and_cited() -> None:
     found = [Finding("T", "http://a", "text", 1.0)]
-    assert told(found) == "[1] T\nhttp://a\ntext"
-    assert told([]) == ""
-    (annotation,) = cited(found)
+    assert as_text(found) == "[1] T\nhttp://a\ntext"
+    assert as_text([]) == ""
+    (annotation,) = as_annotations(found)
     assert annotation["type"] == "url_citation"
     assert annotation["url_citation"]["url"] == "http://a"
 
