@@ -209,7 +209,8 @@ def plan(planned: Sequence[Planned], asked: Receipt) -> str:
     for number, call in enumerate(planned, 1):
         body = json.dumps(json.loads(orjson.dumps(call.body)), indent=2, ensure_ascii=False)
         receipt = (*asked, *call.receipt) if number == 1 else call.receipt
-        parts.append(f"{number}. {call.upstream}: POST {call.url}\n{body}\n{_receipt(receipt)}")
+        where = f"POST {call.url}" if "//" in call.url else f"no server is asked ({call.url})"
+        parts.append(f"{number}. {call.upstream}: {where}\n{body}\n{_receipt(receipt)}")
     return "\n\n".join(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +23,17 @@ the request is one that the running gateway keeps (see `usetool last`).
 Exit code: 0, or 1 if the request would be refused (with the reason), 2 if the config has mistakes.
 """
 
+_ANY = "http://not-set"
+"""Stands for a variable that is not set; fit for a proxy too."""
+
 
 def add(commands: Any) -> None:
     explain = add_configured(commands, "explain", "show what a request becomes", _ABOUT, run)
     explain.add_argument("--model", help="public name of the model, instead of the request's")
     explain.add_argument("--stream", action="store_true", help="as a streamed request")
-    explain.add_argument("--id", metavar="ID", help="a request the running gateway keeps")
-    explain.add_argument(
+    which = explain.add_mutually_exclusive_group()
+    which.add_argument("--id", metavar="ID", help="a request the running gateway keeps")
+    which.add_argument(
         "request", nargs="?", help="file with the JSON body of a request; - is stdin"
     )
 
@@ -63,11 +68,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _without_keys(path: str) -> Config:
-    """Read the config as if every key was there: nothing will be sent."""
+    """Read the config as if every variable was set: nothing will be sent."""
     from middleware.config import load
 
-    missing = {name for up in load(path).upstreams.values() for name in up.missing()}
-    return load(path, environment={**os.environ, **dict.fromkeys(missing, "not-set")})
+    text = ""
+    with suppress(OSError):  # said when it is read
+        text = Path(path).read_text("utf-8", errors="replace")
+    needed = re.findall(r"env:(\w+)", text)
+    return load(path, environment={name: os.environ.get(name) or _ANY for name in needed})
 
 
 def _body(options: argparse.Namespace) -> bytes:
@@ -93,5 +101,7 @@ def _given(options: argparse.Namespace) -> bytes:
         ]
         return body.encode()
     if options.request in (None, "-"):
+        if sys.stdin.isatty():
+            complain("Type the JSON body of a request, then Ctrl-D on a line of its own.")
         return sys.stdin.buffer.read()
     return Path(options.request).read_bytes()

@@ -1,0 +1,80 @@
+"""`usetool explain` asks for nothing that it does not need, and says what it waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from middleware.__main__ import main
+from middleware.cli.command import FINE, LACKING
+from tests.support.paths import ROOT
+
+KEYS = """
+[server]
+host = "0.0.0.0"
+keys = ["env:NOT_SET_GATEWAY"]
+[upstreams.c]
+kind = "claude"
+api_key = "env:NOT_SET_KEY"
+proxy = "env:NOT_SET_PROXY"
+headers = { x-team = "env:NOT_SET_TEAM" }
+[models.sonnet]
+upstream = "c"
+[upstreams.s]
+kind = "scripted"
+[models.demo]
+upstream = "s"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.toml").write_text(KEYS)
+    body = {"model": "sonnet", "messages": [{"role": "user", "content": "Hello"}]}
+    (tmp_path / "request.json").write_text(json.dumps(body))
+    return tmp_path
+
+
+def test_no_variable_of_the_config_has_to_be_set(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "request.json"]) == FINE
+    told = capsys.readouterr().out
+    assert told.startswith("1. c: POST https://api.anthropic.com/v1/messages\n")
+    assert "not-set" not in told
+
+
+def test_a_model_without_a_server_is_not_said_to_be_posted_to(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "--model", "demo", "request.json"]) == FINE
+    assert capsys.readouterr().out.startswith("1. s: no server is asked (scripted:)\n")
+
+
+def test_an_id_and_a_file_are_two_requests(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--id", "req_1", "request.json"])
+    assert "not allowed with argument --id" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no such terminals")
+def test_at_a_terminal_it_says_what_it_waits_for(folder: Path) -> None:
+    ours, theirs = os.openpty()
+    os.write(ours, b"{\n\x04")
+    command = [sys.executable, "-m", "middleware", "explain"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, stdin=theirs, env=environment, capture_output=True, check=False, timeout=60
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == LACKING
+    assert done.stderr.startswith(b"Type the JSON body of a request, then Ctrl-D")
