@@ -1,4 +1,4 @@
-"""Says what held the event loop: nobody else is answered meanwhile, and no profile was running.
+"""Logs what blocked the event loop: meanwhile nobody else is answered.
 
 A thread asks the loop for a sign of life, many times a second. Where none comes in time, it looks
 at what the loop's thread is doing. Requests pay nothing for it.
@@ -17,7 +17,7 @@ from adapters.protocol import Json
 from middleware.server.telemetry import Log, Visit
 
 LONGEST = 0.1
-"""Seconds; every hold that is longer is told of."""
+"""Seconds; whatever blocks the loop for longer is logged."""
 _PERIOD = 0.04
 _OURS = ("adapters.", "middleware.")
 
@@ -52,8 +52,9 @@ class Watchdog:
                 seen = _seen(sys._current_frames().get(thread))
                 while not alive.wait(_PERIOD) and not self._over.is_set():
                     pass
-                held: Json = {"loop_held": round((time.monotonic() - begun) * 1000), **seen}
-                loop.call_soon_threadsafe(self._log.write, held)
+                milliseconds = round((time.monotonic() - begun) * 1000)
+                line: Json = {"loop_blocked_ms": milliseconds, **seen}
+                loop.call_soon_threadsafe(self._log.write, line)
         except RuntimeError:
             pass  # the loop is closed: there is nothing left to watch
 
