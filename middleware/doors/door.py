@@ -12,6 +12,7 @@ from typing import Protocol
 from adapters.errors import GatewayError
 from adapters.protocol import ChatRequest, Event, RequestContext
 from adapters.receipts import Receipt
+from middleware.doors.endpoint import Endpoint
 
 SSE = "text/event-stream; charset=utf-8"
 PING = b": ping\n\n"
@@ -61,6 +62,11 @@ class ParsedRequest(Protocol):
 
 class Door(Protocol):
     """A protocol we are called in."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Its address, as `/openapi.json` describes it."""
+        ...
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None

@@ -30,7 +30,9 @@ def named_doors(modules: Sequence[Module]) -> Iterator[str]:
             yield at(module, 1, f"chooses {name}")
 
 
-SHARED_BY_DOORS = tuple(f"middleware.doors.{name}." for name in ("door", "mistakes", "x_usetool"))
+SHARED_BY_DOORS = tuple(
+    f"middleware.doors.{name}." for name in ("door", "endpoint", "mistakes", "x_usetool")
+)
 
 
 def import_cycles(modules: Sequence[Module]) -> Iterator[str]:

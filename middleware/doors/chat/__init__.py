@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from adapters.errors import GatewayError
 from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.endpoint import ENDPOINT
 from middleware.doors.chat.errors import error_body, error_frame
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.parse import ParsedChat, parse
@@ -15,6 +16,7 @@ from middleware.doors.door import Door
 class _Chat:
     parse = staticmethod(parse)
     error_body = staticmethod(error_body)
+    endpoint = ENDPOINT
 
     def error_status(self, error: GatewayError) -> int:
         return error.status

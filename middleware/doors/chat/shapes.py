@@ -151,7 +151,7 @@ _LegacyChoice = Annotated[
 
 
 @shape
-class Request(TypedDict):
+class ChatBody(TypedDict):
     model: Annotated[str, Field(min_length=1, max_length=256)]
     messages: Annotated[list[Message], Field(fail_fast=True, min_length=1)]
     stream: NotRequired[bool | None]
@@ -195,6 +195,6 @@ class Request(TypedDict):
     moderation: NotRequired[dict[str, Any] | None]
 
 
-FIELDS: frozenset[str] = frozenset(Request.__annotations__)
+FIELDS: frozenset[str] = frozenset(ChatBody.__annotations__)
 """OpenAI's own field names; every other one is an extra."""
-REQUEST: TypeAdapter[Any] = TypeAdapter(Request)
+REQUEST: TypeAdapter[Any] = TypeAdapter(ChatBody)

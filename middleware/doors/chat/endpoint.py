@@ -1,0 +1,27 @@
+"""This door as `/openapi.json` describes it."""
+
+from __future__ import annotations
+
+from middleware.doors.chat.answers import Chunk, Completion
+from middleware.doors.chat.shapes import ChatBody
+from middleware.doors.endpoint import Endpoint
+
+ENDPOINT = Endpoint(
+    path="/v1/chat/completions",
+    summary="Answer a chat, with tools",
+    description="As OpenAI's own API, for every model of the list. With `stream` the answer comes "
+    "as server-sent events, and `data: [DONE]` is the last. A stream that broke off ends in an "
+    "event with `error` instead, without a `finish_reason`. A field the upstream cannot take is "
+    "named in `x-usetool-warnings`, or refused. Fields that are not OpenAI's go on to the upstream "
+    "or are named.",
+    body=ChatBody,
+    answer=Completion,
+    event=Chunk,
+    headers={
+        "x-upstream-model": "The model's name as the upstream says it.",
+        "x-usetool-warnings": "What could not be sent as it was asked: `code:field`, with commas.",
+        "x-usetool-usage": "What each model of a pipeline used, as JSON; of a plain answer.",
+        "x-upstream-request-id": "The upstream's own request id.",
+        "x-ratelimit-remaining-requests": "The upstream's limits; others begin `x-ratelimit-` too.",
+    },
+)

@@ -1,0 +1,63 @@
+"""A door's address as `/openapi.json` describes it: hot doors are served in front of FastAPI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from adapters.protocol import value_class
+
+
+@value_class
+class Endpoint:
+    """One POST; the shapes are types that pydantic can describe."""
+
+    path: str
+    summary: str
+    description: str
+    body: Any
+    answer: Any
+    headers: Mapping[str, str]
+    """Headers of its answers beside `x-request-id` → what they say."""
+    event: Any = None
+    """One event of the streamed answer, if it can be streamed."""
+
+
+described = with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
+
+
+@described
+class ErrorObject(TypedDict):
+    message: str
+    """What went wrong and what to do about it; ends in the request id."""
+    type: str
+    param: str | None
+    """The field of the request that it is about."""
+    code: str | None
+
+
+@described
+class NoteObject(TypedDict):
+    code: str
+    """What became of the field; `x-usetool-warnings` has `code:field`."""
+    field: str
+    text: str
+
+
+@described
+class OwnWords(TypedDict):
+    """What is ours to tell and could not stand in the headers."""
+
+    warnings: NotRequired[list[NoteObject]]
+    usage: NotRequired[dict[str, Any]]
+    """What each model of a pipeline used."""
+
+
+@described
+class ErrorBody(TypedDict):
+    error: ErrorObject
+    x_usetool: NotRequired[OwnWords]
+    """Only in the last event of a stream that failed."""
