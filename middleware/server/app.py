@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
-import orjson
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adapters.errors import BadRequest, GatewayError
-from adapters.protocol import Json
+from adapters.errors import BadRequest
 from adapters.wire.http import Transport
 from middleware.config import Config
 from middleware.doors import CHAT_DOOR
 from middleware.routing import Routes
-from middleware.server.edge import Admitted, Edge, our_mistake, request_id
-from middleware.server.embeddings import EMBEDDINGS, Embeddings
-from middleware.server.last import PATH as LAST
-from middleware.server.last import Records, reader, summary, told
+from middleware.server.api import build_api
+from middleware.server.edge import Admitted, Edge
+from middleware.server.last import Records
 from middleware.server.runtime import Runtime
 from middleware.server.runtime import build_runtime as serving
-from middleware.server.signposts import CHAT, unknown_url, wrong_method
+from middleware.server.signposts import CHAT
 from middleware.server.telemetry import Log
 
 # What a page may read of an answer beside what browsers show anyway.
@@ -59,7 +53,7 @@ class Chat(Edge):
 class Gateway:
     """The app, with the chat route in front: Starlette's middleware would cost it a sixth more."""
 
-    def __init__(self, chat: Chat, app: Starlette, transport: Transport) -> None:
+    def __init__(self, chat: Chat, app: ASGIApp, transport: Transport) -> None:
         self.chat = chat
         self.app = app
         self._transport = transport
@@ -122,106 +116,15 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
     log = Log(out, config.server.log_level, readable=out.isatty())
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         log.flush()
         await transport.close()
 
     chat = Chat(serving(config, transport), CHAT_DOOR, log, Records(config.server.keep_last))
-    routes = [
-        Route(CHAT, chat, methods=["POST"]),
-        *_model_list(chat),
-        Route(EMBEDDINGS, Embeddings(chat), methods=["POST"]),
-        *_last(chat),
-        *_health(),
-    ]
-    app = Starlette(
-        routes=routes,
-        lifespan=lifespan,
-        exception_handlers=_failures(chat),
-    )
-    app.router.redirect_slashes = False
-    return Gateway(chat, app, transport)
-
-
-def _model_list(chat: Chat) -> list[Route]:
-    async def models(request: Request) -> Response:
-        chat.served.keys.client(request.scope)
-        everything = request.query_params.get("all", "").lower() in ("1", "true", "yes")
-        found = await chat.served.models.entries(everything)
-        return _json(200, {"object": "list", "data": found})
-
-    async def model(request: Request) -> Response:
-        chat.served.keys.client(request.scope)
-        return _json(200, await chat.served.models.entry(request.path_params["model"]))
-
-    return [
-        Route("/v1/models", models, methods=["GET"]),
-        Route("/v1/models/{model:path}", model, methods=["GET"]),
-    ]
-
-
-def _last(chat: Chat) -> list[Route]:
-    async def last(request: Request) -> Response:
-        client = reader(request.scope, chat.served.keys, chat.served.server)
-        found = [summary(one) for one in chat.records.of(client)]
-        return _json(200, {"object": "list", "data": found, "keep_last": chat.records.count})
-
-    async def one(request: Request) -> Response:
-        identity = request.path_params["identity"]
-        served = chat.served
-        client = reader(request.scope, served.keys, served.server)
-        record = chat.records.find(client, identity)
-        if record is None:
-            raise BadRequest(
-                f"No request '{identity[:60]}' is kept. GET /v1/x_usetool/last lists those that "
-                "are; only the last ones are kept ([server] keep_last), each for its own key.",
-                status=404,
-                code="not_kept",
-            )
-        address = str(request.base_url).rstrip("/")
-        return _json(200, told(record, served.scrubber, address, bool(served.server.keys)))
-
-    return [
-        Route(LAST, last, methods=["GET"]),
-        Route(f"{LAST}/{{identity}}", one, methods=["GET"]),
-    ]
-
-
-def _health() -> list[Route]:
-    async def healthz(_: Request) -> Response:
-        return _json(200, {"status": "ok"})
-
-    async def readyz(_: Request) -> Response:
-        return _json(200, {"status": "ready"})
-
-    return [Route("/healthz", healthz), Route("/readyz", readyz)]
-
-
-def _failures(chat: Chat) -> Mapping[Any, ExceptionHandler]:
-    """What becomes of what goes wrong beside the doors."""
-
-    async def gateway_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, GatewayError)
-        return chat.refused(request.scope, error)
-
-    async def http_exception(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        method, path = request.method, request.scope["path"]
-        if error.status_code == 405 and method == "OPTIONS":
-            return Response(status_code=204, headers=error.headers)
-        found = (wrong_method if error.status_code == 405 else unknown_url)(method, path)
-        return chat.refused(request.scope, found, error.headers)
-
-    async def unforeseen(request: Request, _: Exception) -> Response:
-        return chat.refused(request.scope, our_mistake())
-
-    return {GatewayError: gateway_error, HTTPException: http_exception, Exception: unforeseen}
-
-
-def _json(status: int, value: Json) -> Response:
-    sent = {"x-request-id": request_id()}
-    return Response(orjson.dumps(value), status, sent, "application/json")
+    api = build_api(chat, [CHAT_DOOR.endpoint], lifespan)
+    api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
+    return Gateway(chat, api, transport)
 
 
 __all__ = ("CHAT", "Chat", "create")

@@ -13,17 +13,17 @@ from typing_extensions import TypedDict
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext, Usage
 from adapters.shared.embeddings import EmbeddingRequest
+from middleware.doors.endpoint import Endpoint, described
 from middleware.doors.mistakes import refusal
 from middleware.routing import Routes
 from middleware.server.edge import Admitted, Edge
 
-EMBEDDINGS = "/v1/embeddings"
 _MOST = 2048
 """Inputs of one request, as at OpenAI."""
 
 
 @with_config(ConfigDict(extra="allow", strict=True))
-class _Asked(TypedDict):
+class EmbeddingBody(TypedDict):
     model: Annotated[str, Field(min_length=1, max_length=256)]
     input: Any
     encoding_format: NotRequired[Literal["float", "base64"] | None]
@@ -31,7 +31,31 @@ class _Asked(TypedDict):
     user: NotRequired[str | None]
 
 
-_ASKED: TypeAdapter[Any] = TypeAdapter(_Asked)
+@described
+class Vector(TypedDict):
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+    """Numbers, or base64 of little-endian 32-bit floats."""
+
+
+@described
+class Vectors(TypedDict):
+    object: Literal["list"]
+    data: list[Vector]
+    model: str
+    usage: NotRequired[dict[str, Any]]
+
+
+_ASKED: TypeAdapter[Any] = TypeAdapter(EmbeddingBody)
+ENDPOINT = Endpoint(
+    path="/v1/embeddings",
+    summary="Make vectors of texts",
+    description="As OpenAI's own API, for models of upstreams that make embeddings.",
+    body=EmbeddingBody,
+    answer=Vectors,
+    headers={},
+)
 _PARAMS = ("encoding_format", "dimensions", "user")
 
 

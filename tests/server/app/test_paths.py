@@ -19,6 +19,9 @@ ROUTES = {
     ("/v1/x_usetool/last/{identity}", "GET"),
     ("/healthz", "GET"),
     ("/readyz", "GET"),
+    ("/", "GET"),
+    ("/docs", "GET"),
+    ("/openapi.json", "GET"),
 }
 
 
@@ -35,10 +38,13 @@ async def _door() -> Door:
 
 
 ELSEWHERE: tuple[tuple[str, str, int, str, str], ...] = (
-    ("GET", "/", 404, "unknown_url", "POST /v1/chat/completions"),
+    ("POST", "/", 404, "unknown_url", "POST /v1/chat/completions"),
+    ("DELETE", "/", 404, "unknown_url", "must end in /v1"),
     ("POST", "/v1/nope", 404, "unknown_url", "Unknown request URL: POST /v1/nope"),
-    ("GET", "/openapi.json", 404, "unknown_url", "Unknown request URL"),
-    ("GET", "/docs", 404, "unknown_url", "Unknown request URL"),
+    ("GET", "/redoc", 404, "unknown_url", "Unknown request URL"),
+    ("GET", "/docs/", 404, "unknown_url", "Unknown request URL"),
+    ("GET", "/docs/oauth2-redirect", 404, "unknown_url", "Unknown request URL"),
+    ("POST", "/docs", 405, "method_not_allowed", "Method POST"),
     ("POST", "/chat/completions", 404, "unknown_url", "must end in /v1"),
     ("POST", "/v1/chat/completions/", 404, "unknown_url", "The path is /v1/chat/completions"),
     ("POST", "/v1/v1/chat/completions", 404, "unknown_url", "must end in /v1"),

@@ -1,0 +1,81 @@
+"""The FastAPI app: models, embeddings, kept requests, health, and the pages that describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from starlette.types import Lifespan
+
+from adapters.errors import GatewayError
+from middleware import __version__
+from middleware.doors.endpoint import Endpoint
+from middleware.server.api.answers import Health, Readiness, answered, get
+from middleware.server.api.last import add_last
+from middleware.server.api.models import add_models
+from middleware.server.api.pages import add_pages
+from middleware.server.edge import Edge, our_mistake
+from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
+from middleware.server.embeddings import Embeddings
+from middleware.server.signposts import unknown_url, wrong_method
+
+Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+
+
+def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) -> FastAPI:
+    """Build the app; `doors` are served before it and only described here.
+
+    FastAPI's own pages load their scripts from another host, so they are off.
+    """
+    api = FastAPI(
+        title="Usetool",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        exception_handlers=_failures(edge),
+    )
+    add_models(api, edge)
+    api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
+    add_last(api, edge)
+    _add_health(api)
+    add_pages(api, edge, [*doors, EMBEDDINGS])
+    return api
+
+
+def _add_health(api: FastAPI) -> None:
+    @get(api, "/healthz", Health, 403, 500)
+    async def check_health() -> Response:
+        """Whether the process answers. No key."""
+        return answered({"status": "ok"})
+
+    @get(api, "/readyz", Readiness, 403, 500)
+    async def check_readiness() -> Response:
+        """Whether it may be sent requests. No key."""
+        return answered({"status": "ready"})
+
+
+def _failures(edge: Edge) -> dict[int | type[Exception], Handler]:
+    """What becomes of what goes wrong beside the doors."""
+
+    async def gateway_error(request: Request, error: GatewayError) -> Response:
+        return edge.refused(request.scope, error)
+
+    async def http_exception(request: Request, error: HTTPException) -> Response:
+        method, path = request.method, request.scope["path"]
+        if error.status_code == 405 and method == "OPTIONS":
+            return Response(status_code=204, headers=error.headers)
+        if error.status_code == 405 and path != "/":
+            return edge.refused(request.scope, wrong_method(method, path), error.headers)
+        return edge.refused(request.scope, unknown_url(method, path))
+
+    async def unforeseen(request: Request, _: Exception) -> Response:
+        return edge.refused(request.scope, our_mistake())
+
+    return {GatewayError: gateway_error, HTTPException: http_exception, Exception: unforeseen}

@@ -1,0 +1,98 @@
+"""`/openapi.json`: what FastAPI knows of its routes, and the doors in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
+
+from adapters.protocol import Json
+from middleware.doors.endpoint import Endpoint, ErrorBody
+from middleware.server.api.answers import ERRORS, KEYED, SCHEMAS, errors, headers
+
+_ABOUT = (
+    "Every model as OpenAI's chat completions with tools. Errors have OpenAI's shape: "
+    "`message` says what to do, `code` is for programs."
+)
+_KEY: Mapping[str, str] = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "One of `[server] keys`; `x-api-key` and `api-key` will do too. Without keys in "
+    "the config any text, or nothing.",
+}
+
+
+def describe(api: FastAPI, doors: Sequence[Endpoint]) -> Json:
+    document = get_openapi(
+        title=api.title, version=api.version, description=_ABOUT, routes=list(_routes(api))
+    )
+    for described in document["paths"].values():
+        described["get"]["responses"].pop("422", None)  # never happens: all parameters are texts
+    schemas, definitions = _schemas(doors)
+    hot = {door.path: {"post": _operation(door, schemas)} for door in doors}
+    document["paths"] = hot | document["paths"]
+    definitions |= document["components"]["schemas"]
+    unused = ("HTTPValidationError", "ValidationError")
+    document["components"] = {
+        "schemas": {name: definitions[name] for name in sorted(definitions) if name not in unused},
+        "securitySchemes": {"key": _KEY},
+    }
+    return document
+
+
+def _routes(api: FastAPI) -> Iterator[APIRoute]:
+    """HEAD left out, which FastAPI would describe as an endpoint of its own."""
+    for route in api.routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            described = copy(route)
+            described.methods = {"GET"}
+            described.summary = route.name.replace("_", " ").capitalize()
+            yield described
+
+
+def _schemas(doors: Sequence[Endpoint]) -> tuple[dict[tuple[str, str], Json], Json]:
+    """The schema of each shape by path and use, and the definitions they refer to."""
+    shapes = {
+        (door.path, use): shape
+        for door in doors
+        for use, shape in (("body", door.body), ("answer", door.answer), ("event", door.event))
+        if shape is not None
+    }
+    shapes["", "error"] = ErrorBody  # of every endpoint
+    found, definitions = TypeAdapter.json_schemas(
+        [(key, "validation", TypeAdapter(shape)) for key, shape in shapes.items()],
+        ref_template=SCHEMAS,
+    )
+    return {key: schema for (key, _), schema in found.items()}, definitions["$defs"]
+
+
+def _operation(door: Endpoint, schemas: dict[tuple[str, str], Json]) -> Json:
+    content = {"application/json": {"schema": schemas[door.path, "answer"]}}
+    if door.event is not None:
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"]["itemSchema"] = {
+            "type": "object",
+            "properties": {
+                "data": {
+                    "type": "string",
+                    "contentMediaType": "application/json",
+                    "contentSchema": schemas[door.path, "event"],
+                }
+            },
+        }
+    good = {"description": "The answer.", "headers": headers(door.headers), "content": content}
+    return {
+        **KEYED,
+        "summary": door.summary,
+        "description": door.description,
+        "operationId": door.path.strip("/").replace("/", "_"),
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schemas[door.path, "body"]}},
+        },
+        "responses": {"200": good, **{str(one): told for one, told in errors(ERRORS).items()}},
+    }
