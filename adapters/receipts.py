@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 LeftOut = Literal[
@@ -63,6 +63,8 @@ class Note(NamedTuple):
 
 
 Receipt = tuple[Note, ...]
+AddNote = Callable[[Code, str, str], None]
+"""Code, field and text."""
 
 
 class Notes:
@@ -83,6 +85,7 @@ class Notes:
 
     def add_all(self, receipt: Receipt) -> None:
         self._notes += receipt
+        self._codes.update(note.code for note in receipt)
 
     def receipt(self) -> Receipt:
         return tuple(self._notes)

@@ -13,7 +13,7 @@ import orjson
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from adapters.receipts import Code, Note
+from adapters.receipts import AddNote, Notes
 from adapters.shared.fields import unsupported
 from adapters.shared.history import is_json_object, speaker, spoken
 
@@ -35,10 +35,11 @@ class Content:
     error_results: bool = False
     """A result `{"error": …}` says that its tool failed."""
     lifetime_used: bool = False
-    notes: list[Note] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
-    def note(self, code: Code, where: str, text: str) -> None:
-        self.notes.append(Note(code, where, text))
+    @property
+    def note(self) -> AddNote:
+        return self.notes.add
 
     def texts(self, content: Any, where: str) -> list[Json]:
         """Blocks of a string, or of the text and refusal parts of a list."""

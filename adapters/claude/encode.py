@@ -30,7 +30,7 @@ from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields
 from adapters.shared.toolbox import Toolbox
-from adapters.shared.unknown_members import unknown_members
+from adapters.shared.unknown_members import note_unknown_members
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
 NO_SAMPLING_SINCE = "2026-10-21"
@@ -59,12 +59,12 @@ class Profile:
 
 
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
-    fields, extra = without_neutral(request.params), Fields(request.extra)
+    fields = without_neutral(request.params, request.extra)
     capability = profile.capability
     content = Content(
         capability, _cache_lifetime(fields), profile.options.get("error_results") is True
     )
-    words, unforced = choice_in_words(request, box, capability)
+    words = choice_in_words(request, box, capability)
     form, form_in_words = encode_response_format(fields, capability)
     # "Message prefilling: incompatible with JSON outputs"
     said = conversation(request.messages, content, words, prefill=form is None)
@@ -75,7 +75,7 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         said.system.append({"type": "text", "text": form_in_words})
     tools, reduced = encode_tools(box, capability)
     mark_tools(tools, request.tools, content)
-    thought = thought_of(fields, extra, capability, _situation(fields, said, box, profile))
+    thought = thought_of(fields, capability, _situation(fields, said, box, profile))
     body = {
         "model": request.model,
         "max_tokens": thought.max_tokens,
@@ -85,16 +85,21 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         "tool_choice": encode_choice(box, capability),
         "thinking": thought.thinking,
         "output_config": _filled({"effort": thought.effort, "format": form}),
-        **sampling(fields, extra, profile.sampling, thought.on),
+        **sampling(fields, profile.sampling, thought.on),
         "stop_sequences": stop_sequences(fields),
         "metadata": metadata(fields),
         "service_tier": service_tier(fields),
-        **extra.take_all(_PASSED),
+        **fields.take_all(_PASSED),
     }
     limit_breakpoints(said, tools, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
-    fields.add(box.receipt + unforced + reduced + tuple(content.notes))
-    fields.add(unknown_members(request, "Claude", CACHING))
-    return _filled(body), fields.receipt("Claude") + extra.receipt("Claude")
+    # Last what is said of messages: a long conversation has much of it, and headers end.
+    fields.notes.add_all(box.receipt)
+    if words:
+        text = "this model cannot be forced to call a tool: it was asked to"
+        fields.note("tool_choice_not_enforced", "tool_choice", text)
+    fields.notes.add_all(reduced + content.notes.receipt())
+    note_unknown_members(request, fields.notes, "Claude", CACHING)
+    return _filled(body), fields.receipt("Claude")
 
 
 def must_stream(body: Json, capability: Capability) -> bool:

@@ -247,8 +247,8 @@ class _Writer:
         arguments = said.get("arguments")
         if kind == "custom":
             arguments = orjson.dumps({"input": said["input"]}).decode()
-        text, notes = wrapped_arguments(arguments or "{}", f"{where}.function.arguments")
-        self.content.notes += notes
+        at = f"{where}.function.arguments"
+        text = wrapped_arguments(arguments or "{}", at, self.content.note)
         return {
             "type": "tool_use",
             "id": self.open_calls[call["id"]],

@@ -42,9 +42,10 @@ _REFUSED: Mapping[str, str] = {
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_-]{16,256}")
 
 
-def without_neutral(params: Mapping[str, Any]) -> Fields:
+def without_neutral(params: Mapping[str, Any], extra: Mapping[str, Any]) -> Fields:
     """The fields that ask for something Claude can give."""
-    fields = Fields({k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]})
+    asked = {k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]}
+    fields = Fields({**asked, **extra})
     if not _REFUSED.keys().isdisjoint(params):
         for name, message in _REFUSED.items():
             fields.refuse(name, message)
@@ -67,9 +68,9 @@ def token_limit(fields: Fields) -> int | None:
     return limit
 
 
-def sampling(fields: Fields, extra: Fields, accepted: bool, thinking: bool) -> Json:
+def sampling(fields: Fields, accepted: bool, thinking: bool) -> Json:
     """temperature, top_p and top_k, as far as the model takes them now."""
-    asked = fields.take_all(_DEFAULTS) | extra.take_all(("top_k",))
+    asked = fields.take_all((*_DEFAULTS, "top_k"))
     asked = {name: value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     kept: Json = {}
     for name, value in asked.items():

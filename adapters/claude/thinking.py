@@ -63,10 +63,10 @@ def is_on(thinking: Json | None, capability: Capability) -> bool:
     return bool(thinking["type"] != "disabled")
 
 
-def thought_of(fields: Fields, extra: Fields, capability: Capability, seen: Situation) -> Thought:
+def thought_of(fields: Fields, capability: Capability, seen: Situation) -> Thought:
     """Read `reasoning_effort` and Claude's own `thinking` (which outranks it)."""
     effort = fields.take("reasoning_effort")
-    vendor = extra.take("thinking")
+    vendor = fields.take("thinking")
     if isinstance(vendor, dict):
         thought = _told(vendor, effort, fields, capability)
     else:

@@ -9,7 +9,7 @@ from adapters.claude.capabilities import Capability
 from adapters.claude.content import Content
 from adapters.claude.strict import StrictSchema, strict_schema
 from adapters.protocol import ChatRequest, Json
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Notes, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.fields import unsupported
 from adapters.shared.schema import object_root
@@ -69,22 +69,15 @@ def encode_choice(box: Toolbox, capability: Capability) -> Json | None:
     return choice if choice != {"type": "auto"} else None
 
 
-def choice_in_words(
-    request: ChatRequest, box: Toolbox, capability: Capability
-) -> tuple[str, Receipt]:
-    """What of the choice can only be asked for, and the note that it was not enforced."""
+def choice_in_words(request: ChatRequest, box: Toolbox, capability: Capability) -> str:
+    """What of the choice can only be asked for."""
     allowed = _allowed(request, capability)
     names = [box.upstream_name(tool[tool["type"]]["name"]) for tool in allowed.get("tools", ())]
     which = f"one of these tools: {', '.join(names)}" if names else ""
     if box.mode in ("required", "named") and not capability.forced_tool:
         which = f"the tool '{box.named}'" if box.named else which or "one of the tools"
-        words = f"Answer by calling {which}. Do not answer in plain text."
-    elif which:
-        words = f"If you call a tool now, call only {which}."
-    else:
-        return "", ()
-    text = "this model cannot be forced to call a tool: it was asked to"
-    return words, (Note("tool_choice_not_enforced", "tool_choice", text),)
+        return f"Answer by calling {which}. Do not answer in plain text."
+    return f"If you call a tool now, call only {which}." if which else ""
 
 
 def _allowed(request: ChatRequest, capability: Capability) -> Json:
@@ -124,7 +117,7 @@ def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Rece
     writer = _Writer(strict_too)
     whole = unfolded(tools) if any(tool.strict for tool in tools) else tools
     encoded = [writer.tool(tool, f"tools[{at}]", whole[at]) for at, tool in enumerate(tools)]
-    return encoded, tuple(writer.notes)
+    return encoded, writer.notes.receipt()
 
 
 @dataclass(slots=True)
@@ -133,7 +126,7 @@ class _Writer:
 
     strict_too: bool
     """The model can be held to a schema."""
-    notes: list[Note] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     strict: int = 0
     optional: int = 0
     unions: int = 0
@@ -149,7 +142,7 @@ class _Writer:
             schema, lost = object_root(schema, self.budget)
             description = "\n".join(filter(None, [description, *lost]))
             text = "Claude takes one object: the schema was merged into one"
-            self.notes.append(Note("schema_root_merged", f"{where}.function.parameters", text))
+            self.notes.add("schema_root_merged", f"{where}.function.parameters", text)
         return _said(tool, description, schema)
 
     def _strict(self, tool: Tool, where: str) -> StrictSchema | None:
@@ -157,14 +150,14 @@ class _Writer:
         reduced = strict_schema(tool.parameters) if free else None
         if reduced is None or not self._fits(reduced):
             text = "sent as a hint: Claude cannot be held to this schema"
-            self.notes.append(Note("strict_dropped", f"{where}.function.strict", text))
+            self.notes.add("strict_dropped", f"{where}.function.strict", text)
             return None
         self.strict += 1
         self.optional += reduced.optional
         self.unions += reduced.unions
         if reduced.lost:
             text = f"in words only: {', '.join(reduced.lost)}"
-            self.notes.append(Note("schema_in_words", f"{where}.function.parameters", text))
+            self.notes.add("schema_in_words", f"{where}.function.parameters", text)
         return reduced
 
     def _fits(self, one: StrictSchema) -> bool:

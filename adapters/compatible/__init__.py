@@ -12,7 +12,7 @@ import orjson
 from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
-from adapters.receipts import Receipt
+from adapters.receipts import Notes, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at
@@ -106,11 +106,14 @@ def encode(request: ChatRequest, spoken: Dialect) -> tuple[Json, Receipt]:
     return written.body, written.receipt
 
 
-def encode_request(request: ChatRequest, spoken: Dialect) -> EncodedRequest:
-    fields = Fields({**request.extra, **request.params})
+def encode_request(
+    request: ChatRequest, spoken: Dialect, notes: Notes | None = None
+) -> EncodedRequest:
+    """Encode behind what `notes` already say."""
+    fields = Fields({**request.extra, **request.params}, notes)
     one_choice(fields)
     tools, box = _tools(request, spoken)
-    fields.add(box.receipt)
+    fields.notes.add_all(box.receipt)
     for name in request.extra:
         if name in DENIED or name.startswith(_DENIED_FAMILIES):
             fields.lose(name, "the gateway decides this itself")

@@ -20,7 +20,7 @@ from adapters.shared.fields import Fields, unsupported
 from adapters.shared.history import GO_ON, text_of
 from adapters.shared.model_list import Listed, models_at
 from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
-from adapters.shared.unknown_members import unknown_members
+from adapters.shared.unknown_members import note_unknown_members
 from adapters.wire.exchange import converse
 from adapters.wire.http import Link
 from adapters.wire.settings import Settings
@@ -80,7 +80,8 @@ def encode(request: ChatRequest, habits: Habits) -> tuple[Json, Receipt]:
 
 def encode_request(request: ChatRequest, habits: Habits) -> EncodedRequest:
     fields, box = Fields({**request.extra, **request.params}), toolbox(request)
-    fields.add(box.receipt + unknown_members(request, "DeepSeek", LOST))
+    fields.notes.add_all(box.receipt)
+    note_unknown_members(request, fields.notes, "DeepSeek", LOST)
     _refuse(fields)
     thinking = _thinking(request.model, box, habits, fields)
     writer = Writer(

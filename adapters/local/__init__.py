@@ -102,10 +102,11 @@ class Local(Leaf):
         spoken = Dialect(longest=self.longest)
         call = replace(request.call, streamed=True)
         sent = replace(request, model=self.name, params=params, extra=extra, call=call)
-        written = encode_request(sent, spoken)
+        fields.name_rest("llama.cpp")
+        written = encode_request(sent, spoken, fields.notes)
         limits.check(written.body)
         body = {**written.body, "return_progress": True}  # so that it calls back while it reads
-        return EncodedRequest(body, fields.receipt("llama.cpp") + written.receipt, written.box)
+        return EncodedRequest(body, written.receipt, written.box)
 
 
 def _taken(given: Mapping[str, Any], names: frozenset[str], fields: Fields) -> Json:

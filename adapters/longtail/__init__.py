@@ -73,10 +73,9 @@ def _write(request: ChatRequest, supported: frozenset[str] | None) -> EncodedReq
     params = {
         name: value for name, value in request.params.items() if fields.take(name) is not None
     }
-    written = encode_request(replace(request, params=params, extra=foreign), _SPOKEN)
-    return EncodedRequest(
-        written.body | known, fields.receipt("LiteLLM") + written.receipt, written.box
-    )
+    sent = replace(request, params=params, extra=foreign)
+    written = encode_request(sent, _SPOKEN, fields.notes)
+    return EncodedRequest(written.body | known, written.receipt, written.box)
 
 
 def _require_supported(request: ChatRequest, supported: frozenset[str], fields: Fields) -> None:

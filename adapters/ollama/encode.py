@@ -15,7 +15,7 @@ from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.toolbox import Tool, Toolbox
-from adapters.shared.unknown_members import unknown_members
+from adapters.shared.unknown_members import note_unknown_members
 
 _SAMPLING = (
     # Named alike in OpenAI's request and in Ollama's options, with the same meaning.
@@ -59,9 +59,9 @@ class Setup:
 def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Receipt]:
     fields = Fields({**request.extra, **request.params})
     _refuse(fields)
-    fields.add(box.receipt + unknown_members(request, "Ollama"))
-    turns, receipt = messages(request, setup.abilities)
-    fields.add(receipt)
+    fields.notes.add_all(box.receipt)
+    note_unknown_members(request, fields.notes, "Ollama")
+    turns = messages(request, setup.abilities, fields.notes)
     # Streaming is the server's default, so a plain request has to say so.
     body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
     tools = offered_tools(box)
@@ -69,7 +69,7 @@ def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Rece
         raise _cannot_call(request.model)
     if tools:
         body["tools"], receipt = declared(box)
-        fields.add(receipt)
+        fields.notes.add_all(receipt)
     members = {
         "format": _format(fields, tools, is_call_forced(box)),
         "think": _think(request.model, fields, setup.abilities),

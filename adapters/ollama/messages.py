@@ -12,7 +12,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
 from adapters.protocol import ChatRequest, Json
-from adapters.receipts import Code, Note, Receipt
+from adapters.receipts import AddNote, Code, Notes
 from adapters.shared.fields import unsupported
 from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
 from adapters.shared.toolbox import alias
@@ -29,22 +29,21 @@ class _Turns:
     """What the turns so far say about the next ones, and what they lost."""
 
     abilities: Abilities
+    notes: Notes
     names: dict[str, str] = field(default_factory=dict)
     """Id of a call → the name of its tool."""
-    notes: dict[str, Note] = field(default_factory=dict)
-    """The first of each kind: a long conversation does the same thing many times."""
 
-    def note(self, code: Code, where: str, text: str) -> None:
-        self.notes.setdefault(code, Note(code, where, text))
+    @property
+    def note(self) -> AddNote:
+        return self.notes.add_first
 
 
-def messages(request: ChatRequest, abilities: Abilities) -> tuple[list[Json], Receipt]:
-    turns = _Turns(abilities)
-    written = [
+def messages(request: ChatRequest, abilities: Abilities, notes: Notes) -> list[Json]:
+    turns = _Turns(abilities, notes)
+    return [
         _message(turns, message, f"messages[{position}]")
         for position, message in _in_call_order(request.messages)
     ]
-    return written, tuple(turns.notes.values())
 
 
 def _in_call_order(messages: Iterable[Json]) -> list[tuple[int, Json]]:
@@ -161,8 +160,7 @@ def _call(turns: _Turns, call: Json, position: int, where: str) -> Json:
     if "input" in said:
         arguments = orjson.dumps({"input": said["input"]}).decode()
     else:
-        arguments, receipt = wrapped_arguments(said["arguments"], where)
-        turns.notes |= {note.code: note for note in receipt if note.code not in turns.notes}
+        arguments = wrapped_arguments(said["arguments"], where, turns.note)
     function = {"index": position, "name": name, "arguments": orjson.Fragment(arguments)}
     return {"id": call["id"], "function": function}
 

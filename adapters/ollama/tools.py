@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from adapters.protocol import Json
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Notes, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.schema import inline, object_root, subset
 from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, unfolded
@@ -49,7 +49,7 @@ def _remembered(key: bytes) -> tuple[list[Json], Receipt]:
 
 
 def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
-    written, notes = [], []
+    written, notes = [], Notes()
     for tool in unfolded(tools):
         parameters, moved, lost = _reduced(tool.parameters)
         function: Json = {"name": tool.name}
@@ -59,12 +59,13 @@ def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
         written.append({"type": "function", "function": function})
         if moved:
             text = f"only described to the model, not enforced: {', '.join(moved)}"
-            notes.append(Note("schema_reduced", f"tools.{tool.name}", text))
-        notes += [Note("schema_merged", f"tools.{tool.name}", text) for text in lost]
+            notes.add("schema_reduced", f"tools.{tool.name}", text)
+        for text in lost:
+            notes.add("schema_merged", f"tools.{tool.name}", text)
     if any(tool.strict for tool in tools):
         text = "arguments are checked when they come, not enforced"
-        notes.append(Note("strict_not_enforced", "tools", text))
-    return written, tuple(notes)
+        notes.add("strict_not_enforced", "tools", text)
+    return written, notes.receipt()
 
 
 class _Reduced(NamedTuple):

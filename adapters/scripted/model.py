@@ -156,8 +156,9 @@ def _results(request: ChatRequest) -> list[str]:
     return said[::-1]
 
 
-def _read_fields(request: ChatRequest) -> tuple[Limits, Receipt]:
+def _read_fields(request: ChatRequest, box: Toolbox) -> tuple[Limits, Receipt]:
     fields = Fields({**request.extra, **request.params})
+    fields.notes.add_all(box.receipt)
     one_choice(fields)
     fields.refuse("audio", "A scripted model answers in text. Leave 'audio' out.")
     if fields.take("logprobs"):
@@ -205,10 +206,10 @@ class Scripted(Leaf):
 
     async def stream(self, request: ChatRequest) -> Events:
         box = toolbox(request)
-        limits, receipt = _read_fields(request)
+        limits, receipt = _read_fields(request, box)
         saying = answer(request, box, self.rules)
         upstream = Upstream(self.name, model="scripted", fingerprint="scripted")
-        opened: Batch = (Opened(box.receipt + receipt, upstream),)
+        opened: Batch = (Opened(receipt, upstream),)
         for batch in say(saying, request, box, limits):
             if batch:
                 yield opened + batch
@@ -216,11 +217,11 @@ class Scripted(Leaf):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         box = toolbox(request)
-        _, receipt = _read_fields(request)
+        _, receipt = _read_fields(request, box)
         saying = answer(request, box, self.rules)
         calls = [{"name": call.name, "arguments": call.arguments} for call in saying.calls]
         body = {"scripted": True, "model": request.model, "text": saying.text, "calls": calls}
-        return (Planned(self.name, "scripted:", body, box.receipt + receipt),)
+        return (Planned(self.name, "scripted:", body, receipt),)
 
 
 def connect(settings: Settings) -> Scripted:

@@ -6,19 +6,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
-from adapters.receipts import Code, Note, Receipt
+from adapters.receipts import Code, Notes, Receipt
 
 
 class Fields:
     """The parameters of one request while a leaf carries them over.
 
     A leaf `take`s what it can say, `lose`s (by name) what it cannot, `refuse`s what would change
-    the meaning; `receipt` then names everything nobody took.
+    the meaning; `receipt` then names everything nobody took. `notes` are those of the whole
+    request: whatever else is encoded writes into them too.
     """
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, Any], notes: Notes | None = None) -> None:
         self._left = {name: value for name, value in params.items() if value is not None}
-        self._notes: list[Note] = []
+        self.notes = notes or Notes()
+        self.note = self.notes.add
 
     def take(self, name: str) -> Any:
         """Return the field and count it as carried; None where the client did not send it."""
@@ -27,12 +29,6 @@ class Fields:
     def take_all(self, names: Iterable[str]) -> dict[str, Any]:
         """Take those of these fields that the client sent."""
         return {name: self._left.pop(name) for name in names if name in self._left}
-
-    def note(self, code: Code, field: str, text: str) -> None:
-        self._notes.append(Note(code, field, text))
-
-    def add(self, receipt: Receipt) -> None:
-        self._notes += receipt
 
     def lose(self, name: str, why: str, code: Code = "parameter_dropped") -> None:
         """Drop a field, by name."""
@@ -44,11 +40,15 @@ class Fields:
         if name in self._left:
             raise unsupported(name, message)
 
-    def receipt(self, who: str) -> Receipt:
-        """Everything that was not the identity, with the fields nobody took."""
+    def name_rest(self, who: str) -> None:
+        """Note the fields nobody took."""
         for name in list(self._left):
             self.lose(name, f"{who} has nothing like it")
-        return tuple(self._notes)
+
+    def receipt(self, who: str) -> Receipt:
+        """Everything that was not the identity, with the fields nobody took."""
+        self.name_rest(who)
+        return self.notes.receipt()
 
 
 def unsupported(param: str, message: str) -> BadRequest:

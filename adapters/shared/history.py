@@ -15,7 +15,7 @@ import orjson
 
 from adapters.errors import BadRequest
 from adapters.protocol import TURN, Json
-from adapters.receipts import Code, Note, Receipt
+from adapters.receipts import AddNote, Notes, Receipt
 
 NO_RESULT = '{"error":"no result"}'
 GO_ON = "(continue)"
@@ -65,12 +65,14 @@ def _canonical_token(match: re.Match[str]) -> str:
     return orjson.dumps(orjson.loads(token)).decode() if "\\" in token else token
 
 
-def wrapped_arguments(arguments: str, where: str) -> tuple[str, Receipt]:
+def wrapped_arguments(arguments: str, where: str, note: AddNote) -> str:
     """Arguments for a language that takes only objects: a model's own mistake is kept as `_raw`."""
     if is_json_object(arguments):
-        return arguments, ()
-    text = 'arguments that are not a JSON object were sent as {"_raw": …}'
-    return orjson.dumps({"_raw": arguments}).decode(), (Note("arguments_wrapped", where, text),)
+        return arguments
+    note(
+        "arguments_wrapped", where, 'arguments that are not a JSON object were sent as {"_raw": …}'
+    )
+    return orjson.dumps({"_raw": arguments}).decode()
 
 
 def text_of(content: Any, separator: str = "\n") -> str:
@@ -102,7 +104,7 @@ class _Settled:
 
     repair: bool
     messages: list[Json] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     pending: dict[str, int] = field(default_factory=dict)
     """Ids of the open round → position of their assistant message in the request."""
     results: dict[str, Json] = field(default_factory=dict)
@@ -110,8 +112,9 @@ class _Settled:
     """What stood between the calls and their results."""
     room: int = _MOST_REWRITTEN
 
-    def note(self, code: Code, where: str, text: str) -> None:
-        self.notes.append(Note(code, where, text))
+    @property
+    def note(self) -> AddNote:
+        return self.notes.add
 
 
 def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, ...], Receipt]:
@@ -129,7 +132,7 @@ def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, 
             _end_round(settled)
             _take(settled, message, position)
     _end_round(settled)
-    return tuple(settled.messages), tuple(settled.notes)
+    return tuple(settled.messages), settled.notes.receipt()
 
 
 def _take(settled: _Settled, message: Json, position: int) -> None:

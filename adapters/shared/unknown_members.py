@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from adapters.protocol import TURN, ChatRequest, Json
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Notes
 
 # What every language carries or answers for itself.
 _MESSAGE = frozenset(
@@ -18,7 +18,9 @@ _PART = frozenset({"type", "text", "refusal", "image_url", "input_audio", "file"
 _TOOL = frozenset({"name", "description", "parameters", "strict", "format"})
 
 
-def unknown_members(request: ChatRequest, who: str, beyond: tuple[str, ...] = ()) -> Receipt:
+def note_unknown_members(
+    request: ChatRequest, notes: Notes, who: str, beyond: tuple[str, ...] = ()
+) -> None:
     """The first of each name stands for all; `beyond` is what this language has besides."""
     found: dict[str, str] = {}
     message_members, part_members, tool_members = _members(beyond)
@@ -35,8 +37,8 @@ def unknown_members(request: ChatRequest, who: str, beyond: tuple[str, ...] = ()
             _take(tool[kind], tool_members, f"tools[{position}].{kind}", found)
         if len(tool) > 2:
             _take(tool, frozenset(("type", kind, *beyond)), f"tools[{position}]", found)
-    text = f"{who} has nothing like it"
-    return tuple(Note("member_dropped", path, text) for path in found.values())
+    for path in found.values():
+        notes.add("member_dropped", path, f"{who} has nothing like it")
 
 
 @lru_cache(maxsize=16)

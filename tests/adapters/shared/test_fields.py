@@ -39,7 +39,7 @@ def test_a_false_value_counts_as_sent() -> None:
 def test_a_note_says_what_why_and_who() -> None:
     fields = Fields({"seed": 1, "top_k": 2})
     fields.lose("seed", "no such thing", code=OwnCode("seed_dropped"))
-    fields.add((Note(OwnCode("x"), "y", "z"),))
+    fields.notes.add_all((Note(OwnCode("x"), "y", "z"),))
     assert fields.receipt("Acme") == (
         Note(OwnCode("seed_dropped"), "seed", "no such thing"),
         Note(OwnCode("x"), "y", "z"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
+from adapters.receipts import Notes
 from adapters.shared.history import (
     NO_RESULT,
     canonical,
@@ -105,13 +106,16 @@ def test_any_text_has_a_canonical_form_and_it_is_stable(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[1,2]", '"x"', '{"a":', "null", r'{"a":"\ud800"}'])
 def test_arguments_that_are_no_object_are_wrapped_and_named(text: str) -> None:
-    wrapped, receipt = wrapped_arguments(text, "messages[1]")
+    notes = Notes()
+    wrapped, receipt = wrapped_arguments(text, "messages[1]", notes.add), notes.receipt()
     assert json.loads(wrapped) == {"_raw": text}
     assert [(note.code, note.field) for note in receipt] == [("arguments_wrapped", "messages[1]")]
 
 
 def test_arguments_that_are_an_object_are_left_alone() -> None:
-    assert wrapped_arguments('{"a":1.0}', "x") == ('{"a":1.0}', ())
+    notes = Notes()
+    assert wrapped_arguments('{"a":1.0}', "x", notes.add) == '{"a":1.0}'
+    assert notes.receipt() == ()
 
 
 @pytest.mark.parametrize(
