@@ -42,8 +42,8 @@ class RequestContext:
     streamed: bool = False
     key: str = field(default="", repr=False, compare=False)
     """The client's key, for upstreams that are opened by it."""
-    kept: Capture | None = field(default=None, repr=False, compare=False)
-    """Where to keep what upstreams are told and answer."""
+    capture: Capture | None = field(default=None, repr=False, compare=False)
+    """Keeps what upstreams are sent and answer."""
 
 
 @value_class

@@ -99,7 +99,7 @@ class Ollama(Leaf):
         if (size := request.params.get("dimensions")) is not None:
             body["dimensions"] = size
         link = self.link.of_client(request.call.key)
-        said = await link.ask("/api/embed", orjson.dumps(body), request.call.kept)
+        said = await link.ask("/api/embed", orjson.dumps(body), request.call.capture)
         said = said if isinstance(said, dict) else {}
         return answer(request, said.get("embeddings"), said.get("prompt_eval_count"))
 

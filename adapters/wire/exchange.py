@@ -134,7 +134,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     due = clock.until_headers(exchange.streamed)
     if link.opened_by:
         link = link.of_client(call.key)
-    reply = await link.post(exchange.path, body, due, call.kept)
+    reply = await link.post(exchange.path, body, due, call.capture)
     try:
         listener = Listener(link.name, exchange, reply.headers)
         while not listener.over:

@@ -154,19 +154,21 @@ class Link:
     def url(self, path: str) -> str:
         return self.base_url.rstrip("/") + path
 
-    async def post(self, path: str, body: bytes, due: float, kept: Capture | None = None) -> Reply:
+    async def post(
+        self, path: str, body: bytes, due: float, capture: Capture | None = None
+    ) -> Reply:
         """Send a body and return once the headers of a good answer are here."""
         contact = None
-        if kept is not None:
+        if capture is not None:
             url = self.url(path)
             contact = CapturedCall(self.name, url, self.headers, self.secrets, self.proxy, body)
-            kept.append(contact)
+            capture.append(contact)
         return await self._send("POST", path, body, due, contact)
 
-    async def ask(self, path: str, body: bytes, kept: Capture | None = None) -> Any:
+    async def ask(self, path: str, body: bytes, capture: Capture | None = None) -> Any:
         """Send a body and return the JSON of a plain answer."""
         due = asyncio.get_running_loop().time() + self.timeouts.whole
-        reply = await self.post(path, body, due, kept)
+        reply = await self.post(path, body, due, capture)
         return load(await reply.whole(due))
 
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:

@@ -27,19 +27,15 @@ class Stream(Protocol):
 
     def render(self, events: Sequence[Event]) -> bytes:
         """Write what one batch says; all of it leaves at once."""
-        ...
 
     def late(self, receipt: Receipt) -> None:
         """Keep notes that the headers can no longer say for the last frame."""
-        ...
 
     def heartbeat(self) -> bytes:
         """Write what keeps a silent connection open, before and after the first event."""
-        ...
 
     def error_frame(self, error: GatewayError, request_id: str, untold: Receipt) -> bytes:
         """Write the last frame of a stream that failed, with the notes that no header has told."""
-        ...
 
 
 class ParsedRequest(Protocol):
@@ -51,13 +47,11 @@ class ParsedRequest(Protocol):
     @property
     def receipt(self) -> Receipt:
         """What the door itself changed or lost."""
-        ...
 
     def stream(self, request_id: str, created: int) -> Stream: ...
 
     def fold(self, request_id: str, created: int, events: Iterable[Event]) -> bytes:
         """Write the same events as one body; raises `Truncated` if they have no end."""
-        ...
 
 
 class Door(Protocol):
@@ -72,7 +66,6 @@ class Door(Protocol):
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
     ) -> ParsedRequest:
         """Read a request or raise a `BadRequest` that says what to send instead."""
-        ...
 
     def error_status(self, error: GatewayError) -> int: ...
 

@@ -8,7 +8,7 @@ from adapters.receipts import Receipt
 
 def usage_object(usage: Usage) -> Json:
     """Only what the upstream reported; `total` is the sum, as at OpenAI."""
-    said: Json = {
+    figures: Json = {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,
         "total_tokens": usage.prompt + usage.completion,
@@ -19,12 +19,12 @@ def usage_object(usage: Usage) -> Json:
     if usage.cache_write is not None:
         prompt["cache_write_tokens"] = usage.cache_write
     if prompt:
-        said["prompt_tokens_details"] = prompt
+        figures["prompt_tokens_details"] = prompt
     if usage.reasoning is not None:
-        said["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+        figures["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
     for name, more in usage.extra.items():
-        said[name] = {**more, **said.get(name, {})} if isinstance(more, dict) else more
-    return said
+        figures[name] = {**more, **figures.get(name, {})} if isinstance(more, dict) else more
+    return figures
 
 
 def usage_parts(usage: Usage | None) -> Json:

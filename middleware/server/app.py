@@ -18,7 +18,7 @@ from middleware.config import Config
 from middleware.doors import CHAT_DOOR
 from middleware.routing import Routes
 from middleware.server.api import build_api
-from middleware.server.edge import Admitted, Edge
+from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
 from middleware.server.runtime import Runtime
 from middleware.server.runtime import build_runtime as serving
@@ -37,7 +37,7 @@ class Chat(Edge):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.handle(scope, receive, send, self._respond)
 
-    async def _respond(self, admitted: Admitted) -> None:
+    async def _respond(self, admitted: AdmittedRequest) -> None:
         served, answer = admitted.served, admitted.answer
         server = served.server
         parsed = self.door.parse(

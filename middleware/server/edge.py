@@ -1,4 +1,4 @@
-"""What every request passes: its place, its line in the log, its record in `last`, and the one
+"""What every request passes: admission, its line in the log, its record in `last`, and the one
 broad `except`.
 """
 
@@ -31,7 +31,7 @@ _LONGEST_PATH = 100
 
 
 @value_class
-class Admitted:
+class AdmittedRequest:
     """A request that may be answered, with its whole body."""
 
     served: Runtime
@@ -42,7 +42,7 @@ class Admitted:
     receive: Receive
 
 
-Give = Callable[[Admitted], Awaitable[None]]
+Handler = Callable[[AdmittedRequest], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -54,29 +54,29 @@ class Edge:
     records: Records
     _open: int = 0
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send, give: Give) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
         served, now = self.served, asyncio.get_running_loop().time
         visit = Visit(request_id(), now(), path=scope["path"])
         answer = Answer(visit, send, served.server.heartbeat, self.door)
         self._open += 1
         try:
-            await give(await self._admit(scope, receive, answer))
+            await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
             await answer.fail(error)
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
-        # The seam, the only one: what we did not foresee is logged whole and is a 500 in OpenAI's
-        # shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
+        # The only broad `except`: what we did not foresee is logged whole and is a 500 in the
+        # door's shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
         except Exception as error:
-            await answer.fail(_told(error, visit.id))
+            await answer.fail(_logged(error, visit.id))
         finally:
             answer.stop()
             self._open -= 1
             self._end(visit, now())
 
-    async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> Admitted:
+    async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         served, visit = self.served, answer.visit
         server = served.server
         if self._open > server.max_concurrent:
@@ -84,12 +84,16 @@ class Edge:
         client = served.keys.client(scope)
         record = self.records.begin(visit, client)
         body = await read_body(scope, receive, server.max_body)
-        kept = None
+        capture = None
         if record is not None:
-            record.body, kept = body, record.calls
+            record.body, capture = body, record.calls
         key = sent_key(scope) if served.passes_keys else ""
-        return Admitted(
-            served, body, RequestContext(visit.id, client, key=key, kept=kept), answer, receive
+        return AdmittedRequest(
+            served,
+            body,
+            RequestContext(visit.id, client, key=key, capture=capture),
+            answer,
+            receive,
         )
 
     def refused(
@@ -97,7 +101,7 @@ class Edge:
     ) -> Response:
         """The answer to a request that nothing is done for."""
         now = asyncio.get_running_loop().time()
-        path = _shown(scope["path"])
+        path = _printable(scope["path"])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
         visit.status, visit.error = self.door.error_status(error), error
         if path.startswith(LAST):
@@ -106,8 +110,8 @@ class Edge:
             self._end(visit, now)
         body = self.door.error_body(error, visit.id)
         response = Response(body, visit.status, None, "application/json")
-        sent = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
-        response.raw_headers += raw(sent)
+        named = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
+        response.raw_headers += raw(named)
         return response
 
     def _end(self, visit: Visit, now: float) -> None:
@@ -123,13 +127,13 @@ def our_mistake() -> GatewayError:
     return GatewayError(_OUR_MISTAKE)
 
 
-def _told(error: Exception, identity: str) -> GatewayError:
-    told = "".join(traceback.format_exception(error))
-    sys.stderr.write(f"{identity}: unforeseen error\n{visible(told)}")
+def _logged(error: Exception, request_id: str) -> GatewayError:
+    trace = "".join(traceback.format_exception(error))
+    sys.stderr.write(f"{request_id}: unforeseen error\n{visible(trace)}")
     return our_mistake()
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
     """A stranger's path, in the log and on a terminal."""
     cut = path[:_LONGEST_PATH]
     return cut if cut.isprintable() else "".join([c if c.isprintable() else "?" for c in cut])

@@ -16,7 +16,7 @@ from adapters.shared.embeddings import EmbeddingRequest
 from middleware.doors.endpoint import Endpoint, described
 from middleware.doors.mistakes import refusal
 from middleware.routing import Routes
-from middleware.server.edge import Admitted, Edge
+from middleware.server.edge import AdmittedRequest, Edge
 
 _MOST = 2048
 """Inputs of one request, as at OpenAI."""
@@ -69,7 +69,7 @@ class Embeddings:
         await self._edge.handle(scope, receive, send, _give)
 
 
-async def _give(admitted: Admitted) -> None:
+async def _give(admitted: AdmittedRequest) -> None:
     answer = admitted.answer
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model

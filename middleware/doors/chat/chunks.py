@@ -101,18 +101,18 @@ class Chunks:
 
     def _open(self, event: Opened, events: Sequence[Event]) -> bytes:
         heading = self._heading
-        said = {
+        base: Json = {
             "id": heading.id,
             "object": "chat.completion.chunk",
             "created": heading.created,
             "model": heading.model,
         }
         if event.upstream.fingerprint:
-            said["system_fingerprint"] = event.upstream.fingerprint
+            base["system_fingerprint"] = event.upstream.fingerprint
         if event.upstream.tier:
-            said["service_tier"] = event.upstream.tier
-        self._base = said
-        self._head = b"data: " + _dumps(said)[:-1] + b',"choices":[{"index":0,"delta":'
+            base["service_tier"] = event.upstream.tier
+        self._base = base
+        self._head = b"data: " + _dumps(base)[:-1] + b',"choices":[{"index":0,"delta":'
         usage = b',"usage":null' if heading.usage_chunk else b""
         self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
         kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
@@ -127,8 +127,8 @@ class Chunks:
         if self._heading.legacy:
             return self._delta({"function_call": {"name": event.name, "arguments": ""}})
         self._custom = event.kind == "custom"
-        said = {"name": event.name, "input" if self._custom else "arguments": ""}
-        call = {"index": event.index, "id": event.id, "type": event.kind, event.kind: said}
+        function = {"name": event.name, "input" if self._custom else "arguments": ""}
+        call = {"index": event.index, "id": event.id, "type": event.kind, event.kind: function}
         return self._delta({"tool_calls": [call]})
 
     def _arguments(self, event: ToolCallDelta) -> bytes:
@@ -151,32 +151,29 @@ class Chunks:
         return self._delta({event.field: event.value})
 
     def _finish(self, event: Finish) -> bytes:
-        reason: str = event.reason
-        if self._heading.legacy and reason == "tool_calls":
-            reason = "function_call"
         if self._heading.usage_chunk and event.usage is None:
             self._late += (_USAGE_UNKNOWN,)
-        frames = self._choice(self._last, reason, None, self._told(event))
+        frames = self._choice(self._last, self._heading.reason(event), None, self._own(event))
         if self._heading.usage_chunk:
             # The client asked for it, so it comes even where the upstream reported nothing.
             usage = usage_object(event.usage or Usage(0, 0))
-            said = {**self._base, "choices": [], "usage": usage}
-            frames += b"data: " + _dumps(said) + b"\n\n"
+            chunk = {**self._base, "choices": [], "usage": usage}
+            frames += b"data: " + _dumps(chunk) + b"\n\n"
         return frames + b"data: [DONE]\n\n"
 
-    def _told(self, event: Finish) -> Json:
+    def _own(self, event: Finish) -> Json:
         """What is ours to tell and could not stand in the headers."""
         warnings = warnings_object(self._late) if self._late else {}
         parts = usage_parts(event.usage)
         return {**warnings, "usage": parts} if parts else warnings
 
     def _choice(
-        self, delta: Json, reason: str | None, logprobs: Json | None, told: Json | None = None
+        self, delta: Json, reason: str | None, logprobs: Json | None, own: Json | None = None
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-        said: Json = {**self._base, "choices": [choice]}
+        chunk: Json = {**self._base, "choices": [choice]}
         if self._heading.usage_chunk:
-            said["usage"] = None
-        if told:
-            said["x_usetool"] = told
-        return b"data: " + _dumps(said) + b"\n\n"
+            chunk["usage"] = None
+        if own:
+            chunk["x_usetool"] = own
+        return b"data: " + _dumps(chunk) + b"\n\n"

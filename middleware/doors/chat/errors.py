@@ -11,10 +11,10 @@ from middleware.doors.x_usetool import warnings_object
 
 
 def error_object(error: GatewayError, request_id: str) -> Json:
-    shown = f"{error.message} (request id {request_id})" if request_id else error.message
+    message = f"{error.message} (request id {request_id})" if request_id else error.message
     return {
         "error": {
-            "message": shown,
+            "message": message,
             "type": error.type,
             "param": error.param,
             "code": error.code,
@@ -26,12 +26,12 @@ def error_body(error: GatewayError, request_id: str = "") -> bytes:
     return orjson.dumps(error_object(error, request_id))
 
 
-def error_frame(error: GatewayError, request_id: str = "", unsaid: Receipt = ()) -> bytes:
+def error_frame(error: GatewayError, request_id: str = "", untold: Receipt = ()) -> bytes:
     """The last frame of a stream that failed: nothing follows it, not even `[DONE]`.
 
     With the notes that no header has told.
     """
-    said = error_object(error, request_id)
-    if unsaid:
-        said["x_usetool"] = warnings_object(unsaid)
-    return b"data: " + orjson.dumps(said) + b"\n\n"
+    body = error_object(error, request_id)
+    if untold:
+        body["x_usetool"] = warnings_object(untold)
+    return b"data: " + orjson.dumps(body) + b"\n\n"

@@ -73,9 +73,9 @@ class Fold:
             "index": 0,
             "message": self._message(),
             "logprobs": {"content": self._logprobs, "refusal": None} if self._logprobs else None,
-            "finish_reason": self._reason(),
+            "finish_reason": heading.reason(self.finish),
         }
-        said: Json = {
+        completion: Json = {
             "id": heading.id,
             "object": "chat.completion",
             "created": heading.created,
@@ -83,12 +83,12 @@ class Fold:
             "choices": [choice],
         }
         if self.finish.usage is not None:
-            said["usage"] = usage_object(self.finish.usage)
+            completion["usage"] = usage_object(self.finish.usage)
         if upstream.fingerprint:
-            said["system_fingerprint"] = upstream.fingerprint
+            completion["system_fingerprint"] = upstream.fingerprint
         if upstream.tier:
-            said["service_tier"] = upstream.tier
-        return orjson.dumps(said)
+            completion["service_tier"] = upstream.tier
+        return orjson.dumps(completion)
 
     def _message(self) -> Json:
         text = "".join(self._text)
@@ -100,19 +100,15 @@ class Fold:
         if self._reasoning:
             message["reasoning_content"] = "".join(self._reasoning)
         if self._calls and self.heading.legacy:
-            message["function_call"] = _said(*self._calls[0])
+            message["function_call"] = _function(*self._calls[0])
         elif self._calls:
             message["tool_calls"] = [
-                {"id": start.id, "type": start.kind, start.kind: _said(start, pieces)}
+                {"id": start.id, "type": start.kind, start.kind: _function(start, pieces)}
                 for start, pieces in self._calls
             ]
         return message | self._asides
 
-    def _reason(self) -> str:
-        reason = self.finish.reason if self.finish else ""
-        return "function_call" if self.heading.legacy and reason == "tool_calls" else reason
 
-
-def _said(start: ToolCallStart, pieces: list[str]) -> Json:
+def _function(start: ToolCallStart, pieces: list[str]) -> Json:
     key = "input" if start.kind == "custom" else "arguments"
     return {"name": start.name, key: "".join(pieces)}

@@ -100,7 +100,7 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
 
 
 def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
-    return RequestContext(call.id, call.client, call.deadline, streamed, call.key, call.kept)
+    return RequestContext(call.id, call.client, call.deadline, streamed, call.key, call.capture)
 
 
 def _object(body: bytes, notes: list[Note]) -> Json:

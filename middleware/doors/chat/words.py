@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.protocol import value_class
+from adapters.protocol import Finish, value_class
 
 
 @value_class
@@ -17,6 +17,9 @@ class Heading:
     """The client's own name for the model."""
     legacy: bool = False
     usage_chunk: bool = False
+
+    def reason(self, finish: Finish) -> str:
+        return "function_call" if self.legacy and finish.reason == "tool_calls" else finish.reason
 
 
 def joined(known: Any, value: Any) -> Any:
