@@ -55,24 +55,37 @@ class Routes:
     ) -> None:
         self.store = store
         self._routes = routes
-        self._entries = tuple(entries)
+        self._entries = {entry.id: entry for entry in entries}
         parts = [(*name.partition("*"), name) for name in routes if "*" in name]
         found = [_Wildcard(before, after, name) for before, _, after, name in parts]
         self._wildcards = sorted(found, key=lambda w: (-len(w.before), -len(w.after)))
 
     def find(self, name: str) -> Route | Absent:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
-        if (exact := self._routes.get(name)) is not None and "*" not in name:
-            return exact
-        if len(name) > _LONGEST_NAME:
-            raise self._unknown(name)
-        for wildcard in self._wildcards:
-            if carried := wildcard.carried(name):
-                return _bound(self._routes[wildcard.id], name, carried)
+        line, carried = self._line(name)
+        route = self._routes[line]
+        if not carried:
+            return route
+        if isinstance(route, Absent):
+            return Absent(name, route.reason)
+        return replace(route, name=route.name.replace("*", carried))
+
+    def _line(self, name: str) -> tuple[str, str]:
+        """The id of a line of the config, and what stands in place of its `*`."""
+        if name in self._routes and "*" not in name:
+            return name, ""
+        if len(name) <= _LONGEST_NAME:
+            for wildcard in self._wildcards:
+                if carried := wildcard.carried(name):
+                    return wildcard.id, carried
         raise self._unknown(name)
 
     def listing(self) -> tuple[ModelEntry, ...]:
-        return self._entries
+        return tuple(self._entries.values())
+
+    def entry(self, name: str) -> ModelEntry:
+        """The line of the model list under which a name is answered."""
+        return self._entries[self._line(name)[0]]
 
     def leaf(self, name: str) -> tuple[str, Leaf]:
         """Return the upstream's name of a model, and what speaks to that upstream."""
@@ -84,7 +97,7 @@ class Routes:
 
     def _unknown(self, name: str) -> UnknownModel:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
-        names = [entry.id for entry in self._entries]
+        names = list(self._entries)
         shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
         hint = suggest(name, names) or self._carried(name)
         return UnknownModel(
@@ -93,16 +106,10 @@ class Routes:
 
     def _carried(self, name: str) -> str:
         """The names under which upstreams with names of their own would be asked for this one."""
-        there = {entry.id for entry in self._entries if entry.available}
+        there = {entry.id for entry in self._entries.values() if entry.available}
         found = [
             f"'{one.before}{name}{one.after}'"
             for one in self._wildcards
             if one.id in there and one.before.endswith("/")
         ]
         return f" Did you mean {' or '.join(found[:_HINTS])}?" if found else ""
-
-
-def _bound(route: Route | Absent, name: str, carried: str) -> Route | Absent:
-    if isinstance(route, Absent):
-        return Absent(name, route.reason)
-    return replace(route, name=route.name.replace("*", carried))

@@ -125,17 +125,7 @@ class ModelList:
 
     async def entry(self, model: str) -> Json:
         """`/v1/models/ID`, for every name that would be answered."""
-        self.routes.find(model)
-        shown = next(
-            entry
-            for entry in self.routes.listing()
-            if entry.id == model or ("*" in entry.id and self._pattern(entry, model))
-        )
-        return await self._described(shown, model, Traits(), "")
-
-    def _pattern(self, entry: ModelEntry, model: str) -> bool:
-        before, _, after = entry.id.partition("*")
-        return model.startswith(before) and model.endswith(after)
+        return await self._described(self.routes.entry(model), model, Traits(), "")
 
     async def listed(self, model: str) -> Listed:
         """What the upstream of a model has."""
@@ -216,9 +206,8 @@ class ModelList:
         model = self.config.models[entry.id]
         if model.pipeline:
             answerer = model.pipeline["answerer"]
-            inner = next(one for one in self.routes.listing() if self._is(one, answerer))
-            thinking = Traits(reasoning=True)
-            return thinking.over(await self.traits(inner, answerer, Traits()))
+            inner = await self.traits(self.routes.entry(answerer), answerer, Traits())
+            return Traits(reasoning=True).over(inner)
         upstream = self.config.upstreams.get(model.upstream)
         if upstream is None or "*" in public:
             return _configured(model)
@@ -235,15 +224,9 @@ class ModelList:
         return _configured(model).over(known)
 
     def _upstreams_name(self, entry: ModelEntry, public: str) -> str:
-        if entry.available:
-            return self.routes.find(public).name
         before, _, after = entry.id.partition("*")
-        return self.config.models[entry.id].name.replace(
-            "*", public[len(before) : len(public) - len(after)]
-        )
-
-    def _is(self, entry: ModelEntry, name: str) -> bool:
-        return entry.id == name or ("*" in entry.id and self._pattern(entry, name))
+        carried = public[len(before) : len(public) - len(after)]
+        return self.config.models[entry.id].name.replace("*", carried)
 
     def tools(self, entry: ModelEntry, traits: Traits) -> str:
         """Who makes tool calls; what nobody knows is asked natively first."""

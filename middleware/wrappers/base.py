@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from adapters.protocol import Adapter, ChatRequest, Events, Planned
+from adapters.protocol import Adapter, ChatRequest, Event, Events, Opened, Planned
+from adapters.receipts import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,11 @@ class Wrapper(Adapter):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.inner.plan(request)
+
+
+def with_notes(batch: tuple[Event, ...], receipt: Receipt) -> tuple[Event, ...]:
+    """The batch with something more in the receipt, if it opens the answer."""
+    first = batch[0]
+    if not receipt or type(first) is not Opened:
+        return batch
+    return (replace(first, receipt=receipt + first.receipt), *batch[1:])

@@ -9,12 +9,12 @@ from typing import Any
 
 from adapters.errors import Busy
 from adapters.leaf import Leaf
-from adapters.protocol import ChatRequest, Events, Json, Opened, Planned
+from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
-from middleware.wrappers.base import Wrapper
+from middleware.wrappers.base import Wrapper, with_notes
 
 # Two names of one limit: whoever sets one of them has set both.
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
@@ -166,8 +166,4 @@ class Route(Wrapper):
 async def _noting(events: Events, notes: Receipt) -> Events:
     async with aclosing(events):
         async for batch in events:
-            first = batch[0]
-            if type(first) is Opened:
-                yield (replace(first, receipt=notes + first.receipt), *batch[1:])
-            else:
-                yield batch
+            yield with_notes(batch, notes)

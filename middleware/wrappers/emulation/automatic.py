@@ -12,11 +12,11 @@ from adapters.errors import BadRequest, Refused
 from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note, Receipt
-from middleware.wrappers.base import Wrapper
+from middleware.wrappers.base import Wrapper, with_notes
 from middleware.wrappers.emulation.ask.asking import Emulation
 from middleware.wrappers.emulation.ask.conversation import has_calls
 from middleware.wrappers.emulation.emulated import EmulatedTools
-from middleware.wrappers.emulation.refusals import first_call, noted, refuses_tools, without_refused
+from middleware.wrappers.emulation.refusals import first_call, refuses_tools, without_refused
 from middleware.wrappers.emulation.rescue import LeakRescue
 
 # The kinds whose servers read calls out of text themselves, and miss some.
@@ -64,10 +64,6 @@ def _emulation(wanted: ToolSettings) -> Emulation:
     return Emulation(**{name: options[name] for name in names})
 
 
-async def _unknown(_model: str) -> bool | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Automatic(Wrapper):
     """Asks on the first request with tools; a model nobody knows is native until it refuses.
@@ -76,7 +72,7 @@ class Automatic(Wrapper):
     """
 
     emulated: Adapter
-    calls_tools: Callable[[str], Awaitable[bool | None]] = _unknown
+    calls_tools: Callable[[str], Awaitable[bool | None]]
     # State between requests: when a model that refused tools may be asked again.
     refused: dict[str, float] = field(default_factory=dict)
 
@@ -97,12 +93,12 @@ class Automatic(Wrapper):
             return self.emulated.plan(request)
 
     async def _choose(self, request: ChatRequest) -> Events:
-        if not self._refuses(request.model):
-            if await self.calls_tools(request.model) is False:
-                async with aclosing(self.emulated.stream(request)) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
+        receipt: Receipt = (_EMULATED,)
+        if self._refuses(request.model):
+            pass
+        elif await self.calls_tools(request.model) is False:
+            receipt = ()
+        else:
             try:
                 async with aclosing(self._native(request)) as batches:
                     async for batch in batches:
@@ -114,7 +110,7 @@ class Automatic(Wrapper):
                 self._remember(request.model)
         async with aclosing(self.emulated.stream(request)) as batches:
             async for batch in batches:
-                yield noted(batch, (_EMULATED,))
+                yield with_notes(batch, receipt)
 
     async def _native(self, request: ChatRequest) -> Events:
         """What refuses a part is asked without it: that teaches nothing about its tools."""
@@ -126,7 +122,7 @@ class Automatic(Wrapper):
             try:
                 async with aclosing(first_call(inner) if single else inner) as batches:
                     async for batch in batches:
-                        yield batch if opened else noted(batch, receipt)
+                        yield batch if opened else with_notes(batch, receipt)
                         opened = True
                 return
             except Refused as error:

@@ -16,7 +16,6 @@ from adapters.protocol import (
     Finish,
     Json,
     Noted,
-    Opened,
     ToolCallDelta,
     ToolCallStart,
 )
@@ -118,14 +117,6 @@ _PARTS: Mapping[str, Callable[[ChatRequest], Lesser | None]] = {
     r"\bstrict\b": _less_strict,
     r"\bstream": _less_streamed,
 }
-
-
-def noted(batch: tuple[Event, ...], receipt: Receipt) -> tuple[Event, ...]:
-    """The batch with something more in the receipt, if it opens the answer."""
-    first = batch[0]
-    if type(first) is not Opened:
-        return batch
-    return (replace(first, receipt=receipt + first.receipt), *batch[1:])
 
 
 async def first_call(inner: Events) -> Events:

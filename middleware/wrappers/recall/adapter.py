@@ -17,7 +17,7 @@ from adapters.protocol import (
     ReasoningDelta,
 )
 from adapters.receipts import Note
-from middleware.wrappers.base import Wrapper
+from middleware.wrappers.base import Wrapper, with_notes
 from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.memory import Batches, remembered
 from middleware.wrappers.recall.remembered_history import RememberedHistory
@@ -80,7 +80,7 @@ class Recall(Wrapper):
                 if type(batch[-1]) is Finish:
                     yield await self._remember_first(history, batches)
                 elif type(batch[0]) is Opened:
-                    yield _with_notes(batch, history)
+                    yield with_notes(batch, history.receipt())
                 else:
                     yield batch
 
@@ -97,7 +97,7 @@ class Recall(Wrapper):
         self, history: RememberedHistory, batches: Batches, *beside: Entry
     ) -> tuple[Event, ...]:
         """Remember before the client can come back with the next turn."""
-        batch = batches[-1] if beside else _with_notes(batches[-1], history)
+        batch = batches[-1] if beside else with_notes(batches[-1], history.receipt())
         failure = await self._remember(history, batches, beside)
         return batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])
 
@@ -112,13 +112,6 @@ class Recall(Wrapper):
         except StoreFailure as failure:
             return Note("recall_not_kept", "", f"{failure}; later turns go up without this one")
         return None
-
-
-def _with_notes(batch: tuple[Event, ...], history: RememberedHistory) -> tuple[Event, ...]:
-    opened, receipt = batch[0], history.receipt()
-    if not receipt or type(opened) is not Opened:
-        return batch
-    return (replace(opened, receipt=receipt + opened.receipt), *batch[1:])
 
 
 def _has_thoughts(batches: Batches) -> bool:

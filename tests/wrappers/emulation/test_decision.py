@@ -117,7 +117,7 @@ def test_a_plan_too_is_emulated_for_a_model_that_is_known_to_have_no_tools() -> 
             return super().plan(request)
 
     model = Toolless()
-    adapter = Automatic(model, EmulatedTools(model))
+    adapter = Automatic(model, EmulatedTools(model), model.calls_tools)
     (planned,) = adapter.plan(asked())
     assert "USE_TOOL" in planned.body["messages"][0]["content"]
 
@@ -135,5 +135,6 @@ def test_a_plan_that_fails_for_another_reason_fails() -> None:
         def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
             raise BadRequest("No.", param="messages")
 
+    model = Refusing()
     with pytest.raises(BadRequest, match="No"):
-        Automatic(Refusing(), EmulatedTools(FakeAdapter())).plan(asked())
+        Automatic(model, EmulatedTools(FakeAdapter()), model.calls_tools).plan(asked())
