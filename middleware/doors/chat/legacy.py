@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from adapters.receipts import Note
+from adapters.receipts import Notes
 
 
 def is_used(data: Json) -> bool:
@@ -23,7 +23,7 @@ def is_used(data: Json) -> bool:
     )
 
 
-def modern(data: Json, repair: bool, notes: list[Note]) -> Json:
+def modern(data: Json, repair: bool, notes: Notes) -> Json:
     """The same request in today's words; one call at a time, as they had it."""
     modern = {**data, "messages": list(_upgraded(data["messages"], repair))}
     functions, choice = modern.pop("functions", None), modern.pop("function_call", None)
@@ -44,7 +44,7 @@ def modern(data: Json, repair: bool, notes: list[Note]) -> Json:
     return {**modern, "tool_choice": choice}
 
 
-def _require_no_choice(choice: str | Json | None, notes: list[Note]) -> None:
+def _require_no_choice(choice: str | Json | None, notes: Notes) -> None:
     if isinstance(choice, dict):
         raise BadRequest(
             "'function_call' names a function, but the request has no 'functions'. Send them, or "
@@ -52,7 +52,7 @@ def _require_no_choice(choice: str | Json | None, notes: list[Note]) -> None:
             param="function_call",
         )
     if choice is not None:
-        notes.append(Note("tool_choice_ignored", "function_call", "the request has no functions"))
+        notes.add("tool_choice_ignored", "function_call", "the request has no functions")
 
 
 def _require_known(name: str, functions: list[Json]) -> None:

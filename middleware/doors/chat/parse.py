@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from adapters.shared.marks import marks, most_openers
@@ -64,7 +64,7 @@ def parse(
     body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
 ) -> ParsedChat:
     """Read a chat request or raise a `BadRequest` that says what to send instead."""
-    notes: list[Note] = []
+    notes = Notes()
     data = _object(body, notes)
     try:
         REQUEST.validator.validate_python(data)
@@ -76,7 +76,8 @@ def parse(
     _check(data, notes)
     check_grammars(data)
     messages, changed = settle(data["messages"], repair)
-    receipt = (*notes, *changed)
+    notes.add_all(changed)
+    receipt = notes.receipt()
     if strict:
         refuse_losses(receipt)
     request = _request(data, messages, call or _LOCAL)
@@ -103,7 +104,7 @@ def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
     return RequestContext(call.id, call.client, call.deadline, streamed, call.key, call.capture)
 
 
-def _object(body: bytes, notes: list[Note]) -> Json:
+def _object(body: bytes, notes: Notes) -> Json:
     found = _marks(body)
     if len(found) - found.count(b"]") > MAX_VALUES:
         raise BadRequest(
@@ -123,14 +124,14 @@ def _object(body: bytes, notes: list[Note]) -> Json:
     return data
 
 
-def _value(body: bytes, notes: list[Note]) -> Any:
+def _value(body: bytes, notes: Notes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         mended = without_surrogates(body)
         if mended != body:
             text = "halves of characters (an emoji cut in two) were replaced by U+FFFD"
-            notes.append(Note("half_character_replaced", "messages", text))
+            notes.add("half_character_replaced", "messages", text)
             return _value(mended, notes)
         raise BadRequest(
             f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
@@ -154,13 +155,13 @@ def _is_deep(found: bytes) -> bool:
     return bool(brackets)
 
 
-def _check(data: Json, notes: list[Note]) -> None:
+def _check(data: Json, notes: Notes) -> None:
     for field, check in _CHECKS.items():
         if data.get(field) is not None:
             check(data, notes)
 
 
-def _check_single_choice(data: Json, _: list[Note]) -> None:
+def _check_single_choice(data: Json, _: Notes) -> None:
     if data["n"] > 1:
         raise BadRequest(
             "'n' greater than 1 is not supported: send the request n times instead.",
@@ -169,7 +170,7 @@ def _check_single_choice(data: Json, _: list[Note]) -> None:
         )
 
 
-def _check_stream_options(data: Json, notes: list[Note]) -> None:
+def _check_stream_options(data: Json, notes: Notes) -> None:
     if data.get("stream") is not True:
         raise BadRequest(
             "'stream_options' is only allowed with 'stream': true. Leave it out of plain requests.",
@@ -178,15 +179,15 @@ def _check_stream_options(data: Json, notes: list[Note]) -> None:
     for name, wanted in data["stream_options"].items():
         if name != "include_usage" and wanted not in (None, False):
             text = "the gateway's chunks have nothing like it"
-            notes.append(Note("parameter_dropped", f"stream_options.{name}", text))
+            notes.add("parameter_dropped", f"stream_options.{name}", text)
 
 
-def _check_logprobs(data: Json, _: list[Note]) -> None:
+def _check_logprobs(data: Json, _: Notes) -> None:
     if data["top_logprobs"] and data.get("logprobs") is not True:
         raise BadRequest("'top_logprobs' needs 'logprobs': true.", param="top_logprobs")
 
 
-def _check_logit_bias(data: Json, _: list[Note]) -> None:
+def _check_logit_bias(data: Json, _: Notes) -> None:
     for token, bias in data["logit_bias"].items():
         if type(bias) not in (int, float) or not -100 <= bias <= 100:
             where = f"logit_bias.{token[:20]}"
@@ -195,7 +196,7 @@ def _check_logit_bias(data: Json, _: list[Note]) -> None:
             )
 
 
-def _check_tools(data: Json, _: list[Note]) -> None:
+def _check_tools(data: Json, _: Notes) -> None:
     names = set()
     for position, tool in enumerate(data["tools"]):
         kind = tool["type"]
@@ -210,13 +211,13 @@ def _check_tools(data: Json, _: list[Note]) -> None:
         names.add(name)
 
 
-def _check_choice(data: Json, notes: list[Note]) -> None:
+def _check_choice(data: Json, notes: Notes) -> None:
     choice, tools = data["tool_choice"], data.get("tools")
     if tools:
         if not isinstance(choice, str):
             _require_known(choice, tools)
     elif choice in ("none", "auto"):
-        notes.append(Note("tool_choice_ignored", "tool_choice", "the request has no tools"))
+        notes.add("tool_choice_ignored", "tool_choice", "the request has no tools")
     else:
         raise BadRequest(
             "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, "
@@ -225,9 +226,9 @@ def _check_choice(data: Json, notes: list[Note]) -> None:
         )
 
 
-def _check_parallel(data: Json, notes: list[Note]) -> None:
+def _check_parallel(data: Json, notes: Notes) -> None:
     if not data.get("tools"):
-        notes.append(Note("parameter_dropped", "parallel_tool_calls", "the request has no tools"))
+        notes.add("parameter_dropped", "parallel_tool_calls", "the request has no tools")
 
 
 def _require_known(choice: Json, tools: list[Json]) -> None:
@@ -243,7 +244,7 @@ def _require_known(choice: Json, tools: list[Json]) -> None:
             )
 
 
-_CHECKS: Mapping[str, Callable[[Json, list[Note]], None]] = {
+_CHECKS: Mapping[str, Callable[[Json, Notes], None]] = {
     "n": _check_single_choice,
     "stream_options": _check_stream_options,
     "top_logprobs": _check_logprobs,
