@@ -22,7 +22,7 @@ from adapters.protocol import ChatRequest, Json
 from adapters.shared.toolbox import toolbox
 from middleware.doors.chat import parse
 from middleware.doors.chat.parse import MAX_VALUES
-from middleware.wrappers.emulation.ask.asking import Emulation, prompted
+from middleware.wrappers.emulation.ask.prompted_request import Emulation, prompt_for
 from middleware.wrappers.recall import MemoryStore, Recall
 from tests.linear.measuring import is_long, seconds
 from tests.support.adapters import FakeAdapter
@@ -38,7 +38,7 @@ LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
     "ollama": lambda prompted: ollama_encode(prompted, toolbox(prompted), Setup())[0],
     "deepseek": lambda prompted: deepseek.encode(prompted, deepseek.Habits())[0],
     "compatible": lambda prompted: compatible.encode(prompted, compatible.Dialect())[0],
-    "emulated": lambda request: prompted(request, Emulation(), True),
+    "emulated": lambda request: prompt_for(request, Emulation(), True),
     "recall": lambda prompted: Recall(FakeAdapter(), MemoryStore()).plan(prompted)[0].body,
 }
 USER = {"role": "user", "content": "hi"}

@@ -1,6 +1,6 @@
 """Tools by prompt: any model calls tools, through the USE_TOOL language."""
 
-from middleware.wrappers.emulation.ask.asking import Emulation
+from middleware.wrappers.emulation.ask.prompted_request import Emulation
 from middleware.wrappers.emulation.automatic import Automatic, ToolSettings, with_tools
 from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.formats.raw_call import Fault, Ready

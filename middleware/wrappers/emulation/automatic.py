@@ -13,8 +13,8 @@ from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, with_notes
-from middleware.wrappers.emulation.ask.asking import Emulation
 from middleware.wrappers.emulation.ask.conversation import has_calls
+from middleware.wrappers.emulation.ask.prompted_request import Emulation
 from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.refusals import first_call, refuses_tools, without_refused
 from middleware.wrappers.emulation.rescue import LeakRescue

@@ -12,14 +12,14 @@ import orjson
 from adapters.errors import BadRequest, GatewayError, Refused
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, TextDelta
 from middleware.wrappers.base import Wrapper
-from middleware.wrappers.emulation.ask.asking import (
+from middleware.wrappers.emulation.ask.constrain import constraint_for
+from middleware.wrappers.emulation.ask.prompted_request import (
     Emulation,
     PromptedRequest,
     correction,
     decided_first,
-    prompted,
+    prompt_for,
 )
-from middleware.wrappers.emulation.ask.constrain import constraint_for
 from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts, with_usage
 
 _REMEMBERED, _MOST_REMEMBERED = 300.0, 256
@@ -34,104 +34,106 @@ class EmulatedTools(Wrapper):
     """Takes what is asked once an answer has begun, when nobody outside may ask again."""
     # State between requests: parameters, the form among them, that were refused → until when they
     # count as such. Of whoever sends others nothing is known.
-    unheld: dict[bytes, float] = field(default_factory=dict)
+    refused_forms: dict[bytes, float] = field(default_factory=dict)
 
     def stream(self, request: ChatRequest) -> Events:
-        ask = self._asked(request)
-        if ask is None:
+        prompt = self._prompt(request)
+        if prompt is None:
             return self.inner.stream(request)
-        decision = decided_first(ask, request) if self.options.decide else None
-        return self._emulate(ask, request) if decision is None else self._decide(decision, request)
+        decision = decided_first(prompt, request) if self.options.decide else None
+        return self._decide(decision, request) if decision else self._emulate(prompt, request)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        ask = self._asked(request)
-        if ask is None:
+        prompt = self._prompt(request)
+        if prompt is None:
             return self.inner.plan(request)
         try:
-            planned = self.inner.plan(ask.request)
+            planned = self.inner.plan(prompt.request)
         except BadRequest:
-            ask = prompted(request, self.options, hold_to_form=False) if ask.held else None
-            if ask is None:
+            if not prompt.constrained:
                 raise
-            planned = self.inner.plan(ask.request)
-        return tuple(replace(one, receipt=ask.notes(one.receipt)) for one in planned)
+            prompt = prompt_for(request, self.options, constrain=False)
+            assert prompt is not None
+            planned = self.inner.plan(prompt.request)
+        return tuple(replace(call, receipt=prompt.notes(call.receipt)) for call in planned)
 
-    def _asked(self, request: ChatRequest) -> PromptedRequest | None:
-        ask = prompted(request, self.options, hold_to_form=True)
-        if ask is None or not ask.held or not self.unheld:
-            return ask
-        if self.unheld.get(_form(ask), 0.0) < time.monotonic():
-            return ask
-        return prompted(request, self.options, hold_to_form=False)
+    def _prompt(self, request: ChatRequest) -> PromptedRequest | None:
+        prompt = prompt_for(request, self.options, constrain=True)
+        if prompt is None or not prompt.constrained or not self.refused_forms:
+            return prompt
+        if self.refused_forms.get(_form(prompt), 0.0) < time.monotonic():
+            return prompt
+        return prompt_for(request, self.options, constrain=False)
 
     def _remember(self, refused: PromptedRequest) -> None:
         """Called when the same was answered without the form: so it was the form."""
-        self.unheld[_form(refused)] = time.monotonic() + _REMEMBERED
-        if len(self.unheld) > _MOST_REMEMBERED:
-            del self.unheld[next(iter(self.unheld))]
+        self.refused_forms[_form(refused)] = time.monotonic() + _REMEMBERED
+        if len(self.refused_forms) > _MOST_REMEMBERED:
+            del self.refused_forms[next(iter(self.refused_forms))]
 
-    async def _emulate(self, ask: PromptedRequest, request: ChatRequest) -> Events:
-        turn = TextAnswer(ask)
+    async def _emulate(self, prompt: PromptedRequest, request: ChatRequest) -> Events:
+        answer = TextAnswer(prompt)
         try:
-            async for batch in self._read(turn):
+            async for batch in self._read(answer):
                 yield batch
         except (BadRequest, Refused) as error:
-            if not ask.held or turn.opened or error.status != 400:
+            if not prompt.constrained or answer.opened or error.status != 400:
                 raise
-            free = prompted(request, self.options, hold_to_form=False)
+            free = prompt_for(request, self.options, constrain=False)
             if free is None:
                 raise
             async for batch in self._read(TextAnswer(free)):
                 yield batch
-            self._remember(ask)
+            self._remember(prompt)
 
-    async def _decide(self, ask: PromptedRequest, request: ChatRequest) -> Events:
+    async def _decide(self, prompt: PromptedRequest, request: ChatRequest) -> Events:
         """Only calls are shown of the decision; without one the answer is asked for."""
-        turn = TextAnswer(ask)
+        answer = TextAnswer(prompt)
         events: list[Event] = []
-        async for batch in self._read(turn):
+        async for batch in self._read(answer):
             events += batch
-        if turn.calls:
+        if answer.calls:
             yield tuple(event for event in events if not isinstance(event, TextDelta))
             return
-        answer = self._asked(replace(request, tool_choice="none"))
-        assert answer is not None
-        async for batch in self._read(TextAnswer(answer), self.further):
-            yield with_usage(batch, turn.finish)
+        asking = self._prompt(replace(request, tool_choice="none"))
+        assert asking is not None
+        async for batch in self._read(TextAnswer(asking), self.further):
+            yield with_usage(batch, answer.finish)
 
-    async def _read(self, turn: TextAnswer, asked: Adapter | None = None) -> Events:
-        async with aclosing(in_parts((asked or self.inner).stream(turn.ask.request))) as batches:
+    async def _read(self, answer: TextAnswer, adapter: Adapter | None = None) -> Events:
+        inner = adapter or self.inner
+        async with aclosing(in_parts(inner.stream(answer.prompt.request))) as batches:
             async for batch in batches:
-                if events := turn.take(batch):
+                if events := answer.take(batch):
                     yield events
-        if turn.asks_again and self.options.reask:
-            await self._correct(turn)
-        if events := turn.end():
+        if answer.needs_correction and self.options.reask:
+            await self._correct(answer)
+        if events := answer.end():
             yield events
 
-    async def _correct(self, turn: TextAnswer) -> None:
+    async def _correct(self, answer: TextAnswer) -> None:
         """Ask once more, for the faulty calls only."""
-        way = constraint_for(turn.ask.tools, self.options.constraint)
-        for held_by in (way, None) if way else (None,):
-            asking = correction(turn.ask, "".join(turn.said), turn.faults, held_by)
+        way = constraint_for(answer.prompt.tools, self.options.constraint)
+        for constraint in (way, None) if way else (None,):
+            asking = correction(answer.prompt, "".join(answer.texts), answer.faults, constraint)
             try:
-                turn.correct(await self._whole(TextAnswer(asking)))
+                answer.correct(await self._whole(TextAnswer(asking)))
                 return
             except (BadRequest, Refused):
                 continue  # to be held to the form, perhaps
             except GatewayError:
                 return  # the answer that is there counts
 
-    async def _whole(self, turn: TextAnswer) -> TextAnswer:
+    async def _whole(self, answer: TextAnswer) -> TextAnswer:
         further = self.further or self.inner
-        async with aclosing(in_parts(further.stream(turn.ask.request))) as batches:
+        async with aclosing(in_parts(further.stream(answer.prompt.request))) as batches:
             async for batch in batches:
-                turn.take(batch)
-        return turn
+                answer.take(batch)
+        return answer
 
 
-def _form(ask: PromptedRequest) -> bytes:
+def _form(prompt: PromptedRequest) -> bytes:
     """Stands for what an upstream is told beside the conversation, the form of calls included."""
-    request = ask.request
-    told = orjson.dumps([request.model, request.params, request.extra], default=repr)
-    return blake2b(told, digest_size=16).digest()
+    request = prompt.request
+    form = orjson.dumps([request.model, request.params, request.extra], default=repr)
+    return blake2b(form, digest_size=16).digest()

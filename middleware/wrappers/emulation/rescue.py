@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from adapters.protocol import ChatRequest, Events
 from adapters.shared.toolbox import toolbox, unfolded
 from middleware.wrappers.base import Wrapper
-from middleware.wrappers.emulation.ask.asking import PromptedRequest, wants_json
+from middleware.wrappers.emulation.ask.prompted_request import PromptedRequest, wants_json
 from middleware.wrappers.emulation.read.rules import ReadRules
 from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts
 
@@ -23,17 +23,17 @@ class LeakRescue(Wrapper):
         return self._read(request)
 
     async def _read(self, request: ChatRequest) -> Events:
-        turn = TextAnswer(_asked(request))
+        answer = TextAnswer(_prompt(request))
         async with aclosing(in_parts(self.inner.stream(request))) as batches:
             async for batch in batches:
-                if events := turn.take(batch):
+                if events := answer.take(batch):
                     yield events
-        if events := turn.end():
+        if events := answer.end():
             yield events
 
 
-def _asked(request: ChatRequest) -> PromptedRequest:
+def _prompt(request: ChatRequest) -> PromptedRequest:
     box = toolbox(request)
     demanded = box.mode in ("required", "named")
-    how = ReadRules(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
-    return PromptedRequest(request, unfolded(box.tools), box, how, ())
+    rules = ReadRules(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
+    return PromptedRequest(request, unfolded(box.tools), box, rules, ())

@@ -26,7 +26,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Code, Note, Receipt
 from adapters.shared.usage import total
-from middleware.wrappers.emulation.ask.asking import PromptedRequest
+from middleware.wrappers.emulation.ask.prompted_request import PromptedRequest
 from middleware.wrappers.emulation.formats.bodies import names_another
 from middleware.wrappers.emulation.formats.raw_call import Fault, Ready
 from middleware.wrappers.emulation.judge.arguments import settle
@@ -41,14 +41,14 @@ _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 class TextAnswer:
     """Maps the events of an answer in text to those of an answer with calls."""
 
-    def __init__(self, ask: PromptedRequest) -> None:
-        self.ask = ask
+    def __init__(self, prompt: PromptedRequest) -> None:
+        self.prompt = prompt
         self.opened = False
         self.finish: Finish | None = None
-        self.said: list[str] = []
+        self.texts: list[str] = []
         """The model's own text, to show it what was wrong."""
-        self._calls = ask.box.calls(ask.request.call.id)
-        self._reader = Reader(ask.tools, self._calls, ask.how)
+        self._calls = prompt.box.calls(prompt.request.call.id)
+        self._reader = Reader(prompt.tools, self._calls, prompt.rules)
         self._first: Opened | None = None
         self._waiting: list[Event] = []
         """What came of an answer from which a call is demanded, before the call."""
@@ -60,10 +60,10 @@ class TextAnswer:
 
     @property
     def faults(self) -> list[Fault]:
-        return [one for one in self._reader.open if isinstance(one, Fault)]
+        return [call for call in self._reader.open if isinstance(call, Fault)]
 
     @property
-    def asks_again(self) -> bool:
+    def needs_correction(self) -> bool:
         """Is there a call to be had by asking once more?"""
         if self.finish is None or self.finish.reason == "length":
             return False
@@ -72,12 +72,13 @@ class TextAnswer:
     @property
     def _missing(self) -> bool:
         """A call was demanded and none was made."""
-        return self.ask.how.forced and not self._reader.made and not self._reader.open
+        return self.prompt.rules.forced and not self._reader.made and not self._reader.open
 
     @property
     def calls(self) -> list[Ready]:
         """Every good call that was read."""
-        return [*self._reader.made, *(one for one in self._reader.open if isinstance(one, Ready))]
+        ready = (call for call in self._reader.open if isinstance(call, Ready))
+        return [*self._reader.made, *ready]
 
     @property
     def notes(self) -> Receipt:
@@ -90,12 +91,12 @@ class TextAnswer:
         for event in batch:
             match event:
                 case TextDelta(text) if not self._native:
-                    self.said.append(text)
+                    self.texts.append(text)
                     out += self._reader.feed(text)
                 case Opened(receipt):
-                    self._first = replace(event, receipt=self.ask.notes(receipt))
+                    self._first = replace(event, receipt=self.prompt.notes(receipt))
                 case ToolCallStart() | ToolCallDelta():
-                    out += self._own(event)
+                    out += self._native_call(event)
                 case Finish():
                     out = self._with_last(event, out)
                 case TextDelta() | ReasoningDelta() | RefusalDelta() | Aside() | Noted():
@@ -116,10 +117,10 @@ class TextAnswer:
 
     def _bare_arguments(self) -> Ready | None:
         """Where one tool alone may be called, its arguments are enough of a call."""
-        text = _BARE_OBJECT.match("".join(self.said))
-        if len(self.ask.tools) != 1 or not text:
+        text = _BARE_OBJECT.match("".join(self.texts))
+        if len(self.prompt.tools) != 1 or not text:
             return None
-        (tool,) = self.ask.tools
+        (tool,) = self.prompt.tools
         try:
             if names_another(text[1], tool):
                 return None
@@ -128,7 +129,7 @@ class TextAnswer:
             return None
         return None if arguments.wrong else Ready(tool.name, arguments.text)
 
-    def _own(self, event: ToolCallStart | ToolCallDelta) -> Iterator[Event]:
+    def _native_call(self, event: ToolCallStart | ToolCallDelta) -> Iterator[Event]:
         """The upstream's own call, behind those that were read in its text."""
         if not self._native:
             self._native = True
@@ -138,7 +139,7 @@ class TextAnswer:
     def _gate(self, events: list[Event]) -> tuple[Event, ...]:
         """`Opened` leaves with the first real event; all waits where a call is demanded."""
         events = self._waiting + events if self._waiting else events
-        if self.ask.how.forced and not self._reader.made:
+        if self.prompt.rules.forced and not self._reader.made:
             self._waiting = events
             return ()
         self._waiting = []
@@ -159,7 +160,7 @@ class TextAnswer:
         """What is left to say, and the finish."""
         if self.finish is None:
             return ()
-        out = [*self._waiting, *self._rest()]
+        out = [*self._waiting, *self._corrected_calls()]
         called = self._native or bool(self._reader.made) or any(map(_is_call, out))
         reason = self._reason(self.finish.reason, called)
         if self._reader.open or not self._reader.made:
@@ -172,7 +173,7 @@ class TextAnswer:
         return (self._first, *out) if self._first else tuple(out)
 
     def _reason(self, reason: FinishReason, called: bool) -> FinishReason:
-        if self.ask.how.forced and not called and reason != "length":
+        if self.prompt.rules.forced and not called and reason != "length":
             raise UpstreamError(
                 "The model made no tool call although one was required. "
                 "Ask it with tool_choice 'auto', or use a model that calls tools better.",
@@ -180,19 +181,20 @@ class TextAnswer:
             )
         return "tool_calls" if called and reason == "stop" else reason
 
-    def _rest(self) -> Iterator[Event]:
+    def _corrected_calls(self) -> Iterator[Event]:
         """The calls from the first faulty one on, corrected where they could be."""
         made = self.calls
-        corrections = [one for one in self._corrections if one not in made]
+        corrections = [call for call in self._corrections if call not in made]
         ready: list[Ready] = []
         others = self._tools_at_fault(corrections)
         spoken = self._reader.spoken
-        for one in self._reader.open:
-            call = one if isinstance(one, Ready) else self._settled(one, corrections, others)
-            if call is not None:
+        for call in self._reader.open:
+            if isinstance(call, Ready):
                 ready.append(call)
-            elif isinstance(one, Fault) and one.text:
-                yield TextDelta(f"\n{one.text}" if spoken else one.text)
+            elif correction := self._correction_of(call, corrections, others):
+                ready.append(correction)
+            elif call.text:
+                yield TextDelta(f"\n{call.text}" if spoken else call.text)
                 spoken = True
         if self._missing:
             ready = corrections
@@ -201,15 +203,17 @@ class TextAnswer:
 
     def _tools_at_fault(self, corrections: list[Ready]) -> Set[str]:
         faults = self.faults if corrections else ()
-        return {one.name for one in faults if _is_of_a_tool(one)}
+        return {fault.name for fault in faults if _is_of_a_tool(fault)}
 
-    def _settled(self, fault: Fault, corrections: list[Ready], others: Set[str]) -> Ready | None:
+    def _correction_of(
+        self, fault: Fault, corrections: list[Ready], others: Set[str]
+    ) -> Ready | None:
         """The correction of a faulty call, else the call as far as it was read."""
-        for one in corrections:
-            if one.name == fault.name if _is_of_a_tool(fault) else one.name not in others:
-                corrections.remove(one)
-                self._note("tool_call_corrected", f"asked again: {fault.detail}: {one.name!r}")
-                return one
+        for call in corrections:
+            if call.name == fault.name if _is_of_a_tool(fault) else call.name not in others:
+                corrections.remove(call)
+                self._note("tool_call_corrected", f"asked again: {fault.detail}: {call.name!r}")
+                return call
         self._note("tool_repair_failed", fault.detail)
         return fault.best
 
@@ -239,7 +243,7 @@ async def in_parts(batches: Events) -> Events:
 
 
 def _parts(batch: tuple[Event, ...]) -> Iterable[tuple[Event, ...]]:
-    if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+    if not any(isinstance(event, TextDelta) and len(event.text) > _MOMENT for event in batch):
         return (batch,)
     return ((part,) for event in batch for part in _cut(event))
 

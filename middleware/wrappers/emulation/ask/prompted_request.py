@@ -61,25 +61,23 @@ class PromptedRequest(NamedTuple):
     tools: tuple[Tool, ...]
     """What may come out, under the client's names."""
     box: Toolbox
-    how: ReadRules
+    rules: ReadRules
     receipt: Receipt
-    held: bool = False
+    constrained: bool = False
     """The upstream is held to the form."""
     added: frozenset[str] = frozenset()
     """Fields that emulation asks with and the client did not send: their loss is none of its."""
 
     @property
     def forced(self) -> bool:
-        return self.how.forced
+        return self.rules.forced
 
     def notes(self, inner: Receipt) -> Receipt:
         """What was not taken as the client said it, here and below."""
         return self.receipt + tuple(note for note in inner if note.top not in self.added)
 
 
-def prompted(
-    request: ChatRequest, options: Emulation, hold_to_form: bool
-) -> PromptedRequest | None:
+def prompt_for(request: ChatRequest, options: Emulation, constrain: bool) -> PromptedRequest | None:
     """What to send; None where tools play no part."""
     if not request.tools and not has_calls(request.messages):
         return None
@@ -90,10 +88,10 @@ def prompted(
     plain = replace(request, messages=messages, tools=(), tool_choice=None)
     if not tools or box.mode == "none":
         params = _without(request.params, _OF_TOOLS)
-        how = ReadRules(trained=False, bare=False, withheld=True, prompted=True)
-        return PromptedRequest(replace(plain, params=params), box.tools, box, how, box.receipt)
+        rules = ReadRules(trained=False, bare=False, withheld=True, prompted=True)
+        return PromptedRequest(replace(plain, params=params), box.tools, box, rules, box.receipt)
     forced = box.mode in ("required", "named")
-    way = _held_to(tools, request, options.constraint) if forced and hold_to_form else None
+    way = _constraint(tools, request, options.constraint) if forced and constrain else None
     ask = Ask(box.mode, box.named, box.parallel, way is not None)
     text = instructions(tools, ask, first_question(request.messages))
     params, receipt = _params(request.params)
@@ -105,41 +103,41 @@ def prompted(
         params=params,
         extra={**request.extra, **(way.extra if way else {})},
     )
-    how = ReadRules(
+    rules = ReadRules(
         bare=way is not None or not wants_json(request.params),
         forced=forced,
         hold=0 if way else options.hold,
         prompted=True,
         known=tuple(dict.fromkeys(rounds(request.messages).values())),
     )
-    own = (way.params.keys() | way.extra.keys()) if way else set[str]()
-    own |= params.keys() - request.params.keys()
+    added = (way.params.keys() | way.extra.keys()) if way else set[str]()
+    added |= params.keys() - request.params.keys()
     receipt = box.receipt + receipt
-    return PromptedRequest(sent, tools, box, how, receipt, way is not None, frozenset(own))
+    return PromptedRequest(sent, tools, box, rules, receipt, way is not None, frozenset(added))
 
 
-def decided_first(was: PromptedRequest, request: ChatRequest) -> PromptedRequest | None:
+def decided_first(prompt: PromptedRequest, request: ChatRequest) -> PromptedRequest | None:
     """The question whether to call a tool, in place of the user's; None where it is no question."""
     last = request.messages[-1]
-    if was.forced or not was.tools or was.how.withheld or last["role"] != "user":
+    if prompt.forced or not prompt.tools or prompt.rules.withheld or last["role"] != "user":
         return None
     question = text_of(last.get("content"))
-    text = decision(was.tools, question, "", first_question(request.messages))
-    earlier = rendered(request.messages[:-1], was.tools)
-    asking = replace(was.request, messages=(*earlier, {"role": "user", "content": text}))
-    return was._replace(request=asking)
+    text = decision(prompt.tools, question, "", first_question(request.messages))
+    earlier = rendered(request.messages[:-1], prompt.tools)
+    asking = replace(prompt.request, messages=(*earlier, {"role": "user", "content": text}))
+    return prompt._replace(request=asking)
 
 
 def _by_own_names(box: Toolbox) -> Toolbox:
     """The tools under the client's own names: a prompt needs no ASCII."""
-    own = box.originals
-    if not own:
+    originals = box.originals
+    if not originals:
         return box
     return replace(
         box,
-        tools=tuple(replace(tool, name=own.get(tool.name, tool.name)) for tool in box.tools),
-        named=own.get(box.named, box.named),
-        custom=frozenset(own.get(name, name) for name in box.custom),
+        tools=tuple(replace(tool, name=originals.get(tool.name, tool.name)) for tool in box.tools),
+        named=originals.get(box.named, box.named),
+        custom=frozenset(originals.get(name, name) for name in box.custom),
         originals={},
     )
 
@@ -158,10 +156,10 @@ def _offered(box: Toolbox) -> tuple[Tool, ...]:
     return named
 
 
-def _held_to(tools: Sequence[Tool], request: ChatRequest, way: Way) -> Constraint | None:
+def _constraint(tools: Sequence[Tool], request: ChatRequest, way: Way) -> Constraint | None:
     """A form of the client's own outranks ours."""
-    own = wants_json(request.params) or _FORMS & request.extra.keys()
-    return None if own else constraint_for(tools, way)
+    form = wants_json(request.params) or _FORMS & request.extra.keys()
+    return None if form else constraint_for(tools, way)
 
 
 def wants_json(params: Mapping[str, Any]) -> bool:
@@ -189,23 +187,25 @@ def _params(params: Mapping[str, Any]) -> tuple[dict[str, Any], Receipt]:
 
 
 def correction(
-    was: PromptedRequest, said: str, faults: Sequence[Fault], way: Constraint | None
+    prompt: PromptedRequest, text: str, faults: Sequence[Fault], way: Constraint | None
 ) -> PromptedRequest:
     """The one further question about a call that could not be passed on."""
-    complaints = dict.fromkeys(_complaint(fault, was.tools) for fault in faults[:_MOST_COMPLAINTS])
-    wrong = "\n".join(complaints) or _nothing_called(was.tools)
-    way = way if _must_call(was, faults) else None
-    answer = _CORRECTED if _must_call(was, faults) else _CORRECTED_OR_NONE
+    complaints = dict.fromkeys(
+        _complaint(fault, prompt.tools) for fault in faults[:_MOST_COMPLAINTS]
+    )
+    wrong = "\n".join(complaints) or _nothing_called(prompt.tools)
+    way = way if _must_call(prompt, faults) else None
+    answer = _CORRECTED if _must_call(prompt, faults) else _CORRECTED_OR_NONE
     messages: tuple[Json, ...] = (
-        *was.request.messages,
-        {"role": "assistant", "content": said or "(nothing)"},
+        *prompt.request.messages,
+        {"role": "assistant", "content": text or "(nothing)"},
         {"role": "user", "content": f"{wrong}\n{answer}"},
     )
-    params = {**_briefly(was.request.params), **(way.params if way else {})}
-    extra = {**was.request.extra, **(way.extra if way else {})}
-    request = replace(was.request, messages=messages, params=params, extra=extra)
-    how = replace(was.how, forced=_must_call(was, faults), bare=True)
-    return was._replace(request=request, how=how, held=way is not None)
+    params = {**_briefly(prompt.request.params), **(way.params if way else {})}
+    extra = {**prompt.request.extra, **(way.extra if way else {})}
+    request = replace(prompt.request, messages=messages, params=params, extra=extra)
+    rules = replace(prompt.rules, forced=_must_call(prompt, faults), bare=True)
+    return prompt._replace(request=request, rules=rules, constrained=way is not None)
 
 
 def _briefly(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,9 +217,9 @@ def _briefly(params: Mapping[str, Any]) -> dict[str, Any]:
     return {**_without(params, frozenset(limits)), limit: tokens, "temperature": 0}
 
 
-def _must_call(was: PromptedRequest, faults: Sequence[Fault]) -> bool:
+def _must_call(prompt: PromptedRequest, faults: Sequence[Fault]) -> bool:
     """A tool that is not there may have no stand-in: then nobody presses for one."""
-    return was.forced or not any(fault.kind == "unknown_tool" for fault in faults)
+    return prompt.forced or not any(fault.kind == "unknown_tool" for fault in faults)
 
 
 def _complaint(fault: Fault, tools: Sequence[Tool]) -> str:
