@@ -11,6 +11,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def collecting_as_the_server_does() -> Iterator[None]:
     """See `serving`: the collector runs seldom there."""
+    gc.collect()
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 50)
     yield

@@ -24,7 +24,7 @@ from middleware.doors.chat import parse
 from middleware.doors.chat.parse import MAX_VALUES
 from middleware.wrappers.emulation.ask.prompted_request import Emulation, prompt_for
 from middleware.wrappers.recall import MemoryStore, Recall
-from tests.linear.measuring import is_long, seconds
+from tests.linear.measuring import is_long, seconds, seconds_unless_long
 from tests.support.adapters import FakeAdapter
 
 # Requests: parsed, and written for every upstream ------------------------------------------------
@@ -131,11 +131,12 @@ BODIES: Mapping[str, Json] = {
 def test_no_request_holds_the_loop(name: str) -> None:
     body = orjson.dumps({"model": "m", **BODIES[name]})
     assert len(body) < 9_000_000
-    parsed = seconds(lambda: parse(body), 2)
-    assert not is_long(parsed)
+    parsed = seconds_unless_long(partial(parse, body))
+    request = parse(body).request
     for leaf in LEAVES:
         sent: list[int] = []
-        written = seconds(partial(_write, leaf, parse(body).request, sent), 2)
+        writing = partial(_write, leaf, request, sent)
+        written = seconds_unless_long(writing, parsed)
         assert not is_long(written + parsed), f"{leaf}: {parsed:.2f} s and {written:.2f} s"
         assert max(sent, default=0) < 2 * len(body) + 4_000_000, f"{leaf}: {max(sent)} bytes"
 
@@ -173,7 +174,7 @@ def test_commas_and_brackets_in_strings_are_no_values() -> None:
 def test_halves_of_characters_are_found_in_linear_time() -> None:
     for text in (r"\n", r"\ud83d", r"\ud83d\ude00", r"\\ud83d", r"\ude00\ud83d"):
         body = f'{{"model":"m","messages":[{{"role":"user","content":"{text * 300_000}\\ud83d"}}]}}'
-        assert not is_long(seconds(partial(parse, body.encode()), 2))
+        assert not is_long(seconds_unless_long(partial(parse, body.encode())))
 
 
 # Memory ------------------------------------------------------------------------------------------
