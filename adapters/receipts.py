@@ -94,22 +94,20 @@ class Notes:
 # Who says it: what happened, and what to do where something can be done.
 LEFT_OUT: Mapping[LeftOut, str] = {
     "audio_dropped": "Ollama: an answer in audio was left out of the history. Send its text.",
-    "cache_breakpoints_dropped": "Claude: there were too many places to cache up to, or one stood "
-    "where Claude cannot cache. Use at most four, on text, images, calls or results.",
+    "cache_breakpoints_dropped": "Claude: there are more than four places to cache up to, or one "
+    "is not on text, an image, a call or a result.",
     "context_may_be_truncated": "Ollama: the conversation may not fit into the model's context. "
     "Shorten it, or set a larger `num_ctx`.",
     "detail_dropped": "Ollama: `detail` of an image was left out. There is one level of detail.",
-    "effort_dropped": "DeepSeek: `reasoning_effort` was left out, as thinking is on or off here.",
+    "effort_dropped": "DeepSeek: thinking is on, or off, for this call: there is no such effort.",
     "empty_text_dropped": "Claude: a text without a visible character was left out.",
     "empty_turn_dropped": "Door, Claude: an assistant message without text or calls was left out.",
     "image_detail_dropped": "Claude: `detail` of an image was left out. There is one level.",
-    "image_not_seen": "Pipeline: the reasoner was told that an image or file is there, and did not "
-    "see it. Choose a reasoner with `vision`.",
+    "image_not_seen": "Pipeline: the reasoner has no `vision`: it was told that an image is there.",
     "member_dropped": "Door, all upstreams: the upstream has no place for this member.",
-    "name_dropped": "Claude, Ollama: a `name` was left out: it says no more than the role, or the "
-    "message has no place for one.",
-    "parameter_dropped": "Door, emulation, all upstreams: the field was left out: the upstream has "
-    "nothing like it, or another field outranks it. The text says which.",
+    "name_dropped": "Claude, Ollama: a `name` was left out. It repeats the role, or has no place.",
+    "parameter_dropped": "Door, emulation, all upstreams: the upstream has nothing like the field, "
+    "or another field outranks it. The note's text says which.",
     "part_dropped": "DeepSeek: a member of an assistant message was left out.",
     "reasoning_dropped": "Claude, compatible: thoughts were not sent back: the upstream takes none "
     "or only its own with their signature (`thinking_blocks`).",
@@ -117,27 +115,26 @@ LEFT_OUT: Mapping[LeftOut, str] = {
     "result_replaced": "Door: a call had two results. The last one counts.",
     "sampling_ignored": "DeepSeek: the field has no effect while the model thinks.",
     "stop_blank_dropped": "Claude: stop sequences without a visible character were left out.",
-    "strict_dropped": "Claude, DeepSeek: `strict` of a tool could not be promised. Check the "
-    "arguments; a simpler schema may help.",
-    "temperature_dropped": "Claude: `temperature` was left out. The text says why.",
+    "strict_dropped": "Claude, DeepSeek: `strict` of a tool cannot be kept. Check its arguments.",
+    "temperature_dropped": "Claude: `temperature` was left out. The note's text says why.",
     "thinking_budget_dropped": "DeepSeek, Ollama: the budget of thoughts was left out.",
     "thinking_disabled": "DeepSeek: the model does not think when a call is forced.",
     "thinking_disabled_history": "Claude: no thinking, as calls of this round came back without "
     "their thoughts. Switch recall on, or send `thinking_blocks` back.",
     "thinking_disabled_prefill": "Claude: no thinking, as the last message is the assistant's.",
     "thinking_disabled_tool_choice": "Claude: no thinking, as a call is forced.",
-    "thinking_dropped": "Claude, DeepSeek, Ollama: the model does not think here, or takes no "
-    "signed thoughts. For Claude `max_tokens` may be too small.",
+    "thinking_dropped": "Claude, DeepSeek, Ollama: the model does not think, or takes no signed "
+    "thoughts. At Claude `max_tokens` may be too small.",
     "thinking_missing_history": "Claude: calls were sent without their thoughts. Switch recall on, "
     "or send `thinking_blocks` back.",
     "thinking_unsigned": "Claude: thinking blocks without a signature were left out.",
     "tool_choice_ignored": "Door: there is a choice of tools, and no tools.",
-    "top_k_dropped": "Claude: `top_k` was left out. The text says why.",
-    "top_p_dropped": "Claude: `top_p` was left out. The text says why.",
+    "top_k_dropped": "Claude: `top_k` was left out. The note's text says why.",
+    "top_p_dropped": "Claude: `top_p` was left out. The note's text says why.",
 }
 CHANGED: Mapping[Changed, str] = {
-    "arguments_wrapped": "Claude, Ollama: a call of the history has arguments that are no JSON "
-    'object. They were sent as `{"_raw": …}`.',
+    "arguments_wrapped": "Claude, Ollama: arguments in the history are no JSON object. They were "
+    'sent as `{"_raw": …}`.',
     "beginning_added": "Claude: a user's message was put before an assistant's first one.",
     "cache_lifetime_shortened": "Claude: a prefix is cached for one hour at most.",
     "cache_lifetime_unknown": "Claude: caches live `5m` or `1h`. Sent as `5m`.",
@@ -167,14 +164,13 @@ CHANGED: Mapping[Changed, str] = {
     "schema_merged": "Ollama: the alternatives of a schema became one object.",
     "schema_reduced": "Ollama: a part of the schema is not enforced. Check what comes.",
     "schema_root_merged": "Claude: the alternatives of a schema became one object.",
-    "strict_not_enforced": "Emulation, Ollama: the arguments are not held to the schema. "
-    "Check them.",
+    "strict_not_enforced": "Emulation, Ollama: arguments are not held to the schema. Check them.",
     "system_as_user_text": "Claude: a later system message was sent as text of the user's turn.",
     "system_moved": "Claude: a later system message was put behind the user's turn.",
     "temperature_clamped": "Claude: the temperature was lowered to 1, the highest there is.",
     "thinking_adapted": "Claude: the model lacks this type of `thinking`; the nearest was sent.",
     "thinking_budget_lowered": "Claude: the thinking budget was lowered. Raise `max_tokens`.",
-    "thinking_not_disabled": "Claude: the model always thinks. It was asked for little.",
+    "thinking_not_disabled": "Claude: the model always thinks: it was asked for little of it.",
     "tool_choice_not_enforced": "Claude, Ollama: the model could only be asked to call the tool, "
     "or made no call. Be ready for an answer in text.",
     "user_aliased": "DeepSeek: the user's id was written in the characters DeepSeek takes.",
@@ -182,28 +178,25 @@ CHANGED: Mapping[Changed, str] = {
 }
 TOLD: Mapping[Told, str] = {
     "answer_member_dropped": "All upstreams: a member of the answer had a type without meaning.",
-    "arguments_invalid": "All upstreams: the arguments of a call are no JSON object. They are "
-    "passed on as they came.",
+    "arguments_invalid": "All upstreams: a call's arguments are no JSON object, and passed on.",
     "arguments_late": "All upstreams: a piece came after its call was complete. It was left out.",
     "arguments_mismatch": "Ollama: the arguments of a call do not fit the tool's schema.",
     "block_not_shown": "Claude: the answer has a block for which OpenAI has no place.",
     "call_without_name": "Compatible: a call without a name was left out.",
     "choices_dropped": "Compatible: only the first choice was passed on.",
     "citations_dropped": "Claude, compatible: sources were named for which OpenAI has no place.",
-    "custom_input_invalid": "All upstreams: a free-text call came in another form. Its arguments "
-    "are passed on as they came.",
+    "custom_input_invalid": "All upstreams: a free-text call has another form, and is passed on.",
     "dropped_by_config": "Route: the config's `drop` left the field out.",
     "empty_arguments_dropped": "All upstreams: arguments began with a needless `{}`.",
-    "finish_unknown": "Claude, compatible, Ollama: the upstream's reason to end is not known. It "
-    "was taken for `stop`.",
+    "finish_unknown": "Claude, compatible, Ollama: an unknown reason to end was taken for `stop`.",
     "finish_without_calls": "Claude, compatible: the answer ended for a call, and has none.",
     "logprobs_dropped": "Compatible, Ollama: log probabilities of tokens without text.",
     "parallel_calls_dropped": "Emulation, all upstreams: only the first call was passed on, as "
     "`parallel_tool_calls` is false.",
     "prompt_lines_dropped": "Emulation: the model repeated lines of the prompt. Left out.",
     "reasoner_failed": "Pipeline: the answer was made without the thought, or with a part of it.",
-    "reasoning_hidden": "Show: thoughts are not shown beside JSON. Leave `response_format` out "
-    "or set another `reasoning`.",
+    "reasoning_hidden": "Show: thoughts are not shown beside JSON. To see them set "
+    '`reasoning = "reasoning_content"`.',
     "recall_not_kept": "Recall: this turn was not stored, so later ones go up without it.",
     "recall_unavailable": "Recall: the store cannot be read. The request went up as it was sent.",
     "refusal": "Claude: the model refused to answer.",
@@ -233,7 +226,8 @@ Upstreams differ, so not every request can be passed on as it was sent. What was
 in another way is named by a *note*: a code, the field it is about, and a text. All notes of a \
 request are its *receipt*. The header `x-usetool-warnings` has `code:field` of each note that is \
 known at the first byte; what is learned later stands in `x_usetool.warnings`. The log, `usetool \
-last` and `usetool explain` show the texts too.
+last` and `usetool explain` show the texts too. With `strict = true` a request is refused for what \
+is known before it is sent; what the upstream shows later is told.
 
 A code keeps its name. *Compatible* is every upstream that answers in OpenAI's chat completions, \
 *door* the gateway itself, before it asks an upstream.

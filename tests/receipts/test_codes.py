@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, get_args
 
 import pytest
 
 from adapters.receipts import CHANGED, LEFT_OUT, TOLD, Changed, Code, LeftOut, Notes, OwnCode, Told
+from tests.receipts.sending import every_upstream, send
+from tests.receipts.test_details import BARE, DETAILS
 from tests.support.paths import ROOT
+from tests.support.recordings import Upstream
 
 SENTENCES: Mapping[Any, str] = {**LEFT_OUT, **CHANGED, **TOLD}
 # Who says it, and where: of the packages that several share, users are told in other words.
@@ -71,3 +75,15 @@ def test_notes_stand_in_the_order_they_were_made_in() -> None:
     notes.add(own, "feathers", "c")
     codes: list[Code] = [note.code for note in notes.receipt()]
     assert codes == ["parts_joined", "feathers_lost", "feathers_lost"]
+
+
+@every_upstream
+def test_strict_refuses_what_the_list_says_it_refuses(upstream: Upstream) -> None:
+    """It refuses notes about a field of the request; what is only told is never among them."""
+    adapter = upstream.connect(upstream.link())
+    for change in DETAILS.values():
+        body = {"model": upstream.model, **copy.deepcopy(BARE), "temperature": 0.3, "top_k": 5}
+        body["thinking"] = {"type": "enabled"}
+        change(body)
+        refused = {note.code for note in send(adapter, body).notes if note.field}
+        assert not refused & TOLD.keys()
