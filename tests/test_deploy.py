@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from middleware import config
-from middleware.cli import chatting
+from middleware.cli.chat.gateway import running
 from middleware.config import ConfigError
 from middleware.server.transport.serving import GRACE_SECONDS
 from tests.support.paths import ROOT
@@ -168,7 +168,7 @@ def test_the_health_check_sees_a_gateway_and_its_absence(built: list[list[Instru
         f'[recall]\nstore = "off"\n[server]\nport = {port}\n[upstreams.demo]\nkind = "scripted"\n'
     )
     found = config.parse(text + '[models.demo]\nupstream = "demo"', environment={})
-    with chatting.running(found, lambda _: None) as endpoint:
+    with running(found, lambda _: None) as endpoint:
         listening = endpoint.url.removesuffix("/v1").rpartition(":")[2]
         assert health(program, listening) == 0
     assert health(program, listening) != 0

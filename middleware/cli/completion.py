@@ -25,8 +25,8 @@ Words = Mapping[str, tuple[str, ...]]
 def add(commands: Any, parser: argparse.ArgumentParser) -> None:
     summary = "print the completion for a shell"
     run = partial(_run, parser)
-    found = command.add(commands, "completion", summary, _ABOUT, run)
-    found.add_argument("shell", choices=sorted(_WRITERS), help="whose completion it is")
+    completion = command.add(commands, "completion", summary, _ABOUT, run)
+    completion.add_argument("shell", choices=sorted(_WRITERS), help="whose completion it is")
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -44,23 +44,23 @@ def words(parser: argparse.ArgumentParser) -> Words:
 
 
 def _options(command: argparse.ArgumentParser) -> tuple[str, ...]:
-    found: list[str] = []
+    options: list[str] = []
     for action in command._actions:
-        found += action.option_strings or map(str, action.choices or ())
-    return tuple(found)
+        options += action.option_strings or map(str, action.choices or ())
+    return tuple(options)
 
 
 def _bash(words: Words) -> str:
-    cases = "\n".join([f'    {name}) said="{" ".join(of)}" ;;' for name, of in words.items()])
+    cases = "\n".join([f'    {name}) offered="{" ".join(of)}" ;;' for name, of in words.items()])
     return f"""\
 _usetool() {{
-  local said word=${{COMP_WORDS[COMP_CWORD]}}
+  local offered word=${{COMP_WORDS[COMP_CWORD]}}
   case ${{COMP_WORDS[1]}} in
 {cases}
-    *) said="" ;;
+    *) offered="" ;;
   esac
-  [ "$COMP_CWORD" = 1 ] && said="{" ".join(words)} --help --version"
-  COMPREPLY=($(compgen -W "$said" -- "$word"))
+  [ "$COMP_CWORD" = 1 ] && offered="{" ".join(words)} --help --version"
+  COMPREPLY=($(compgen -W "$offered" -- "$word"))
   [ "$COMP_CWORD" = 1 ] || COMPREPLY+=($(compgen -f -- "$word"))
 }}
 complete -o filenames -F _usetool usetool
@@ -68,18 +68,18 @@ complete -o filenames -F _usetool usetool
 
 
 def _zsh(words: Words) -> str:
-    cases = "\n".join([f"    {name}) said=({' '.join(of)}) ;;" for name, of in words.items()])
+    cases = "\n".join([f"    {name}) offered=({' '.join(of)}) ;;" for name, of in words.items()])
     return f"""\
 _usetool() {{
-  local -a said
+  local -a offered
   case $words[2] in
 {cases}
   esac
   if (( CURRENT == 2 )); then
-    said=({" ".join(words)} --help --version)
-    compadd -- $said
+    offered=({" ".join(words)} --help --version)
+    compadd -- $offered
   else
-    compadd -- $said
+    compadd -- $offered
     _files
   fi
 }}

@@ -76,18 +76,18 @@ def _embedded(config: Config, names: Sequence[str]) -> list[str]:
 
 def _missing(statuses: Iterable[Status]) -> Mapping[str, str]:
     """Models that cannot answer, by what they lack."""
-    found: dict[str, str] = {}
+    models: dict[str, str] = {}
     for status in statuses:
         if why := status.reason:
-            found[why] = f"{found[why]}, {status.entry.id}" if why in found else status.entry.id
-    return found
+            models[why] = f"{models[why]}, {status.entry.id}" if why in models else status.entry.id
+    return models
 
 
 def _misspelt(config: Config) -> list[str]:
     """Variables that are not set where one with nearly the same name is."""
     secrets = [secret for up in config.upstreams.values() for secret in up.secrets()]
-    found = dict.fromkeys((one.variable, meant_variable(one)) for one in secrets if one.alike)
-    return [f"{variable}:{hint}" for variable, hint in found]
+    hints = [f"{each.variable}:{meant_variable(each)}" for each in secrets if each.alike]
+    return [*dict.fromkeys(hints)]
 
 
 def _keys(server: Server) -> str:
@@ -137,10 +137,11 @@ def _abilities(models: ModelList, entry: ModelEntry) -> str:
     """What is known of it without asking."""
     traits = models.known(entry)
     sure = traits.tools is not None or "*" not in entry.id
-    said = [f"tools {models.tools(entry, traits)}" if sure else "tools as the upstream has them"]
-    said += [name for name in ("vision", "reasoning", "json_schema") if getattr(traits, name)]
-    said += [f"{traits.context_length} tokens"] if traits.context_length else []
-    return ", ".join(said)
+    tools = models.tools(entry, traits) if sure else "as the upstream has them"
+    abilities = [f"tools {tools}"]
+    abilities += [name for name in ("vision", "reasoning", "json_schema") if getattr(traits, name)]
+    abilities += [f"{traits.context_length} tokens"] if traits.context_length else []
+    return ", ".join(abilities)
 
 
 def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
@@ -160,14 +161,14 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
 
 
 def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
-    found = next(filter(environment.get, PROXIES), "")
-    called = [one for one in config.upstreams.values() if one.base_url]
-    if not (found and called) or any(upstream.proxy for upstream in called):
+    variable = next(filter(environment.get, PROXIES), "")
+    called = [each for each in config.upstreams.values() if each.base_url]
+    if not (variable and called) or any(upstream.proxy for upstream in called):
         return ""
     outside = list(filter(_is_outside, called)) or called
-    lines = "\n".join([f'  [upstreams.{one.id}]\n  proxy = "env:{found}"' for one in outside])
+    lines = "\n".join([f'  [upstreams.{each.id}]\n  proxy = "env:{variable}"' for each in outside])
     return (
-        f"{found} is set, but proxies of the environment are not used, and no upstream has one. "
+        f"{variable} is set, but proxies of the environment are not used, and no upstream has one. "
         f"For those that need it, write:\n{lines}"
     )
 
@@ -176,12 +177,12 @@ def _is_outside(upstream: UpstreamConfig) -> bool:
     return not is_loopback(urlsplit(upstream.base_url).hostname or "")
 
 
-def findings(found: Sequence[Finding]) -> str:
+def findings(probed: Sequence[Finding]) -> str:
     """What each upstream said, with what to do about it."""
     lines = []
-    for one in found:
-        lines.append(f"  {one.upstream}  {one.model}  {one.verdict}")
-        lines += [f"    → {one.advice}"] if one.advice else []
+    for finding in probed:
+        lines.append(f"  {finding.upstream}  {finding.model}  {finding.verdict}")
+        lines += [f"    → {finding.advice}"] if finding.advice else []
     return "\n".join(["live", *(lines or ["  no upstream has what it needs to be asked"])])
 
 
@@ -203,18 +204,16 @@ def from_docker(server: Server) -> str:
     return text
 
 
-def plan(planned: Sequence[Planned], asked: Receipt) -> str:
+def plan(planned: Sequence[Planned], of_door: Receipt) -> str:
     """The calls a request would make, and what they do not say as the client did."""
     parts = []
     for number, call in enumerate(planned, 1):
         body = json.dumps(json.loads(orjson.dumps(call.body)), indent=2, ensure_ascii=False)
-        receipt = (*asked, *call.receipt) if number == 1 else call.receipt
+        notes = (*of_door, *call.receipt) if number == 1 else call.receipt
         where = f"POST {call.url}" if "//" in call.url else f"no server is asked ({call.url})"
-        parts.append(f"{number}. {call.upstream}: {where}\n{body}\n{_receipt(receipt)}")
+        parts.append(f"{number}. {call.upstream}: {where}\n{body}\n{receipt(notes)}")
     return "\n\n".join(parts)
 
 
-def _receipt(receipt: Receipt) -> str:
-    if not receipt:
-        return "receipt: nothing was changed or lost"
-    return f"receipt\n{columns(receipt)}"
+def receipt(notes: Sequence[tuple[str, str, str]]) -> str:
+    return f"receipt\n{columns(notes)}" if notes else "receipt: nothing was changed or lost"

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from adapters.wire.http import Transport
     from middleware.building import build
     from middleware.cli import describe
-    from middleware.cli.chatting import Failed
+    from middleware.cli.endpoint import Failed
     from middleware.doors import CHAT_DOOR
 
     config = _without_keys(options.config)
@@ -93,12 +93,11 @@ def _body(options: argparse.Namespace) -> bytes:
 
 def _given(options: argparse.Namespace) -> bytes:
     if options.id:
+        from middleware.cli import kept_requests
         from middleware.config import load
-        from middleware.server.last import screen as looking
 
-        body: str = looking.fetched(looking.endpoints(load(options.config), "", ""), options.id)[
-            "body"
-        ]
+        gateway = kept_requests.endpoints(load(options.config), "", "")
+        body: str = kept_requests.fetch(gateway, options.id)["body"]
         return body.encode()
     if options.request in (None, "-"):
         if sys.stdin.isatty():

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from middleware.cli.command import FINE, WRONG, add, complain, say
+from middleware.cli import command
+from middleware.cli.command import FINE, WRONG, complain, say
 from middleware.cli.default_config import OWN, built_in
 
 _ABOUT = """\
@@ -21,8 +22,8 @@ _NEXT = f"""\
   usetool serve    runs it; a change counts about a second after it is saved"""
 
 
-def add_to(commands: Any) -> None:
-    add(commands, "init", "write a config to change", _ABOUT, run)
+def add(commands: Any) -> None:
+    command.add(commands, "init", "write a config to change", _ABOUT, run)
 
 
 def run(_options: argparse.Namespace) -> int:

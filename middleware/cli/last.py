@@ -24,17 +24,18 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware.cli.chatting import Failed
+    from middleware.cli import kept_requests
+    from middleware.cli.endpoint import Failed
     from middleware.config import load
-    from middleware.server.last import screen as looking
 
-    gateway = looking.endpoints(load(options.config), options.url, options.key)
+    gateway = kept_requests.endpoints(load(options.config), options.url, options.key)
     try:
         if options.id is None:
-            say(looking.listed(gateway))
+            say(kept_requests.listing(gateway))
         else:
-            one = looking.fetched(gateway, options.id)
-            say(looking.commands(one) if options.curl else looking.shown(one))
+            record = kept_requests.fetch(gateway, options.id)
+            show = kept_requests.commands if options.curl else kept_requests.details
+            say(show(record))
     except Failed as error:
         complain(error)
         return LACKING

@@ -71,8 +71,8 @@ async def probe(config: Config, environment: Mapping[str, str]) -> list[Finding]
     recall = replace(config.recall, store="off")
     prober = _Prober(replace(config, recall=recall), environment, transport)
     try:
-        found = await asyncio.gather(*[prober.all_of(models) for models in prober.chosen()])
-        return [one for findings in found for one in findings]
+        probed = await asyncio.gather(*[prober.all_of(models) for models in prober.chosen()])
+        return [finding for findings in probed for finding in findings]
     finally:
         await transport.close()
 
@@ -86,24 +86,24 @@ class _Prober:
     def chosen(self) -> Iterator[list[ModelConfig]]:
         """The models of each upstream: names first, then wildcards."""
         for upstream in self.config.upstreams.values():
-            served = [one for one in self.config.models.values() if one.upstream == upstream.id]
-            if served and not upstream.missing():
-                yield sorted(served, key=lambda one: "*" in one.id)
+            models = [each for each in self.config.models.values() if each.upstream == upstream.id]
+            if models and not upstream.missing():
+                yield sorted(models, key=lambda model: "*" in model.id)
 
     async def all_of(self, models: list[ModelConfig]) -> list[Finding]:
         """One model first: what is wrong with its upstream is wrong with all of them."""
         until = asyncio.get_running_loop().time() + _ALTOGETHER
         first, rest, left = models[0], models[1:_MOST_MODELS], models[_MOST_MODELS:]
-        found = [await self.find(first)]
+        findings = [await self.find(first)]
         upstream = self.config.upstreams[first.upstream]
-        if found[0].of_all or not rest:
-            return found
+        if findings[0].of_all or not rest:
+            return findings
         gate = asyncio.Semaphore(1 if upstream.kind in _LOADS else _SIDE_BY_SIDE)
-        found += await asyncio.gather(*[self._in_turn(one, gate, until) for one in rest])
+        findings += await asyncio.gather(*[self._in_turn(model, gate, until) for model in rest])
         if left:
-            told = f"and {len(left)} more were not asked"
-            found.append(Finding(upstream.id, left[0].id, told, well=True))
-        return found
+            verdict = f"and {len(left)} more were not asked"
+            findings.append(Finding(upstream.id, left[0].id, verdict, well=True))
+        return findings
 
     async def _in_turn(self, model: ModelConfig, gate: asyncio.Semaphore, until: float) -> Finding:
         try:
@@ -137,9 +137,8 @@ class _Prober:
     async def _listed(self, model: ModelConfig, routes: Routes) -> tuple[str, tuple[str, str]]:
         """A model a wildcard stands for, or why there is none."""
         listing = ModelList(self.config, routes)
-        found = await listing.names(model.id)
-        if found:
-            return found[0], ("", "")
+        if names := await listing.names(model.id):
+            return names[0], ("", "")
         reason = (await listing.listed(model.id)).reason
         if not reason:
             return "", (
@@ -256,9 +255,9 @@ def _addresses(upstream: UpstreamConfig) -> list[str]:
     origin = f"{parts.scheme}://{parts.netloc}"
     above = address.rpartition("/")[0] if parts.path.strip("/") else address
     begins = _BEGINNINGS.get(upstream.kind, ())
-    found = [f"{address}/v1"] if upstream.kind == "compatible" else []
-    found += [above, *(f"{origin}{beginning}" for beginning in begins)]
-    return [one for one in dict.fromkeys(found) if one != address]
+    guesses = [f"{address}/v1"] if upstream.kind == "compatible" else []
+    guesses += [above, *(f"{origin}{beginning}" for beginning in begins)]
+    return [guess for guess in dict.fromkeys(guesses) if guess != address]
 
 
 async def _models_of(leaf: Leaf) -> list[str]:
@@ -271,8 +270,9 @@ async def _models_of(leaf: Leaf) -> list[str]:
 
 def _speaks_of(error: GatewayError, name: str) -> bool:
     words = error.message.partition(": ")[2].lower()
-    found = error.code == "model_not_found"
-    return found and (name.lower() in words or bool(re.search(r"\bmodel\b", words)))
+    return error.code == "model_not_found" and (
+        name.lower() in words or bool(re.search(r"\bmodel\b", words))
+    )
 
 
 def _question(name: str) -> ChatRequest:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from middleware import __version__
-from middleware.cli import chat, check, completion, explain, importing, init, last, pulling, serve
+from middleware.cli import chat, check, completion, explain, importers, init, last, pull, serve
 from middleware.cli.command import WRONG, complain
 
 _ABOUT = """\
@@ -35,25 +35,23 @@ def run(arguments: Sequence[str] | None) -> int:
     from middleware.config import ConfigError
 
     try:
-        found: int = options.command(options)
+        code: int = options.command(options)
     except ConfigError as error:
         complain(error)
         return WRONG
-    return found
+    return code
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         "usetool",
         description=_ABOUT,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    found.add_argument("--version", action="version", version=f"usetool {__version__}")
-    commands = found.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (serve, check, explain, last, chat, importing):
+    parser.add_argument("--version", action="version", version=f"usetool {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (serve, check, explain, last, chat, init, importers, pull):
         command.add(commands)
-    init.add_to(commands)
-    pulling.add(commands)
-    completion.add(commands, found)
-    return found
+    completion.add(commands, parser)
+    return parser

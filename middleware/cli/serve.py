@@ -23,14 +23,14 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from middleware.config import load
 
-    asked = {"host": options.host, "port": options.port, "log_level": options.log_level}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    config = load(options.config, server=asked)
+    given = {"host": options.host, "port": options.port, "log_level": options.log_level}
+    given = {name: value for name, value in given.items() if value is not None}
+    config = load(options.config, server=given)
     from middleware.server.transport.serving import AddressTaken, serve
 
     try:
         with suppress(KeyboardInterrupt):
-            serve(config, asked)
+            serve(config, given)
     except AddressTaken as error:
         complain(error)
         return LACKING

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from middleware import config
-from middleware.cli.importers import Imported, from_litellm
+from middleware.cli.importers.litellm import Imported, from_litellm
 
 SECRET = "sk-written-out-0123456789"
 TWELVE = f"""

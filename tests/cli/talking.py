@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from middleware.cli.chatting import example_tools
+from middleware.cli.chat.tools import example_tools
 
 Json = dict[str, Any]
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)

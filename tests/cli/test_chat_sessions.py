@@ -14,9 +14,12 @@ import pytest
 
 from middleware import config
 from middleware.__main__ import main
-from middleware.cli import chatting
-from middleware.cli.chatting import Conversation, Endpoint, Failed, Screen
+from middleware.cli.chat import session as chat_session
+from middleware.cli.chat.conversation import Conversation
+from middleware.cli.chat.gateway import running
+from middleware.cli.chat.screen import Screen
 from middleware.cli.command import FINE, LACKING
+from middleware.cli.endpoint import Endpoint, Failed, address, models
 from tests.cli.talking import TOOLS, Json, chunk
 from tests.support.paths import ROOT
 
@@ -39,7 +42,7 @@ upstream = "demo"
 # A session -------------------------------------------------------------------------------------
 
 
-def lines(*typed: str | type[BaseException]) -> chatting.session.Read:
+def lines(*typed: str | type[BaseException]) -> chat_session.Read:
     waiting = iter(typed)
 
     def read(_: str) -> str:
@@ -57,7 +60,7 @@ def own() -> Iterator[Endpoint]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     found = config.parse(CONFIG.replace("PORT", port), environment={})
-    with chatting.running(found, lambda _: None) as endpoint:
+    with running(found, lambda _: None) as endpoint:
         yield endpoint
 
 
@@ -69,7 +72,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 def session(endpoint: Endpoint, *typed: str | type[BaseException], model: str | None = None) -> str:
     shown: list[str] = []
-    chatting.chat(endpoint, model, tuple(TOOLS.values()), lines(*typed), Screen(shown.append))
+    chat_session.chat(endpoint, model, tuple(TOOLS.values()), lines(*typed), Screen(shown.append))
     return "".join(shown)
 
 
@@ -124,7 +127,7 @@ def test_an_interrupt_of_an_answer_ends_only_that() -> None:
         raise KeyboardInterrupt
 
     shown: list[str] = []
-    chatting.session.say(Conversation(ask, "m", Screen(shown.append)), "?")
+    chat_session.say(Conversation(ask, "m", Screen(shown.append)), "?")
     assert "".join(shown) == "Well\n(stopped)\n"
 
 
@@ -141,7 +144,7 @@ def test_an_interrupt_of_an_answer_ends_only_that() -> None:
     ],
 )
 def test_an_address_may_be_written_as_people_do(written: str, meant: str) -> None:
-    assert chatting.address(written) == meant
+    assert address(written) == meant
 
 
 class Elsewhere(BaseHTTPRequestHandler):
@@ -187,7 +190,7 @@ def elsewhere(**answers: tuple[int, bytes]) -> Iterator[str]:
 )
 def test_what_is_no_gateway_is_said(answer: tuple[int, bytes], told: str) -> None:
     with elsewhere(models=answer) as url, pytest.raises(Failed, match=r"^.*" + told[:9]) as failed:
-        chatting.models(Endpoint(url))
+        models(Endpoint(url))
     assert told in str(failed.value)
 
 
@@ -214,9 +217,9 @@ def test_a_gateway_that_runs_is_used_with_the_configs_key() -> None:
     with elsewhere(**{"v1/models": (200, listing)}) as url:
         port, told = url.rpartition(":")[2], list[str]()
         text = CONFIG.replace("PORT", f'{port}\nhost = "0.0.0.0"\nkeys = ["K"]')
-        with chatting.running(config.parse(text, environment={}), told.append) as found:
+        with running(config.parse(text, environment={}), told.append) as found:
             assert found == Endpoint(f"{url}/v1", "K")
-            assert chatting.models(found) == ["there"]
+            assert models(found) == ["there"]
     assert told == []
     assert "K" not in repr(found).replace("Key", "")
 
@@ -226,15 +229,15 @@ def test_a_gateway_of_ones_own_asks_for_the_key_and_is_given_it() -> None:
         port = free.getsockname()[1]
     told: list[str] = []
     text = CONFIG.replace("PORT", f'{port}\nkeys = ["K"]')
-    with chatting.running(config.parse(text, environment={}), told.append) as found:
-        assert chatting.models(found) == ["demo", "other"]
+    with running(config.parse(text, environment={}), told.append) as found:
+        assert models(found) == ["demo", "other"]
         with pytest.raises(Failed, match=r"^401: You didn't provide an API key"):
-            chatting.models(Endpoint(found.url))
+            models(Endpoint(found.url))
     (first,) = told
     assert first.startswith("This chat runs config.toml itself: no gateway runs at http://127.0.0.")
     assert "refused" not in first
     with pytest.raises(Failed, match="cannot be reached"):
-        chatting.models(found)
+        models(found)
 
 
 # The command -----------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from middleware.cli.chatting import Conversation, Failed, Screen
+from middleware.cli.chat.conversation import Conversation
+from middleware.cli.chat.screen import Screen
+from middleware.cli.endpoint import Failed
 from tests.cli.talking import TOOLS, Json, chunk
 
 # Tools -----------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import pytest
 
 from adapters.local import files
 from middleware.__main__ import main
-from middleware.cli.pulling import naming, pull
-from middleware.cli.pulling.screen import Bar
+from middleware.cli.pull import naming, transfer
+from middleware.cli.pull.screen import Bar
 from tests.support.upstreams.hub import GGUF, Hub, serving
 
 NAME = "owner/repo-GGUF:small.gguf"
@@ -30,11 +30,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 def fetched(name: str = NAME) -> tuple[Path, str]:
     screen = io.StringIO()
-    return pull.pull(naming.find(name), Bar(screen), pause=0).path, screen.getvalue()
+    return transfer.pull(naming.find(name), Bar(screen), pause=0).path, screen.getvalue()
 
 
 def failure(name: str = NAME) -> str:
-    with pytest.raises(pull.Failed) as raised:
+    with pytest.raises(transfer.Failed) as raised:
         fetched(name)
     return str(raised.value)
 
@@ -117,11 +117,11 @@ def test_a_server_without_ranges_gives_the_whole_again(hub: Hub) -> None:
 def test_a_url_is_resumed_by_its_etag_and_says_that_nothing_was_checked(hub: Hub) -> None:
     hub.breaks = [500_000]
     source = naming.find(f"{hub.cdn}/files/small.gguf?key=1")
-    done = pull.pull(source, Bar(io.StringIO()), pause=0)
+    done = transfer.pull(source, Bar(io.StringIO()), pause=0)
     assert done.path.read_bytes() == GGUF
     assert done.path.parent.name == "127.0.0.1"
     assert hub.bodies()[-1]["if-range"] == '"v1"'
-    assert "no sha256 to check" in pull.told(done)
+    assert "no sha256 to check" in transfer.told(done)
 
 
 def test_a_url_without_a_version_begins_anew(hub: Hub) -> None:

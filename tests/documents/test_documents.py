@@ -16,7 +16,8 @@ from adapters import receipts
 from middleware import config
 from middleware.__main__ import main
 from middleware.cli import describe
-from middleware.cli.chatting import Endpoint, running
+from middleware.cli.chat.gateway import running
+from middleware.cli.endpoint import Endpoint
 from middleware.config.keys import SECTIONS
 from middleware.config.reference import reference
 from tests.support.paths import ROOT

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from middleware.cli.chatting.endpoint import Failed, Json
-from middleware.cli.chatting.screen import Screen
-from middleware.cli.chatting.tools import Tool
+from middleware.cli.chat.screen import Screen
+from middleware.cli.chat.tools import Tool
+from middleware.cli.endpoint import Failed, Json
 
 _MOST_ROUNDS = 10
 Ask = Callable[[Json], Generator[Json, None, None]]
@@ -25,11 +25,11 @@ class _Reply:
     usage: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, piece: Mapping[str, Any]) -> None:
-        said = piece.get("function") or {}
+        function = piece.get("function") or {}
         call = self.calls.setdefault(piece["index"], {"id": "", "name": "", "arguments": ""})
         call["id"] = piece.get("id") or call["id"]
-        call["name"] = said.get("name") or call["name"]
-        call["arguments"] += said.get("arguments") or ""
+        call["name"] = function.get("name") or call["name"]
+        call["arguments"] += function.get("arguments") or ""
 
     def message(self) -> Json:
         message: Json = {"role": "assistant", "content": self.text or None}
@@ -55,25 +55,25 @@ class Conversation:
 
     def say(self, text: str) -> None:
         """Say something and show all that follows; what failed was never said."""
-        said = [*self.messages, {"role": "user", "content": text}]
+        messages = [*self.messages, {"role": "user", "content": text}]
         try:
-            self._answer(said)
+            self._answer(messages)
         finally:
             self.screen.end()
-        self.messages = said
+        self.messages = messages
 
-    def _answer(self, said: list[Json]) -> None:
+    def _answer(self, messages: list[Json]) -> None:
         for _ in range(_MOST_ROUNDS):
-            reply = self._reply(said)
-            said.append(reply.message())
+            reply = self._reply(messages)
+            messages.append(reply.message())
             if not reply.calls:
                 return
-            said.extend(self._run(call) for call in reply.calls.values())
+            messages.extend(self._run(call) for call in reply.calls.values())
         self.screen.note(f"(stopped after {_MOST_ROUNDS} rounds of tool calls)")
 
-    def _reply(self, said: list[Json]) -> _Reply:
+    def _reply(self, messages: list[Json]) -> _Reply:
         reply = _Reply()
-        with closing(self.ask(self._body(said))) as chunks:
+        with closing(self.ask(self._body(messages))) as chunks:
             self._take(chunks, reply)
         if not reply.finish:
             raise Failed("The answer broke off before its end.")
@@ -84,10 +84,10 @@ class Conversation:
             self.screen.note(f"({sent} tokens in, {received} out)")
         return reply
 
-    def _body(self, said: list[Json]) -> Json:
+    def _body(self, messages: list[Json]) -> Json:
         body: Json = {
             "model": self.model,
-            "messages": said,
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
         }

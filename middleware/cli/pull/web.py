@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin, urlsplit
 
 from middleware import __version__
-from middleware.cli.pulling.naming import Source, hub
+from middleware.cli.pull.naming import Source, hub
 
 _HOPS = 8
 _SILENT = 30.0

@@ -28,22 +28,26 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware.cli import chatting
+    from middleware.cli.chat.gateway import running
+    from middleware.cli.chat.screen import Screen
+    from middleware.cli.chat.session import chat
+    from middleware.cli.chat.tools import example_tools
+    from middleware.cli.endpoint import Endpoint, Failed, address
     from middleware.config import load
 
     with suppress(ImportError):  # not on Windows; it makes input() remember and edit lines
         import_module("readline")
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    screen = chatting.Screen(_print_now, colours)
-    tools = () if options.no_tools else chatting.example_tools()
+    screen = Screen(_print_now, colours)
+    tools = () if options.no_tools else example_tools()
     try:
         if options.url:
-            endpoint = chatting.Endpoint(chatting.address(options.url), options.key)
-            chatting.chat(endpoint, options.model, tools, input, screen)
+            endpoint = Endpoint(address(options.url), options.key)
+            chat(endpoint, options.model, tools, input, screen)
             return FINE
-        with chatting.running(load(options.config), screen.note) as endpoint:
-            chatting.chat(endpoint, options.model, tools, input, screen)
-    except chatting.Failed as error:
+        with running(load(options.config), screen.note) as endpoint:
+            chat(endpoint, options.model, tools, input, screen)
+    except Failed as error:
         complain(error)
         return LACKING
     return FINE

@@ -86,8 +86,8 @@ def _chunk(data: bytes) -> Json:
         chunk: Json = json.loads(data)
     except ValueError as error:
         raise Failed(f"A part of the answer is no JSON: {error}.") from error
-    if said := chunk.get("error"):
-        raise Failed(str(said.get("message") if isinstance(said, dict) else said))
+    if failure := chunk.get("error"):
+        raise Failed(str(failure.get("message") if isinstance(failure, dict) else failure))
     return chunk
 
 
@@ -100,12 +100,12 @@ def address(url: str) -> str:
 
 def models(endpoint: Endpoint) -> list[str]:
     """The names of the models that can answer now; a pattern is no name."""
-    found = endpoint.get("/models")
-    if not isinstance(found, dict) or not isinstance(found.get("data"), list):
+    listing = endpoint.get("/models")
+    if not isinstance(listing, dict) or not isinstance(listing.get("data"), list):
         raise Failed(f"{endpoint.url}/models is no list of models: is that a gateway?")
     return [
         entry["id"]
-        for entry in found["data"]
+        for entry in listing["data"]
         if "*" not in entry["id"] and entry.get("x_usetool", {}).get("available", True)
     ]
 
@@ -114,7 +114,7 @@ def require(endpoint: Endpoint, model: str, names: Sequence[str]) -> None:
     """Raise `Failed` if a model cannot be asked; of a pattern's models not all may be listed."""
     if model in names:
         return
-    found = endpoint.get(f"/models/{quote(model)}")
-    about = found.get("x_usetool", {}) if isinstance(found, dict) else {}
+    entry = endpoint.get(f"/models/{quote(model)}")
+    about = entry.get("x_usetool", {}) if isinstance(entry, dict) else {}
     if not about.get("available", True):
         raise Failed(f"The model '{model}' cannot answer now: {about.get('reason')}")

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from middleware.server.terminal import visible
+from middleware.cli import command
+from middleware.cli.command import FINE, LACKING, WRONG, complain
 
 _ABOUT = """\
 Fetches a better model for `local` into the user's cache, and prints the lines of config that name
@@ -19,45 +20,39 @@ alone), HTTPS_PROXY a proxy. Without NAME it prints the list.
 
 Exit code: 0 it is there, 1 it could not be fetched, 2 NAME means nothing.
 """
-_FINE, _FAILED, _WRONG, _INTERRUPTED = 0, 1, 2, 130
+_INTERRUPTED = 130
 
 
 def add(commands: Any) -> None:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "pull",
-        help="fetch a better model for `local`",
-        description=_ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.add(commands, "pull", "fetch a better model for `local`", _ABOUT, run)
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="a model of the list, OWNER/REPO:FILE, or a URL"
     )
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware.cli.pulling import naming
-    from middleware.cli.pulling.pull import Failed, pull, told
-    from middleware.cli.pulling.screen import Bar
+    from middleware.cli.pull import naming
+    from middleware.cli.pull.screen import Bar
+    from middleware.cli.pull.transfer import Failed, pull, told
 
     if options.name is None:
         sys.stdout.write(naming.listed() + "\n")
-        return _FINE
+        return FINE
     bar = Bar(sys.stderr)
     try:
         pulled = pull(naming.find(options.name), bar)
     except naming.Unknown as error:
-        return _end(bar, str(error), _WRONG)
+        return _end(bar, str(error), WRONG)
     except Failed as error:
-        return _end(bar, str(error), _FAILED)
+        return _end(bar, str(error), LACKING)
     except KeyboardInterrupt:
         return _end(bar, "Stopped. The same command goes on from here.", _INTERRUPTED)
     bar.end()
     sys.stdout.write(told(pulled) + "\n")
-    return _FINE
+    return FINE
 
 
 def _end(bar: Any, words: str, code: int) -> int:
     bar.end()
-    sys.stderr.write(visible(words) + "\n")
+    complain(words)
     return code

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from middleware.cli.chatting.conversation import Conversation
-from middleware.cli.chatting.endpoint import Endpoint, Failed, models, require
-from middleware.cli.chatting.screen import Screen
-from middleware.cli.chatting.tools import Tool
+from middleware.cli.chat.conversation import Conversation
+from middleware.cli.chat.screen import Screen
+from middleware.cli.chat.tools import Tool
+from middleware.cli.endpoint import Endpoint, Failed, models, require
 
 Read = Callable[[str], str]
 _HELP = "/model NAME  another model    /new  forget what was said    /tools  on or off    /quit"

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from adapters.local.files import folder
 from middleware.cli.importers.toml import table
-from middleware.cli.pulling.naming import Source
-from middleware.cli.pulling.web import Broken, Facts, Failed, Reply, facts, fetch, refuse
+from middleware.cli.pull.naming import Source
+from middleware.cli.pull.web import Broken, Facts, Failed, Reply, facts, fetch, refuse
 
 __all__ = ("Failed", "Pulled", "pull", "told")
 

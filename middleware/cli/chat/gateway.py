@@ -5,25 +5,23 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from middleware.cli import describe
-from middleware.cli.chatting.endpoint import Endpoint, Failed, models
+from middleware.cli.endpoint import Endpoint, Failed, models
 from middleware.config import Config
+from middleware.config.access import here
 
 _START_SECONDS, _STOP_SECONDS = 30.0, 5.0
-# Listening everywhere is nowhere to call.
-_HERE: Mapping[str, str] = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @contextmanager
 def running(config: Config, tell: Callable[[str], None]) -> Iterator[Endpoint]:
     """The gateway of this config: the one that runs, else one of our own."""
     server = config.server
-    host = server.host.strip("[]")
-    reachable = replace(server, host=_HERE.get(host, host))
+    reachable = replace(server, host=here(server.host))
     key = server.keys[0].value if server.keys else ""
     endpoint = Endpoint(f"{describe.address(reachable)}/v1", key)
     try:
