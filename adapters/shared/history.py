@@ -94,10 +94,6 @@ def spoken(name: str, text: str) -> str:
     return f"{name}:\n{text}"
 
 
-def system_text(message: Json) -> str:
-    return text_of(message.get("content"))
-
-
 @dataclass(slots=True)
 class _Settled:
     """The conversation so far, and the round of calls that waits for its results."""

@@ -231,21 +231,17 @@ async def in_parts(batches: Events) -> Events:
     try:
         async for batch in batches:
             begun = True
-            for part in _parts(batch):
-                yield part
-                if part is not batch:
-                    await asyncio.sleep(0)
+            if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+                yield batch
+                continue
+            for part in (part for event in batch for part in _cut(event)):
+                yield (part,)
+                await asyncio.sleep(0)
     except GatewayError as error:
         error.begun = error.begun or begun
         raise
     finally:
         await batches.aclose()
-
-
-def _parts(batch: tuple[Event, ...]) -> Iterable[tuple[Event, ...]]:
-    if not any(isinstance(event, TextDelta) and len(event.text) > _MOMENT for event in batch):
-        return (batch,)
-    return ((part,) for event in batch for part in _cut(event))
 
 
 def _cut(event: Event) -> Iterator[Event]:
