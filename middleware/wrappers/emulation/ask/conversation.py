@@ -58,13 +58,15 @@ def instructed(messages: Sequence[Json], text: str) -> tuple[Json, ...]:
     """The instructions, behind the caller's own system text."""
     for position, message in enumerate(messages):
         if message["role"] in _SYSTEM:
-            told = {**message, "content": _joined(message.get("content"), text)}
-            return (*messages[:position], told, *messages[position + 1 :])
+            system = {**message, "content": _joined(message.get("content"), text)}
+            return (*messages[:position], system, *messages[position + 1 :])
     return ({"role": "system", "content": text}, *messages)
 
 
 def first_question(messages: Sequence[Json]) -> str:
-    return next((text_of(one.get("content")) for one in messages if one["role"] == "user"), "")
+    return next(
+        (text_of(message.get("content")) for message in messages if message["role"] == "user"), ""
+    )
 
 
 def _joined(content: Any, text: str) -> Any:
@@ -74,17 +76,17 @@ def _joined(content: Any, text: str) -> Any:
 
 
 def _called(message: Json) -> Json:
-    said = [text_of(message.get("content")).rstrip()]
-    said += [block(*_call(call)) for call in message["tool_calls"]]
-    kept = {key: value for key, value in message.items() if key not in _MEMBERS_OF_CALLS}
-    return {**kept, "content": "\n".join(filter(None, said))}
+    texts = [text_of(message.get("content")).rstrip()]
+    texts += [block(*_call(call)) for call in message["tool_calls"]]
+    members = {key: value for key, value in message.items() if key not in _MEMBERS_OF_CALLS}
+    return {**members, "content": "\n".join(filter(None, texts))}
 
 
 def _call(call: Json) -> tuple[str, str]:
-    said = call[call.get("type", "function")]
-    if "input" in said and "arguments" not in said:
-        return said["name"], orjson.dumps({"input": said["input"]}).decode()
-    return said["name"], said.get("arguments") or "{}"
+    function = call[call.get("type", "function")]
+    if "input" in function and "arguments" not in function:
+        return function["name"], orjson.dumps({"input": function["input"]}).decode()
+    return function["name"], function.get("arguments") or "{}"
 
 
 def _twins(messages: Sequence[Json]) -> frozenset[str]:
@@ -136,7 +138,7 @@ def _would_call(text: str, tools: Sequence[Tool]) -> bool:
     reader = Reader(tools, Calls(""), ReadRules(bare=False, prose=False, hold=0, thoughts=False))
     for _ in (*reader.feed(text), *reader.close()):
         pass
-    ready = (one for one in reader.open if isinstance(one, Ready) or one.best)
+    ready = (call for call in reader.open if isinstance(call, Ready) or call.best)
     return bool(reader.made) or any(ready)
 
 

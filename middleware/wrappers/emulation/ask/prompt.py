@@ -72,8 +72,10 @@ PLACEHOLDERS = frozenset(("<one tool name from the list>", "<列表中的一个�
 def _own_lines() -> frozenset[str]:
     """The sentences above that nobody else would write as a line of its own."""
     words = (_ENGLISH, _CHINESE)
-    said = [(one.form, one.several, one.one, one.otherwise, one.must, one.json) for one in words]
-    lines = "\n".join((AFTER_RESULTS, *(text for texts in said for text in texts))).split("\n")
+    texts = [
+        (each.form, each.several, each.one, each.otherwise, each.must, each.json) for each in words
+    ]
+    lines = "\n".join((AFTER_RESULTS, *(text for group in texts for text in group))).split("\n")
     return frozenset(line for line in lines if not line.startswith(("USE_TOOL", "TOOL_")))
 
 
@@ -121,8 +123,8 @@ def _rules(words: _Words, ask: Ask) -> str:
 def _example(tools: Sequence[Tool], words: _Words) -> str:
     def likeness(example: _Example) -> float:
         name = plain(example.name)
-        said = (SequenceMatcher(None, name, plain(tool.name)).ratio() for tool in tools)
-        return max(said, default=0.0)
+        ratios = (SequenceMatcher(None, name, plain(tool.name)).ratio() for tool in tools)
+        return max(ratios, default=0.0)
 
     example = min(_EXAMPLES, key=likeness)
     head = words.example.format(signature=example.signature, question=example.question)
@@ -151,10 +153,10 @@ def signature(tool: Tool) -> str:
     """A tool in one line, to remind a model of it."""
     schema = tool.parameters
     declared, needed = properties(schema), required(schema)
-    said = (
+    parameters = (
         f"{name}{'' if name in needed else '?'}: {_type_name(declared[name])}" for name in declared
     )
-    return f"{tool.name}({', '.join(said)})"
+    return f"{tool.name}({', '.join(parameters)})"
 
 
 def _one_line(text: str) -> str:
@@ -177,10 +179,10 @@ def _type_name(parameter: Any) -> str:
 
 
 def _parameter(name: str, parameter: Any, needed: bool) -> str:
-    said = parameter if isinstance(parameter, dict) else {}
-    line = f"    {name} ({_type_name(said)}{', required' if needed else ''})"
-    words = _one_line(str(said.get("description") or ""))
-    if options := said.get("enum"):
+    schema = parameter if isinstance(parameter, dict) else {}
+    line = f"    {name} ({_type_name(schema)}{', required' if needed else ''})"
+    words = _one_line(str(schema.get("description") or ""))
+    if options := schema.get("enum"):
         words = f"{words} one of {orjson.dumps(options).decode()}".strip()
     return f"{line}: {words}" if words else line
 

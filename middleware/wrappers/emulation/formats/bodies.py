@@ -76,18 +76,18 @@ def calls_in(value: Any) -> Iterator[RawCall]:
             yield from calls_in(item)
     elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         yield from calls_in(value["tool_calls"])
-    elif isinstance(value, dict) and (found := _call(value)):
-        yield found
+    elif isinstance(value, dict) and (call := _call(value)):
+        yield call
 
 
-def _call(said: dict[str, Any]) -> RawCall | None:
-    if holder := _member(said, HOLDERS, dict):
-        return None if "parameters" in said[holder] else _call(said[holder])
-    key = _member(said, NAMES, str)
-    if not key or not said[key] or _is_declaration(said):
+def _call(members: dict[str, Any]) -> RawCall | None:
+    if holder := _member(members, HOLDERS, dict):
+        return None if "parameters" in members[holder] else _call(members[holder])
+    key = _member(members, NAMES, str)
+    if not key or not members[key] or _is_declaration(members):
         return None
-    held = next((one for one in ARGUMENTS if one in said and one != key), None)
-    return RawCall(said[key], _given(said[held] if held else None), bare=held is None)
+    place = next((name for name in ARGUMENTS if name in members and name != key), None)
+    return RawCall(members[key], _given(members[place] if place else None), bare=place is None)
 
 
 def names_another(text: str, tool: Tool) -> bool:
@@ -97,7 +97,7 @@ def names_another(text: str, tool: Tool) -> bool:
         return False
     declared, names = properties(tool.parameters), Names((tool.name,))
     foreign = {key: member for key, member in value.items() if key not in declared}
-    return any(names.find(found.name) is None for found in calls_in(foreign))
+    return any(names.find(call.name) is None for call in calls_in(foreign))
 
 
 def _given(arguments: Any) -> str | dict[str, Any] | None:
@@ -106,15 +106,15 @@ def _given(arguments: Any) -> str | dict[str, Any] | None:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _is_declaration(said: dict[str, Any]) -> bool:
+def _is_declaration(members: dict[str, Any]) -> bool:
     """A tool as a request declares it: what it takes, not what it is given."""
-    schema = said.get("parameters")
+    schema = members.get("parameters")
     return isinstance(schema, dict) and "properties" in schema and schema.get("type") == "object"
 
 
-def _member(said: dict[str, Any], names: tuple[str, ...], kind: type) -> str:
+def _member(members: dict[str, Any], names: tuple[str, ...], kind: type) -> str:
     """The first of these members that is there and of this kind."""
-    return next((one for one in names if one in said and isinstance(said[one], kind)), "")
+    return next((name for name in names if name in members and isinstance(members[name], kind)), "")
 
 
 def json_calls(body: str) -> list[RawCall]:
@@ -136,9 +136,10 @@ def json_calls(body: str) -> list[RawCall]:
 
 def llama_calls(body: str) -> list[RawCall]:
     """Llama's own tools are written as methods: `brave_search.call(query="…")`."""
-    found = json_calls(body)
-    method = _CALLS.match(body) is not None
-    return [one._replace(name=one.name.removesuffix(".call")) for one in found] if method else found
+    calls = json_calls(body)
+    if not _CALLS.match(body):
+        return calls
+    return [call._replace(name=call.name.removesuffix(".call")) for call in calls]
 
 
 def keyed_calls(body: str) -> list[RawCall]:
@@ -172,7 +173,7 @@ def xml_calls(body: str) -> list[RawCall]:
     inside = body[head.end() :]
     if inside.strip()[:1] == "{":
         return [RawCall(_name(head), inside.strip())]
-    pairs = [(one["key"].strip(), _value(one["value"])) for one in _PARAMETER.finditer(inside)]
+    pairs = [(pair["key"].strip(), _value(pair["value"])) for pair in _PARAMETER.finditer(inside)]
     if not pairs and inside.strip()[:1] == "<":
         pairs = _elements(inside)
     return [RawCall(_name(head), pairs)]
@@ -185,14 +186,14 @@ def _name(head: re.Match[str]) -> str:
 def _elements(text: str) -> list[tuple[str, str]]:
     """The outermost elements and what they hold."""
     pairs, at = [], 0
-    while found := _ELEMENT.search(text, at):
-        end = text.find(f"</{found[1]}>", found.end())
+    while element := _ELEMENT.search(text, at):
+        end = text.find(f"</{element[1]}>", element.end())
         if end < 0:
             break
-        pairs.append((found[1], text[found.end() : end]))
-        at = end + len(found[1]) + 3
-    values = gathered(pairs)
-    return [(key, one if isinstance(one, str) else json.dumps(one)) for key, one in values.items()]
+        pairs.append((element[1], text[element.end() : end]))
+        at = end + len(element[1]) + 3
+    values = gathered(pairs).items()
+    return [(key, text if isinstance(text, str) else json.dumps(text)) for key, text in values]
 
 
 def marked_calls(mark: str, body: str) -> list[RawCall]:
@@ -234,29 +235,29 @@ def tagged_calls(body: str) -> list[RawCall]:
     head = re.match(r"(?:\s|\\n)*(?P<name>[\w.\-]+)", body)
     if not head:
         return []
-    found = list(_ARG_PAIR.finditer(body))
-    behind = body[head.end() : found[0].start() if found else len(body)]
-    pairs = [(one["key"].strip(), one["value"]) for one in found]
+    given = list(_ARG_PAIR.finditer(body))
+    behind = body[head.end() : given[0].start() if given else len(body)]
+    pairs = [(pair["key"].strip(), pair["value"]) for pair in given]
     behind = behind.replace("<tool_sep>", "").replace("\\n", "").strip()
     if not behind:
         return [RawCall(head["name"], pairs)]
-    words = [] if found else _words(behind)
+    words = [] if given else _words(behind)
     return [RawCall(head["name"], words)] if words else []
 
 
 def _words(text: str) -> list[tuple[str, str]]:
     """`key=value key="value"`; nothing where anything else stands among them."""
     pairs, at = [], 0
-    while found := _WORD.match(text, at):
-        pairs.append((found["key"], found["value"].strip("\"'")))
-        at = found.end()
+    while word := _WORD.match(text, at):
+        pairs.append((word["key"], word["value"].strip("\"'")))
+        at = word.end()
     return pairs if not text[at:].strip() else []
 
 
 def solar_calls(body: str) -> list[RawCall]:
     """Solar Open 2: the name on the first line, then keys and values."""
     name, _, inside = body.lstrip().partition("\n")
-    pairs = [(one["key"].strip(), one["value"]) for one in _SOLAR_PAIR.finditer(inside)]
+    pairs = [(pair["key"].strip(), pair["value"]) for pair in _SOLAR_PAIR.finditer(inside)]
     return [RawCall(name.strip(), pairs)] if name.strip() else []
 
 
@@ -286,10 +287,10 @@ def gemma_calls(body: str) -> list[RawCall]:
 
 
 def _quoted(spoken: re.Match[str]) -> str:
-    said = spoken["said"]
+    text = spoken["said"]
     if not spoken["end"]:  # what closes the object was meant to stand behind the text
-        said = said.rstrip().rstrip("}")
-    return json.dumps(said, ensure_ascii=False)
+        text = text.rstrip().rstrip("}")
+    return json.dumps(text, ensure_ascii=False)
 
 
 def k3_calls(body: str) -> list[RawCall]:
@@ -297,7 +298,8 @@ def k3_calls(body: str) -> list[RawCall]:
     head = _K3_HEAD.match(body)
     fields = _fields(head[0]) if head else {}
     pairs = [
-        (_fields(one["head"]).get("key", ""), one["value"]) for one in _K3_ARGUMENT.finditer(body)
+        (_fields(argument["head"]).get("key", ""), argument["value"])
+        for argument in _K3_ARGUMENT.finditer(body)
     ]
     return [RawCall(fields["tool"], pairs)] if fields.get("tool") else []
 
@@ -308,9 +310,9 @@ def _fields(head: str) -> dict[str, str]:
 
 def input_calls(body: str) -> list[RawCall]:
     """`name</tool><tool_input>…`, and an object or the text of the one parameter."""
-    name, closed, given = body.partition("</tool>")
-    _, opened, text = given.partition("<tool_input>")
-    return [RawCall(name.strip(), text.strip())] if closed and (opened or not given.strip()) else []
+    name, closed, rest = body.partition("</tool>")
+    _, opened, text = rest.partition("<tool_input>")
+    return [RawCall(name.strip(), text.strip())] if closed and (opened or not rest.strip()) else []
 
 
 def message_calls(body: str) -> list[RawCall]:

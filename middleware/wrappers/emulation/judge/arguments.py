@@ -58,19 +58,19 @@ class _Target(NamedTuple):
     schema: Json
 
 
-def settle(said: str | Pairs | Json | None, schema: Json, name: str = "") -> Arguments:
+def settle(written: str | Pairs | Json | None, schema: Json, name: str = "") -> Arguments:
     """The object a model meant; raise ValueError where none can be made out."""
-    if isinstance(said, str) and (whole := _untouched(said, schema)):
+    if isinstance(written, str) and (whole := _untouched(written, schema)):
         return whole
     tool = _Target(name, schema)
-    given = bool(said)
-    if isinstance(said, str):
-        given = said.strip() == "{}" or said.strip().lower() not in _NOTHING
-        value: Any = _from_text(said, tool)
-    elif isinstance(said, dict):
-        value, given = _from_object(said, tool), True
+    given = bool(written)
+    if isinstance(written, str):
+        given = written.strip() == "{}" or written.strip().lower() not in _NOTHING
+        value: Any = _from_text(written, tool)
+    elif isinstance(written, dict):
+        value, given = _from_object(written, tool), True
     else:
-        value = _from_pairs(said or (), schema)
+        value = _from_pairs(written or (), schema)
     if not is_json(value):
         raise ValueError("a number in the arguments is too large, or is none that JSON has")
     value = coerced(value, schema)
@@ -177,9 +177,9 @@ def _holds_them(key: str, value: Json, schema: Json) -> bool:
 
 def _require_own_name(value: Json, name: str) -> None:
     """The name beside the arguments is the tool's own, or the call is of another."""
-    for said in (value[key] for key in NAMES if name and key in value):
-        if not isinstance(said, str) or Names((name,)).find(said) is None:
-            raise ValueError(f"the arguments name another tool: {str(said)[:80]!r}")
+    for written in (value[key] for key in NAMES if name and key in value):
+        if not isinstance(written, str) or Names((name,)).find(written) is None:
+            raise ValueError(f"the arguments name another tool: {str(written)[:80]!r}")
 
 
 def _around_scalar(value: Any, text: str, schema: Json) -> Json:
@@ -212,11 +212,11 @@ def _from_pairs(pairs: Pairs, schema: Json) -> Json:
     return {name: typed(text, declared.get(name)) for name, text in pairs}
 
 
-def as_text(said: str | Pairs | Json | None) -> str:
+def as_text(written: str | Pairs | Json | None) -> str:
     """What a model gave, to be shown where it could not be passed on."""
-    if isinstance(said, str):
-        return said
-    return json.dumps(dict(said), ensure_ascii=False) if said else ""
+    if isinstance(written, str):
+        return written
+    return json.dumps(dict(written), ensure_ascii=False) if written else ""
 
 
 def typed(text: str, schema: Any) -> Any:

@@ -29,14 +29,14 @@ def plain(name: str) -> str:
     return _SEPARATORS.sub(_joined, folded)
 
 
-def _joined(found: re.Match[str]) -> str:
-    return found[1] + ("_" if found[1].isdigit() and found[2].isdigit() else "")
+def _joined(letters: re.Match[str]) -> str:
+    return letters[1] + ("_" if letters[1].isdigit() and letters[2].isdigit() else "")
 
 
-def same(said: str, names: Iterable[str]) -> str | None:
+def same(written: str, names: Iterable[str]) -> str | None:
     """The one name that is plainly this word; None where none is, or several are."""
-    found = [name for name in names if plain(name) == plain(said)]
-    return found[0] if len(found) == 1 else None
+    fitting = [name for name in names if plain(name) == plain(written)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 class Names:
@@ -51,14 +51,14 @@ class Names:
         for word in set(map(plain, frozenset(known) - self._exact)):
             self._plain.setdefault(word, []).append("")  # a withdrawn tool is none
 
-    def exact(self, said: str) -> bool:
-        return said in self._exact
+    def exact(self, written: str) -> bool:
+        return written in self._exact
 
-    def find(self, said: str) -> str | None:
+    def find(self, written: str) -> str | None:
         """The declared name that is meant; None: another tool, or more than one fits."""
-        if said in self._exact:
-            return said
-        for form in _forms(said):
+        if written in self._exact:
+            return written
+        for form in _forms(written):
             if form in self._exact:
                 return form
             word = plain(form)
@@ -70,13 +70,13 @@ class Names:
         """The tools from whose names the word differs by a slip of the pen."""
         if len(word) < _SHORTEST_SLIP:
             return []
-        meant = sorted({one for one in _unslipped(word) if one in self._plain})
-        return [name for one in meant for name in self._plain[one]]
+        meant = sorted({form for form in _unslipped(word) if form in self._plain})
+        return [name for form in meant for name in self._plain[form]]
 
 
-def _forms(said: str) -> Iterable[str]:
+def _forms(written: str) -> Iterable[str]:
     """A name without what stands around it."""
-    head = _NOTE.split(said[: _LONGEST + 1], maxsplit=1)[0]
+    head = _NOTE.split(written[: _LONGEST + 1], maxsplit=1)[0]
     if len(head) > _LONGEST:
         return ()
     bare = head.strip(_DRESS).rstrip(_BEHIND).strip(_DRESS)

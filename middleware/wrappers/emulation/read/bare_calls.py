@@ -81,18 +81,18 @@ class BareCallReader:
         if self._tape.stands_at(_PREFIX):
             head += self._tape.pull(_PREFIX)
         value = yield from self._tape.value()
-        found = self._calls(value.text)
-        if not found and self._cut(value.text, value.closed):
+        calls = self._calls(value.text)
+        if not calls and self._cut(value.text, value.closed):
             self._output.judge.drop()
-        elif not found:
+        elif not calls:
             self._output.release()
             self._output.say(head + value.text)
         else:
             raw = head + value.text + (yield from self._tape.direct_stray())
             if fenced:
                 raw += yield from self._end_of_fence()
-            exact = all(self._output.names.exact(one.name) for one in found)
-            self._output.propose(Candidate(found, raw, exact, fenced))
+            exact = all(self._output.names.exact(call.name) for call in calls)
+            self._output.propose(Candidate(calls, raw, exact, fenced))
             yield from self._separator()
 
     def _separator(self) -> Waiting[None]:
@@ -128,8 +128,7 @@ class BareCallReader:
         text, _ = yield from self._tape.calls(_LONGEST_CALL)
         if not text:
             return False
-        found = bodies.python_calls(text)
-        self._output.propose(Candidate(found, text, exact=False))
+        self._output.propose(Candidate(bodies.python_calls(text), text, exact=False))
         return True
 
     def _names_a_tool(self) -> Waiting[bool]:
@@ -142,7 +141,7 @@ class BareCallReader:
                 return False
             if behind := text[name.end() :][:1]:
                 return behind == "(" and names.exact(name[0])
-            if self._tape.ended or not any(one.startswith(name[0]) for one in names.declared):
+            if self._tape.ended or not any(tool.startswith(name[0]) for tool in names.declared):
                 return False
             yield
 
@@ -163,21 +162,21 @@ class BareCallReader:
     def _calls(self, text: str) -> list[RawCall]:
         """The calls in it, if every one names a declared tool."""
         if re.match(r"\[\s*[A-Za-z_][\w.\-]*\s*\(", text):
-            found = bodies.python_calls(text)
+            calls = bodies.python_calls(text)
         else:
             try:
-                found = list(bodies.calls_in(bodies.parse(text)))
+                calls = list(bodies.calls_in(bodies.parse(text)))
             except ValueError:
-                found = []
+                calls = []
         names = self._output.names
         # Where the model can be asked, a call of a tool that is not there is a call too.
-        asks = self._output.rules.prose and all(map(_is_given, found))
-        return found if asks or all(names.find(one.name) for one in found) else []
+        asks = self._output.rules.prose and all(map(_is_given, calls))
+        return calls if asks or all(names.find(call.name) for call in calls) else []
 
     def _cut(self, text: str, closed: bool) -> bool:
         """Was it a call to be, when the answer ran out of tokens?"""
         names = self._output.names.declared
-        return not closed and self._output.cut and any(one in text for one in names)
+        return not closed and self._output.cut and any(name in text for name in names)
 
     def _end_of_fence(self) -> Waiting[str]:
         blank = yield from self._tape.past_blank()
@@ -205,8 +204,8 @@ class BareCallReader:
         self._tape.take(self._tape.at + len(line) + 1)
         yield from self._tape.past_blank()
         value = yield from self._tape.value()
-        found = RawCall(name, value.text, value.closed)
-        self._output.propose(Candidate([found], f"{line}\n{value.text}", exact=True))
+        call = RawCall(name, value.text, value.closed)
+        self._output.propose(Candidate([call], f"{line}\n{value.text}", exact=True))
         return True
 
     def react(self) -> Waiting[bool]:
@@ -247,13 +246,15 @@ class BareCallReader:
 
 def _is_given(call: RawCall) -> bool:
     """Has it arguments as an object, which prose in JSON seldom has beside a name?"""
-    said = call.arguments
-    return isinstance(said, dict) or (isinstance(said, str) and said.lstrip()[:1] == "{")
+    arguments = call.arguments
+    return isinstance(arguments, dict) or (
+        isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
+    )
 
 
 def _may_be(line: str, words: tuple[str, ...]) -> bool:
-    said = line.removeprefix(">>>").strip().lower()
-    return any(word.lower().startswith(said) for word in words)
+    begun = line.removeprefix(">>>").strip().lower()
+    return any(word.lower().startswith(begun) for word in words)
 
 
 def _arguments(text: str, schema: dict[str, object]) -> str | dict[str, object]:

@@ -156,8 +156,8 @@ def read_short(tape: Tape) -> Waiting[list[RawCall]]:
     yield from tape.ahead(8)
     if stray := _STRAY.match(tape.text, tape.at):
         tape.take(stray.end())
-    found = [RawCall(name, value.text)] if name else bodies.json_calls(value.text)
-    return [one._replace(whole=value.closed) for one in found] or [RawCall("", value.text)]
+    calls = [RawCall(name, value.text)] if name else bodies.json_calls(value.text)
+    return [call._replace(whole=value.closed) for call in calls] or [RawCall("", value.text)]
 
 
 def _name(tape: Tape) -> Waiting[str]:

@@ -15,7 +15,7 @@ from middleware.wrappers.emulation.formats.raw_call import RawCall
 class Candidate(NamedTuple):
     """What may be a call; it waits for the end of the answer."""
 
-    found: Sequence[RawCall]
+    calls: Sequence[RawCall]
     raw: str
     exact: bool
     fenced: bool = False

@@ -95,7 +95,7 @@ class FormatReader:
             yield
         self._tape.take(found.end())
 
-    def _ends(self, said: str) -> Waiting[None]:
+    def _ends(self, tokens: str) -> Waiting[None]:
         """An end token counts only where nothing but further ones follow."""
         while True:
             blank = yield from self._tape.past_blank()
@@ -104,9 +104,9 @@ class FormatReader:
                 return
             if not is_end(ahead):
                 self._tape.back(blank)
-                self._output.say(said)
+                self._output.say(tokens)
                 return
-            said += blank + self._tape.pull(ahead)
+            tokens += blank + self._tape.pull(ahead)
 
     def _call(self, token: str) -> Waiting[None]:
         """One call, through the wrappers around it."""
@@ -120,10 +120,10 @@ class FormatReader:
             return
         while True:
             body, whole = yield from Body(self._tape, self._output, format).read()
-            found = self._found(format, body, whole)
-            for one in found:
-                self._output.accept(one)
-            if not found and not self._withheld(token, body, whole):
+            calls = self._calls_of(format, body, whole)
+            for call in calls:
+                self._output.accept(call)
+            if not calls and not self._withheld(token, body, whole):
                 self._output.say(raw + body)
                 return
             self._due.update(format.closers)
@@ -149,14 +149,14 @@ class FormatReader:
         block = yield from self._is_block(format)
         self._tape.pull(words)
         body, whole = yield from Body(self._tape, output, format).read()
-        found = self._found(format, body, whole)
-        if not found or not (block or all(output.names.find(one.name) for one in found)):
+        calls = self._calls_of(format, body, whole)
+        if not calls or not (block or all(output.names.find(call.name) for call in calls)):
             output.say(raw + words + body)
             return
         output.say(words.rstrip())
         output.hold(words[len(words.rstrip()) :])
-        for one in found:
-            output.accept(one)
+        for call in calls:
+            output.accept(call)
         self._due.update(format.closers)
 
     def _words(self, token: str) -> Waiting[str]:
@@ -191,14 +191,14 @@ class FormatReader:
         self._output.fail(_without(body, BY_OPENER[token].closers).strip())
         return True
 
-    def _found(self, format: Format, body: str, whole: bool) -> list[RawCall]:
+    def _calls_of(self, format: Format, body: str, whole: bool) -> list[RawCall]:
         body = _without(body, format.closers)
         unfinished = format.whole and not whole
-        found = [one._replace(whole=whole, unfinished=unfinished) for one in format.read(body)]
+        calls = [call._replace(whole=whole, unfinished=unfinished) for call in format.read(body)]
         if whole and not self._output.fence_line:
-            return found
+            return calls
         # What is cut, or shown in a fence, is a call only where it names a declared tool.
-        return found if any(self._output.names.find(one.name) for one in found) else []
+        return calls if any(self._output.names.find(call.name) for call in calls) else []
 
     def _again(self, separator: str) -> Waiting[bool]:
         blank = yield from self._tape.past_blank()

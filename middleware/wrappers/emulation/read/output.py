@@ -260,10 +260,10 @@ class Output:
             self._events += self.judge.pass_on(item)
         elif not isinstance(item, Candidate):
             self._events.append(item)
-        elif is_call and (unknown := self.judge.unknown(item.found)):
+        elif is_call and (unknown := self.judge.unknown(item.calls)):
             self.judge.keep_open(self.judge.no_tool(unknown, item.raw))
         elif is_call:
-            for call in item.found:
+            for call in item.calls:
                 self._events += self.judge.pass_on(call)
         else:
             self._events.append(TextDelta(item.raw))
@@ -276,4 +276,4 @@ class Output:
     def _is_certain(self, bare: Sequence[Candidate]) -> bool:
         """Is it just one, with exact names and arguments that the schemas take?"""
         certain = self.rules.prose and len(bare) == 1 and bare[0].exact
-        return certain and self.judge.is_certain(bare[0].found)
+        return certain and self.judge.is_certain(bare[0].calls)

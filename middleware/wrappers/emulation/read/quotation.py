@@ -94,7 +94,7 @@ class Quotation:
         if candidate is None:
             tape.back(raw)
             return False
-        if candidate.found:
+        if candidate.calls:
             output.propose(candidate)
         return True
 
@@ -124,16 +124,16 @@ class Quotation:
 
     def _fenced(self, raw: str, before: str, attempt: Attempt) -> Candidate | None:
         """The calls of a fence, which what is said behind it may still make an example."""
-        output, found = self._output, list[RawCall]()
+        output, calls = self._output, list[RawCall]()
         if not output.rules.forced and EXAMPLE.search(before):
             return None
         for call in attempt.calls:
             if isinstance(call, str):
                 return None
-            found += call.found if isinstance(call, Candidate) else (call,)
-        exact = all(output.names.exact(call.name) for call in found)
+            calls += call.calls if isinstance(call, Candidate) else (call,)
+        exact = all(output.names.exact(call.name) for call in calls)
         marked = not any(isinstance(call, Candidate) for call in attempt.calls)
-        return Candidate(found, raw, exact, fenced=True, marked=marked)
+        return Candidate(calls, raw, exact, fenced=True, marked=marked)
 
     def _goes_on(self, before: str, code: bool, attempt: Attempt) -> Waiting[bool]:
         if code and (yield from self._ticks()) % 2:

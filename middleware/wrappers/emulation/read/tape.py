@@ -108,8 +108,8 @@ class Tape:
 
     def blank(self) -> str:
         """Take the white space that is there."""
-        found = _BLANK.match(self.text, self.at)
-        return self.take(found.end()) if found else ""
+        blank = _BLANK.match(self.text, self.at)
+        return self.take(blank.end()) if blank else ""
 
     def past_blank(self) -> Waiting[str]:
         """Take all white space up to what follows it."""
@@ -169,12 +169,12 @@ class Tape:
 
     def _before(self, marks: re.Pattern[str] | None, value: Value) -> Value:
         """The part of a value before the first mark in it; the rest goes back."""
-        found = marks.search(value.text) if marks else None
-        if not found:
+        mark = marks.search(value.text) if marks else None
+        if not mark:
             return value
         self._runaways += 1
-        self.back(value.text[found.start() :])
-        return Value(value.text[: found.start()], False)
+        self.back(value.text[mark.start() :])
+        return Value(value.text[: mark.start()], False)
 
     def before_mark(self, marks: re.Pattern[str]) -> Waiting[int]:
         """How far one of the marks is, behind no more than closers and a few words; -1: farther."""
