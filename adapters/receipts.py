@@ -72,20 +72,12 @@ class Notes:
 
     def __init__(self) -> None:
         self._notes: list[Note] = []
-        self._codes: set[str] = set()
 
     def add(self, code: Code, field: str, text: str) -> None:
         self._notes.append(Note(code, field, text))
-        self._codes.add(code)
-
-    def add_first(self, code: Code, field: str, text: str) -> None:
-        """Add it unless the code was said: a long conversation does the same thing many times."""
-        if code not in self._codes:
-            self.add(code, field, text)
 
     def add_all(self, receipt: Receipt) -> None:
         self._notes += receipt
-        self._codes.update(note.code for note in receipt)
 
     def receipt(self) -> Receipt:
         return tuple(self._notes)

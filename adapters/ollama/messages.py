@@ -12,7 +12,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
 from adapters.protocol import ChatRequest, Json
-from adapters.receipts import AddNote, Code, Notes
+from adapters.receipts import Code, Notes
 from adapters.shared.fields import unsupported
 from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
 from adapters.shared.toolbox import alias
@@ -32,10 +32,13 @@ class _Turns:
     notes: Notes
     names: dict[str, str] = field(default_factory=dict)
     """Id of a call → the name of its tool."""
+    noted: set[Code] = field(default_factory=set)
 
-    @property
-    def note(self) -> AddNote:
-        return self.notes.add_first
+    def note(self, code: Code, where: str, text: str) -> None:
+        """The first of each kind: a long conversation does the same thing many times."""
+        if code not in self.noted:
+            self.noted.add(code)
+            self.notes.add(code, where, text)
 
 
 def messages(request: ChatRequest, abilities: Abilities, notes: Notes) -> list[Json]:

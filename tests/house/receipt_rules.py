@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tests.house.source import Module, at, nodes
 
 DECLARING = "adapters/receipts.py"
-NOTING = ("Note", "add", "add_first", "note")
+NOTING = ("Note", "add", "note")
 
 
 def receipt_codes(modules: Sequence[Module]) -> Iterator[str]:

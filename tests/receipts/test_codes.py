@@ -8,7 +8,18 @@ from typing import Any, get_args
 
 import pytest
 
-from adapters.receipts import CHANGED, LEFT_OUT, TOLD, Changed, Code, LeftOut, Notes, OwnCode, Told
+from adapters.receipts import (
+    CHANGED,
+    LEFT_OUT,
+    TOLD,
+    Changed,
+    Code,
+    LeftOut,
+    Note,
+    Notes,
+    OwnCode,
+    Told,
+)
 from tests.receipts.sending import every_upstream, send
 from tests.receipts.test_details import BARE, DETAILS
 from tests.support.paths import ROOT
@@ -70,9 +81,8 @@ def test_whoever_says_a_code_is_named(who: str) -> None:
 def test_notes_stand_in_the_order_they_were_made_in() -> None:
     notes, own = Notes(), OwnCode("feathers_lost")
     notes.add("parts_joined", "messages[0]", "a")
-    notes.add_first("parts_joined", "messages[1]", "b")
-    notes.add_first(own, "feathers", "c")
-    notes.add(own, "feathers", "c")
+    notes.add_all((Note(own, "feathers", "b"),))
+    notes.add(own, "feathers", "b")
     codes: list[Code] = [note.code for note in notes.receipt()]
     assert codes == ["parts_joined", "feathers_lost", "feathers_lost"]
 
