@@ -20,8 +20,7 @@ from middleware.routing import Routes
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
-from middleware.server.runtime import Runtime
-from middleware.server.runtime import build_runtime as serving
+from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
 from middleware.server.telemetry import Log
 
@@ -38,13 +37,13 @@ class Chat(Edge):
         await self.handle(scope, receive, send, self._respond)
 
     async def _respond(self, admitted: AdmittedRequest) -> None:
-        served, answer = admitted.served, admitted.answer
-        server = served.server
+        runtime, answer = admitted.runtime, admitted.answer
+        server = runtime.server
         parsed = self.door.parse(
             admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
-        adapter = served.routes.find(parsed.request.model)
+        adapter = runtime.routes.find(parsed.request.model)
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(admitted.receive)
         await answer.respond(adapter, parsed)
@@ -61,21 +60,21 @@ class Gateway:
 
     @property
     def routes(self) -> Routes:
-        return self.chat.served.routes
+        return self.chat.runtime.routes
 
     def prepare(self, config: Config) -> Runtime:
         """Build what a config says beside what is served: may take a while, in any thread."""
-        return serving(config, self._transport, self.chat.served)
+        return build_runtime(config, self._transport, self.chat.runtime)
 
-    def use(self, served: Runtime) -> None:
+    def use(self, runtime: Runtime) -> None:
         """Serve it from the next request on; those that are being answered keep what they have."""
-        self.chat.served = served
-        self.chat.log.level = served.server.log_level
-        self.chat.records.count = served.server.keep_last
+        self.chat.runtime = runtime
+        self.chat.log.level = runtime.server.log_level
+        self.chat.records.count = runtime.server.keep_last
         self._cross = _cross_origin(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        hosts = self.chat.served.hosts
+        hosts = self.chat.runtime.hosts
         if hosts is not None and scope["type"] == "http":
             try:
                 hosts.check(scope)
@@ -93,7 +92,7 @@ class Gateway:
 
 def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     """What lets web pages of other origins call, if the config allows any."""
-    origins = gateway.chat.served.server.cors_origins
+    origins = gateway.chat.runtime.server.cors_origins
     if not origins:
         return None
     return CORSMiddleware(
@@ -121,7 +120,7 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
         log.flush()
         await transport.close()
 
-    chat = Chat(serving(config, transport), CHAT_DOOR, log, Records(config.server.keep_last))
+    chat = Chat(build_runtime(config, transport), CHAT_DOOR, log, Records(config.server.keep_last))
     api = build_api(chat, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport)

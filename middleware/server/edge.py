@@ -34,7 +34,7 @@ _LONGEST_PATH = 100
 class AdmittedRequest:
     """A request that may be answered, with its whole body."""
 
-    served: Runtime
+    runtime: Runtime
     """The config it began with."""
     body: bytes
     call: RequestContext
@@ -47,7 +47,7 @@ Handler = Callable[[AdmittedRequest], Awaitable[None]]
 
 @dataclass(slots=True)
 class Edge:
-    served: Runtime
+    runtime: Runtime
     """Exchanged when the config changes; a request keeps the one it began with."""
     door: Door
     log: Log
@@ -56,9 +56,9 @@ class Edge:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
-        served, now = self.served, asyncio.get_running_loop().time
+        runtime, now = self.runtime, asyncio.get_running_loop().time
         visit = Visit(request_id(), now(), path=scope["path"])
-        answer = Answer(visit, send, served.server.heartbeat, self.door)
+        answer = Answer(visit, send, runtime.server.heartbeat, self.door)
         self._open += 1
         try:
             await handler(await self._admit(scope, receive, answer))
@@ -77,19 +77,19 @@ class Edge:
             self._end(visit, now())
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
-        served, visit = self.served, answer.visit
-        server = served.server
+        runtime, visit = self.runtime, answer.visit
+        server = runtime.server
         if self._open > server.max_concurrent:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
-        client = served.keys.client(scope)
+        client = runtime.keys.client(scope)
         record = self.records.begin(visit, client)
         body = await read_body(scope, receive, server.max_body)
         capture = None
         if record is not None:
             record.body, capture = body, record.calls
-        key = sent_key(scope) if served.passes_keys else ""
+        key = sent_key(scope) if runtime.passes_keys else ""
         return AdmittedRequest(
-            served,
+            runtime,
             body,
             RequestContext(visit.id, client, key=key, capture=capture),
             answer,

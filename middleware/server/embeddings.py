@@ -74,7 +74,7 @@ async def _give(admitted: AdmittedRequest) -> None:
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model
     answer.watch(admitted.receive)
-    vectors = await _embed(asked, admitted.served.routes)
+    vectors = await _embed(asked, admitted.runtime.routes)
     answer.visit.usage = _used(vectors.get("usage"))
     await answer.respond_json(orjson.dumps(vectors))
 

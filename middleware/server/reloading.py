@@ -49,7 +49,7 @@ class Reloader:
         """Run until cancelled."""
         asked = self.asked
         # As it was when it was read: it may have changed while the gateway started.
-        served = self.gateway.chat.served.config.stamp or stamp(self.path)
+        served = self.gateway.chat.runtime.config.stamp or stamp(self.path)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.every):
@@ -85,16 +85,16 @@ class Reloader:
     async def reload(self) -> None:
         try:
             # Beside the requests: a config may import heavy packages.
-            served = await asyncio.to_thread(self._prepare)
+            runtime = await asyncio.to_thread(self._prepare)
         except ConfigError as error:
             self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
             return
-        self.gateway.use(served)
-        entries = served.routes.listing()
+        self.gateway.use(runtime)
+        entries = runtime.routes.listing()
         count = sum(entry.available for entry in entries)
         self.say(
             f"{self.path}: loaded again; {count} of {len(entries)} models available on "
-            f"{describe.address(served.server)}/v1 (another host or port takes a restart)."
+            f"{describe.address(runtime.server)}/v1 (another host or port takes a restart)."
         )
 
     def _prepare(self) -> Runtime:

@@ -160,5 +160,5 @@ def door(models: Mapping[str, Adapter] | Adapter | None = None, server: str = ""
     if models is not None:
         named = models if isinstance(models, Mapping) else {"m": models}
         routes = Routes({name: Route(adapter, name) for name, adapter in named.items()}, ())
-        app.use(replace(app.chat.served, routes=routes))
+        app.use(replace(app.chat.runtime, routes=routes))
     return Door(app, log)

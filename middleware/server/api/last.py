@@ -14,15 +14,15 @@ def add_last(api: FastAPI, edge: Edge) -> None:
     @get(api, PATH, KeptRequests, 401, 403, 500)
     async def list_the_last_requests(request: Request) -> Response:
         """Each key sees its own; without keys this machine sees all of them."""
-        client = reader(request.scope, edge.served.keys, edge.served.server)
+        client = reader(request.scope, edge.runtime.keys, edge.runtime.server)
         found = [summary(one) for one in edge.records.of(client)]
         return answered({"object": "list", "data": found, "keep_last": edge.records.count})
 
     @get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)
     async def show_one_request(request: Request, identity: str) -> Response:
         """What was asked, sent and answered, without secrets."""
-        served = edge.served
-        client = reader(request.scope, served.keys, served.server)
+        runtime = edge.runtime
+        client = reader(request.scope, runtime.keys, runtime.server)
         record = edge.records.find(client, identity)
         if record is None:
             raise BadRequest(
@@ -32,4 +32,4 @@ def add_last(api: FastAPI, edge: Edge) -> None:
                 code="not_kept",
             )
         address = str(request.base_url).rstrip("/")
-        return answered(told(record, served.scrubber, address, bool(served.server.keys)))
+        return answered(told(record, runtime.scrubber, address, bool(runtime.server.keys)))

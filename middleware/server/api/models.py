@@ -18,12 +18,12 @@ def add_models(api: FastAPI, edge: Edge) -> None:
     @get(api, "/v1/models", ModelObjects, 401, 403, 500)
     async def list_models(request: Request, everything: _All = "") -> Response:
         """Those that can answer now, wildcards as their upstreams fill them."""
-        edge.served.keys.client(request.scope)
-        found = await edge.served.models.entries(everything.lower() in ("1", "true", "yes"))
+        edge.runtime.keys.client(request.scope)
+        found = await edge.runtime.models.entries(everything.lower() in ("1", "true", "yes"))
         return answered({"object": "list", "data": found})
 
     @get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)
     async def describe_one_model(request: Request, model: str) -> Response:
         """Every name that would be answered, slashes included."""
-        edge.served.keys.client(request.scope)
-        return answered(await edge.served.models.entry(model))
+        edge.runtime.keys.client(request.scope)
+        return answered(await edge.runtime.models.entry(model))

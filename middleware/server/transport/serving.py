@@ -42,7 +42,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, settings: uvicorn.Config, app: Gateway, reloader: Reloader) -> None:
         super().__init__(settings)
-        self._served = app.chat.served
+        self._runtime = app.chat.runtime
         self._reloader = reloader
         self._watchdog = Watchdog(app.chat.log)
         self._watching: asyncio.Task[None] | None = None
@@ -53,7 +53,7 @@ class _Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(*_COLLECT)
         self._reloader.heed_signals()
-        _say(await _banner(self._served))
+        _say(await _banner(self._runtime))
         self._watching = asyncio.create_task(self._reloader.watch())
         self._watchdog.start()
 
@@ -65,8 +65,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _banner(served: Runtime) -> str:
-    return describe.banner(served.config, await served.models.statuses(only_local=True))
+async def _banner(runtime: Runtime) -> str:
+    return describe.banner(runtime.config, await runtime.models.statuses(only_local=True))
 
 
 def _say(text: str) -> None:
@@ -98,7 +98,7 @@ def settings(app: Gateway, level: str) -> uvicorn.Config:
     class Listening(Protocol):
         @property
         def idle(self) -> float:
-            return app.chat.served.config.timeouts.get("idle", super().idle)
+            return app.chat.runtime.config.timeouts.get("idle", super().idle)
 
     return uvicorn.Config(
         app,

@@ -230,7 +230,7 @@ def test_what_nobody_foresaw_is_a_500_with_its_traceback_in_the_log_alone(
 def test_what_nobody_foresaw_elsewhere_is_a_500_too() -> None:
     async def script() -> Heard:
         there = door()
-        served = there.app.chat.served
+        served = there.app.chat.runtime
         # The type says it cannot be; that is what nobody foresees.
         there.app.use(replace(served, models=None))  # type: ignore[arg-type]  # broken on purpose
         heard, task = there.begin(b"", method="GET", path="/v1/models")

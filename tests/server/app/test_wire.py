@@ -90,7 +90,7 @@ async def serving(text: str = DEMO, grace: int = 1, **models: Adapter) -> AsyncI
     app = create(config.parse(text, environment={}), io.StringIO())
     if models:
         routes = Routes({name: Route(model, name) for name, model in models.items()}, ())
-        app.use(replace(app.chat.served, routes=routes))
+        app.use(replace(app.chat.runtime, routes=routes))
     server = _Server(app, grace)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         done = asyncio.create_task(server.serve(sockets=[listening]))
