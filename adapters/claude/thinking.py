@@ -45,7 +45,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ThinkingFields:
     thinking: Json | None = None
     effort: str | None = None
     """For `output_config`."""
@@ -63,14 +63,14 @@ def is_on(thinking: Json | None, capability: Capability) -> bool:
     return bool(thinking["type"] != "disabled")
 
 
-def thought_of(fields: Fields, capability: Capability, seen: Situation) -> Thought:
+def thought_of(fields: Fields, capability: Capability, seen: Situation) -> ThinkingFields:
     """Read `reasoning_effort` and Claude's own `thinking` (which outranks it)."""
     effort = fields.take("reasoning_effort")
     vendor = fields.take("thinking")
     if isinstance(vendor, dict):
         thought = _told(vendor, effort, fields, capability)
     else:
-        thought = _asked(effort, fields, capability) if effort is not None else Thought()
+        thought = _asked(effort, fields, capability) if effort is not None else ThinkingFields()
     if vendor is not None and not isinstance(vendor, dict):
         fields.note("parameter_dropped", "thinking", "'thinking' is an object with a 'type'")
     if thought.kind == "enabled":
@@ -80,10 +80,10 @@ def thought_of(fields: Fields, capability: Capability, seen: Situation) -> Thoug
         text = "earlier calls of this round are sent without Claude's thoughts: they were not kept"
         fields.note("thinking_missing_history", "messages", text)
     most = _max_tokens(thought, on, capability, seen)
-    return Thought(thought.thinking, thought.effort, on, most)
+    return ThinkingFields(thought.thinking, thought.effort, on, most)
 
 
-def _max_tokens(thought: Thought, on: bool, capability: Capability, seen: Situation) -> int:
+def _max_tokens(thought: ThinkingFields, on: bool, capability: Capability, seen: Situation) -> int:
     """What the client says, else room for the answer and for the thought before it."""
     if seen.limit is not None:
         return seen.limit
@@ -91,30 +91,32 @@ def _max_tokens(thought: Thought, on: bool, capability: Capability, seen: Situat
     return min(seen.room + (budget if on else 0), capability.max_output)
 
 
-def _asked(effort: str, fields: Fields, capability: Capability) -> Thought:
+def _asked(effort: str, fields: Fields, capability: Capability) -> ThinkingFields:
     if effort == "none":
         return _without(fields, capability)
     if capability.thinking == "off":
         fields.note("parameter_dropped", "reasoning_effort", "this model does not think")
-        return Thought()
+        return ThinkingFields()
     if capability.thinking == "manual":
         thinking = {"type": "enabled", "budget_tokens": BUDGETS[effort]}
-        return Thought(_shown(thinking, capability))
-    return Thought(_shown({"type": "adaptive"}, capability), _level(effort, fields, capability))
+        return ThinkingFields(_shown(thinking, capability))
+    return ThinkingFields(
+        _shown({"type": "adaptive"}, capability), _level(effort, fields, capability)
+    )
 
 
-def _without(fields: Fields, capability: Capability) -> Thought:
+def _without(fields: Fields, capability: Capability) -> ThinkingFields:
     """No thought, or as little as there is where it cannot be switched off."""
     if capability.thinking == "adaptive":
         # Left out would mean on, for the newest.
-        return Thought({"type": "disabled"})
+        return ThinkingFields({"type": "disabled"})
     if capability.thinking != "always":
-        return Thought()
+        return ThinkingFields()
     text = "this model always thinks: it was asked for as little as possible"
     fields.note("thinking_not_disabled", "reasoning_effort", text)
     if capability.between_tools:
-        return Thought(_shown({"type": "between_tools"}, capability))
-    return Thought(_shown({"type": "adaptive"}, capability), "low")
+        return ThinkingFields(_shown({"type": "between_tools"}, capability))
+    return ThinkingFields(_shown({"type": "adaptive"}, capability), "low")
 
 
 def _level(effort: str, fields: Fields, capability: Capability) -> str | None:
@@ -132,7 +134,7 @@ def _shown(thinking: Json, capability: Capability) -> Json:
     return {"display": "summarized", **thinking}
 
 
-def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> Thought:
+def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> ThinkingFields:
     """Claude's own `thinking`: as it is where the model takes it, else the nearest it takes."""
     kind = vendor.get("type")
     if kind not in _accepted(capability):
@@ -140,13 +142,13 @@ def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> 
         return _asked(effort or _effort_of(vendor), fields, capability)
     if kind == "adaptive":
         level = None if effort in (None, "none") else _level(effort, fields, capability)
-        return Thought(_shown(vendor, capability), level)
+        return ThinkingFields(_shown(vendor, capability), level)
     if effort is not None:
         fields.note("parameter_dropped", "reasoning_effort", "'thinking' says more and outranks it")
     if kind == "disabled":
         return _without(fields, capability)
     defaults = {"budget_tokens": BUDGETS["medium"]} if kind == "enabled" else {}
-    return Thought(_shown(defaults | vendor, capability))
+    return ThinkingFields(_shown(defaults | vendor, capability))
 
 
 def _effort_of(vendor: Json) -> str:
@@ -170,12 +172,14 @@ def _accepted(capability: Capability) -> tuple[str, ...]:
     return ("adaptive", "disabled", *between, *(("enabled",) if capability.budgets else ()))
 
 
-def _allowed(thought: Thought, fields: Fields, capability: Capability, seen: Situation) -> Thought:
+def _allowed(
+    thought: ThinkingFields, fields: Fields, capability: Capability, seen: Situation
+) -> ThinkingFields:
     """A budget has conditions; where one is not met, this request goes without a thought."""
     why = _obstacle(seen)
     if why:
         fields.note(*why)
-        return Thought()
+        return ThinkingFields()
     most = capability.max_output - seen.room if seen.limit is None else seen.limit - 1
     thinking = thought.thinking or {}
     asked = thinking["budget_tokens"]
@@ -186,7 +190,7 @@ def _allowed(thought: Thought, fields: Fields, capability: Capability, seen: Sit
     if budget < LEAST_BUDGET:
         text = f"a thought needs {LEAST_BUDGET} tokens or more, and less than max_tokens"
         fields.note("thinking_dropped", "reasoning_effort", text)
-        return Thought()
+        return ThinkingFields()
     if budget < asked:
         text = f"the budget was lowered to {budget}, which is what max_tokens leaves"
         fields.note("thinking_budget_lowered", "reasoning_effort", text)

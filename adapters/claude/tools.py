@@ -14,7 +14,7 @@ from adapters.shared.cache import bounded
 from adapters.shared.fields import unsupported
 from adapters.shared.schema import object_root
 from adapters.shared.schema.merging import MOST_BRANCHES
-from adapters.shared.schema.walk import Budget
+from adapters.shared.schema.walk import StepBudget
 from adapters.shared.toolbox import (
     REMEMBERED,
     Tool,
@@ -130,7 +130,7 @@ class _Writer:
     strict: int = 0
     optional: int = 0
     unions: int = 0
-    budget: Budget = field(default_factory=lambda: Budget(MOST_BRANCHES))
+    budget: StepBudget = field(default_factory=lambda: StepBudget(MOST_BRANCHES))
 
     def tool(self, tool: Tool, where: str, whole: Tool) -> Json:
         """Encode a tool; `whole` is the same without references."""

@@ -20,7 +20,7 @@ import orjson
 from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
 from adapters.leaf import Leaf
 from adapters.local import limits
-from adapters.local.engine import Answer, Engine, Heard, Server
+from adapters.local.engine import Engine, EngineAnswer, Heard, LlamaServer
 from adapters.local.files import INSTEAD, WINDOW, Model, find
 from adapters.local.keeper import Keeper
 from adapters.protocol import ChatRequest, Events, Json, Planned
@@ -31,7 +31,7 @@ from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
 from adapters.wire.settings import Settings
 
-__all__ = ("Engine", "Heard", "Local", "Model", "Server", "connect")
+__all__ = ("Engine", "Heard", "LlamaServer", "Local", "Model", "connect")
 
 _RUNTIME = "xllamacpp"
 _LONGEST = 1024
@@ -72,7 +72,7 @@ class Local(Leaf):
         asking.state.model = self.name  # it would say its path
         clock = Clock(self.link.timeouts, request.call.deadline)
         listener = Listener(self.link.name, asking, {})
-        answer = Answer(self.link.name)
+        answer = EngineAnswer(self.link.name)
         asked = self.engine.ask(orjson.dumps(asking.body), answer.hear)
         asked.add_done_callback(answer.over)
         try:
@@ -142,4 +142,4 @@ _ENGINES: WeakValueDictionary[Model, Engine] = WeakValueDictionary()
 
 
 def _engine(model: Model) -> Engine:
-    return _ENGINES.setdefault(model, Engine(lambda: Server(Keeper(model).answer)))
+    return _ENGINES.setdefault(model, Engine(lambda: LlamaServer(Keeper(model).answer)))

@@ -17,7 +17,7 @@ Heard = Callable[[bytes], bool]
 """Takes a chunk, or none to be asked only; True ends the generation."""
 
 
-class Server(NamedTuple):
+class LlamaServer(NamedTuple):
     """What of llama.cpp's server is used."""
 
     handle_chat_completions: Callable[[bytes, Heard], None]
@@ -27,9 +27,9 @@ class Server(NamedTuple):
 class Engine:
     """One model. It has one thread, so generations take turns; waiters may leave."""
 
-    def __init__(self, load: Callable[[], Server], waiting: int = _WAITING) -> None:
+    def __init__(self, load: Callable[[], LlamaServer], waiting: int = _WAITING) -> None:
         self._load = load
-        self._server: Server | None = None
+        self._server: LlamaServer | None = None
         self._thread = ThreadPoolExecutor(1, "local-model")
         self._places = BoundedSemaphore(waiting)
 
@@ -51,7 +51,7 @@ class Engine:
         self._server.handle_chat_completions(body, hear)
 
 
-class Answer:
+class EngineAnswer:
     """Chunks that come in the engine's thread, read in the loop."""
 
     def __init__(self, upstream: str) -> None:

@@ -25,7 +25,7 @@ from adapters.shared.calls import Calls
 from adapters.shared.history import is_json_object
 from adapters.shared.schema import mismatch
 from adapters.shared.schema.mismatch import MOST_STEPS
-from adapters.shared.schema.walk import Budget
+from adapters.shared.schema.walk import StepBudget
 from adapters.shared.think_tags import Splitter
 from adapters.shared.usage import figure
 from adapters.wire.exchange import AnswerState, few, quoted, require_text
@@ -67,7 +67,7 @@ class State(AnswerState):
     """Calls so far; the server's own index is 0 for every call in some versions."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
     """Upstream's name of each tool offered → its parameters."""
-    checks: Budget = field(default_factory=lambda: Budget(MOST_STEPS))
+    checks: StepBudget = field(default_factory=lambda: StepBudget(MOST_STEPS))
     """What all calls of an answer may cost to be checked."""
     shaped: bool = False
     """A grammar lets a call come as text: `{"name": …, "arguments": …}`."""

@@ -56,7 +56,7 @@ class Saying(NamedTuple):
     calls: tuple[ScriptedCall, ...] = ()
 
 
-class Limits(NamedTuple):
+class AnswerLimits(NamedTuple):
     tokens: int | None
     stops: tuple[str, ...]
 
@@ -156,7 +156,7 @@ def _results(request: ChatRequest) -> list[str]:
     return said[::-1]
 
 
-def _read_fields(request: ChatRequest, box: Toolbox) -> tuple[Limits, Receipt]:
+def _read_fields(request: ChatRequest, box: Toolbox) -> tuple[AnswerLimits, Receipt]:
     fields = Fields({**request.extra, **request.params})
     fields.notes.add_all(box.receipt)
     one_choice(fields)
@@ -169,11 +169,11 @@ def _read_fields(request: ChatRequest, box: Toolbox) -> tuple[Limits, Receipt]:
         fields.take(name)
     newer, older = fields.take("max_completion_tokens"), fields.take("max_tokens")
     stop = fields.take("stop") or ()
-    limits = Limits(newer or older, (stop,) if isinstance(stop, str) else tuple(stop))
+    limits = AnswerLimits(newer or older, (stop,) if isinstance(stop, str) else tuple(stop))
     return limits, fields.receipt("a scripted model")
 
 
-def _cut(text: str, limits: Limits) -> tuple[list[str], FinishReason]:
+def _cut(text: str, limits: AnswerLimits) -> tuple[list[str], FinishReason]:
     """The pieces of a text up to its first stop sequence and its longest length."""
     ends = [end for stop in limits.stops if (end := text.find(stop)) >= 0]
     pieces = _PIECES.findall(text[: min(ends)] if ends else text)
@@ -182,7 +182,9 @@ def _cut(text: str, limits: Limits) -> tuple[list[str], FinishReason]:
     return pieces, "stop"
 
 
-def say(saying: Saying, request: ChatRequest, box: Toolbox, limits: Limits) -> Iterator[Batch]:
+def say(
+    saying: Saying, request: ChatRequest, box: Toolbox, limits: AnswerLimits
+) -> Iterator[Batch]:
     """One batch of events for every piece, as a model that is streamed would."""
     thoughts = _PIECES.findall(saying.thought)
     pieces, reason = _cut(saying.text, limits)

@@ -9,7 +9,7 @@ from adapters.protocol import Json
 from adapters.shared.schema.walk import (
     MOST_LEVELS,
     SHOWN,
-    Budget,
+    StepBudget,
     Walk,
     all_of,
     branches,
@@ -24,14 +24,14 @@ _COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 MOST_BRANCHES = 10_000
 
 
-def object_root(schema: Json, budget: Budget | None = None) -> tuple[Json, tuple[str, ...]]:
+def object_root(schema: Json, budget: StepBudget | None = None) -> tuple[Json, tuple[str, ...]]:
     """Merge a root that is a `$ref`, `allOf`, `anyOf` or `oneOf` into one object.
 
     Also returns, in sentences, what one object cannot say. The schemas of one request may share a
     budget.
     """
     lost: list[str] = []
-    walk = Walk(schema, Budget(MOST_BRANCHES) if budget is None else budget)
+    walk = Walk(schema, StepBudget(MOST_BRANCHES) if budget is None else budget)
     root = _flattened(walk, schema, lost, 0)
     kind = root.pop("type", "object")
     if "object" not in (kind if isinstance(kind, list) else [kind]):

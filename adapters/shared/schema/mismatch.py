@@ -10,7 +10,7 @@ from adapters.protocol import Json
 from adapters.shared.schema.pattern import ways
 from adapters.shared.schema.walk import (
     MOST_LEVELS,
-    Budget,
+    StepBudget,
     Walk,
     branches,
     clipped,
@@ -52,12 +52,12 @@ _LIMITS: Mapping[str, tuple[type, Callable[[Any, Any], bool], str]] = {
 }
 
 
-def mismatch(value: Any, schema: Any, budget: Budget | None = None) -> str | None:
+def mismatch(value: Any, schema: Any, budget: StepBudget | None = None) -> str | None:
     """Say where and why a value does not fit, or None; what cannot be checked fits.
 
     Who checks many values of one sender gives all of them one budget.
     """
-    walk = Walk(schema, Budget(MOST_STEPS) if budget is None else budget)
+    walk = Walk(schema, StepBudget(MOST_STEPS) if budget is None else budget)
     return next(_faults(walk, value, schema, ("$", 0)), None)
 
 

@@ -11,7 +11,7 @@ from adapters.protocol import Json
 from adapters.shared.schema.walk import (
     DEFINITIONS,
     MOST_LEVELS,
-    Budget,
+    StepBudget,
     Walk,
     all_of,
     cut,
@@ -33,7 +33,7 @@ def inline_all(schemas: Sequence[Json]) -> list[Json]:
     """The same for all schemas of a request: what one does not need is there for those behind."""
     inlined, left = [], _MOST_STEPS
     for position, schema in enumerate(schemas):
-        share = Budget(left // (len(schemas) - position))
+        share = StepBudget(left // (len(schemas) - position))
         left -= share.steps
         inlined.append(_Unfolding(schema, share).whole() if _mentions_any(schema) else schema)
         left += max(0, share.steps)
@@ -52,7 +52,7 @@ def _mentions_any(schema: Json) -> bool:
 class _Unfolding:
     """One schema while it unfolds. What the client wrote costs nothing, what is put in does."""
 
-    def __init__(self, schema: Json, budget: Budget) -> None:
+    def __init__(self, schema: Json, budget: StepBudget) -> None:
         self._schema = schema
         self._walk = Walk(schema, budget)
         self._weights: dict[str, int] = {}

@@ -25,7 +25,7 @@ SHOWN = 200
 
 
 @dataclass(slots=True)
-class Budget:
+class StepBudget:
     """How much may be done, in steps of a few microseconds: for one schema, or for many."""
 
     steps: int
@@ -48,7 +48,7 @@ class Walk:
     """One walk: a schema a few lines long can unfold into billions of nodes."""
 
     root: Any
-    budget: Budget
+    budget: StepBudget
     _targets: dict[str, Json | None] = field(default_factory=dict)
 
     def step(self, steps: int = 1) -> bool:

@@ -80,7 +80,7 @@ _OneTool = Annotated[
 
 
 @shape
-class Allowed(TypedDict):
+class AllowedChoice(TypedDict):
     mode: Literal["auto", "required"]
     tools: Annotated[list[_OneTool], Field(fail_fast=True, min_length=1)]
 
@@ -88,7 +88,7 @@ class Allowed(TypedDict):
 @shape
 class AllowedTools(TypedDict):
     type: Literal["allowed_tools"]
-    allowed_tools: Allowed
+    allowed_tools: AllowedChoice
 
 
 def _choice_kind(value: Any) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from adapters.local import Engine, Local, Model, Server
+from adapters.local import Engine, LlamaServer, Local, Model
 from adapters.local.child import Child
 from adapters.local.keeper import Keeper
 from adapters.protocol import ChatRequest
@@ -34,7 +34,7 @@ class Machine:
         self.children: list[Child] = []
         keeper = Keeper(self.model, self._start, silent)
         link = Link("local", "", Transport())
-        self.local = Local(link, self.model, Engine(lambda: Server(keeper.answer)))
+        self.local = Local(link, self.model, Engine(lambda: LlamaServer(keeper.answer)))
 
     def _start(self, command: Sequence[str]) -> Child:
         python, *_, parent, said = command

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from adapters.errors import BadRequest, Busy, Refused
-from adapters.local import Engine, Heard, Local, Model, Server
+from adapters.local import Engine, Heard, LlamaServer, Local, Model
 from adapters.protocol import ChatRequest, Events, Json, RequestContext
 from tests.adapters.local.scripts import HELLO, LINK
 from tests.support.dialogue import user
@@ -54,7 +54,7 @@ class Script:
                 return
 
     def local(self, waiting: int = 4) -> Local:
-        return Local(LINK, MODEL, Engine(lambda: Server(self.handle), waiting))
+        return Local(LINK, MODEL, Engine(lambda: LlamaServer(self.handle), waiting))
 
 
 def said(request: ChatRequest) -> Json:

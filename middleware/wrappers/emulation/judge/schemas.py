@@ -15,7 +15,7 @@ import orjson
 from adapters.protocol import Json
 from adapters.shared.schema import mismatch
 from adapters.shared.schema.mismatch import MOST_STEPS
-from adapters.shared.schema.walk import Budget, branches, properties, required
+from adapters.shared.schema.walk import StepBudget, branches, properties, required
 from middleware.wrappers.emulation.judge import lenient_json as lenient
 from middleware.wrappers.emulation.judge.names import plain, same
 from middleware.wrappers.emulation.judge.strict_json import parse_strict
@@ -72,11 +72,11 @@ def choices_of(schema: Json) -> list[Any]:
 
 def coerced(value: Any, schema: Any) -> Any:
     """The value as the schema wants it, where only its form was wrong; what is valid stays."""
-    return _coerced(value, schema, Budget(MOST_STEPS), 0)
+    return _coerced(value, schema, StepBudget(MOST_STEPS), 0)
 
 
 # Nested choices double the work with every level: what the budget does not reach stays as it is.
-def _coerced(value: Any, schema: Any, budget: Budget, depth: int) -> Any:
+def _coerced(value: Any, schema: Any, budget: StepBudget, depth: int) -> Any:
     if not isinstance(schema, dict) or depth > _DEPTH or not budget.spend():
         return value
     if isinstance(value, dict):
@@ -89,7 +89,7 @@ def _coerced(value: Any, schema: Any, budget: Budget, depth: int) -> Any:
     return _chosen(value, schema, budget, depth)
 
 
-def _chosen(value: Any, schema: Json, budget: Budget, depth: int) -> Any:
+def _chosen(value: Any, schema: Json, budget: StepBudget, depth: int) -> Any:
     """The value as the first choice wants it that it can be made to fit."""
     for choice in choices_of(schema):
         candidate = _coerced(value, choice, budget, depth + 1)
@@ -99,7 +99,7 @@ def _chosen(value: Any, schema: Json, budget: Budget, depth: int) -> Any:
     return _from_text(value, schema) if isinstance(value, str) else value
 
 
-def _members(value: Json, schema: Json, budget: Budget, depth: int) -> Json:
+def _members(value: Json, schema: Json, budget: StepBudget, depth: int) -> Json:
     """Names in the schema's spelling; what `additionalProperties: false` forbids goes."""
     declared = properties(schema)
     spelled: dict[str, list[str]] = {}
