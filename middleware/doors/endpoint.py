@@ -10,6 +10,9 @@ from typing_extensions import TypedDict
 
 from adapters.protocol import value_class
 
+described = with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
+"""Said of a whole shape; it holds for those within."""
+
 
 @value_class
 class Endpoint:
@@ -26,20 +29,6 @@ class Endpoint:
     """One event of the streamed answer, if it can be streamed."""
 
 
-described = with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
-
-
-@described
-class ErrorObject(TypedDict):
-    message: str
-    """What went wrong and what to do about it; ends in the request id."""
-    type: str
-    param: str | None
-    """The field of the request that it is about."""
-    code: str | None
-
-
-@described
 class NoteObject(TypedDict):
     code: str
     """What became of the field; `x-usetool-warnings` has `code:field`."""
@@ -47,13 +36,20 @@ class NoteObject(TypedDict):
     text: str
 
 
-@described
-class OwnWords(TypedDict):
-    """What is ours to tell and could not stand in the headers."""
-
-    warnings: NotRequired[list[NoteObject]]
-    usage: NotRequired[dict[str, Any]]
+class OwnWords(TypedDict, total=False):
+    warnings: list[NoteObject]
+    """What could not stand in the headers any more."""
+    usage: dict[str, Any]
     """What each model of a pipeline used."""
+
+
+class ErrorObject(TypedDict):
+    message: str
+    """What went wrong and what to do about it; ends in the request id."""
+    type: str
+    param: str | None
+    """The field of the request that it is about."""
+    code: str | None
 
 
 @described

@@ -52,7 +52,6 @@ class Readiness(TypedDict):
     status: Literal["ready"]
 
 
-@described
 class ModelFacts(TypedDict):
     available: bool
     upstream: str
@@ -82,7 +81,6 @@ class ModelObjects(TypedDict):
     data: list[ModelObject]
 
 
-@described
 class KeptRequest(TypedDict):
     id: str
     time: str

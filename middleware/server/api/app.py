@@ -13,10 +13,8 @@ from starlette.types import Lifespan
 from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
-from middleware.server.api.answers import Health, Readiness, answered, get
-from middleware.server.api.last import add_last
-from middleware.server.api.models import add_models
 from middleware.server.api.pages import add_pages
+from middleware.server.api.routes import add_health, add_last, add_models
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
@@ -44,21 +42,9 @@ def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) ->
     add_models(api, edge)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_last(api, edge)
-    _add_health(api)
+    add_health(api)
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api
-
-
-def _add_health(api: FastAPI) -> None:
-    @get(api, "/healthz", Health, 403, 500)
-    async def check_health() -> Response:
-        """Whether the process answers. No key."""
-        return answered({"status": "ok"})
-
-    @get(api, "/readyz", Readiness, 403, 500)
-    async def check_readiness() -> Response:
-        """Whether it may be sent requests. No key."""
-        return answered({"status": "ready"})
 
 
 def _failures(edge: Edge) -> dict[int | type[Exception], Handler]:

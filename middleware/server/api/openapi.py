@@ -73,26 +73,18 @@ def _schemas(doors: Sequence[Endpoint]) -> tuple[dict[tuple[str, str], Json], Js
 def _operation(door: Endpoint, schemas: dict[tuple[str, str], Json]) -> Json:
     content = {"application/json": {"schema": schemas[door.path, "answer"]}}
     if door.event is not None:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
-        content["text/event-stream"]["itemSchema"] = {
-            "type": "object",
-            "properties": {
-                "data": {
-                    "type": "string",
-                    "contentMediaType": "application/json",
-                    "contentSchema": schemas[door.path, "event"],
-                }
-            },
+        event = {
+            "contentMediaType": "application/json",
+            "contentSchema": schemas[door.path, "event"],
         }
+        content["text/event-stream"] = {"schema": {"type": "string", **event}}
+    body = {"application/json": {"schema": schemas[door.path, "body"]}}
     good = {"description": "The answer.", "headers": headers(door.headers), "content": content}
     return {
         **KEYED,
         "summary": door.summary,
         "description": door.description,
         "operationId": door.path.strip("/").replace("/", "_"),
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": schemas[door.path, "body"]}},
-        },
+        "requestBody": {"required": True, "content": body},
         "responses": {"200": good, **{str(one): told for one, told in errors(ERRORS).items()}},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -17,15 +17,15 @@ td,th{border:1px solid #8886;padding:.25rem .6rem;text-align:left;vertical-align
 code{font-size:.9em}
 a{color:light-dark(#0550ae,#7ab7ff)}
 """
-_BOUNDS: Mapping[str, str] = {
-    "minimum": "from",
-    "maximum": "to",
-    "exclusiveMaximum": "below",
-    "minLength": "letters from",
-    "maxLength": "letters to",
-    "minItems": "entries from",
-    "maxItems": "entries to",
-}
+_BOUNDS = (
+    "minimum",
+    "maximum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+)
 
 
 def page(title: str, body: str) -> str:
@@ -92,15 +92,9 @@ def _operation(address: str, operation: Json) -> str:
 
 def _content(described: Json) -> str:
     return "<br>".join(
-        f"{_value(kind)} {_type(_event(one))}" for kind, one in described.get("content", {}).items()
+        f"{_value(kind)} {_type(one['schema'])}"
+        for kind, one in described.get("content", {}).items()
     )
-
-
-def _event(media: Json) -> Json:
-    """The schema of a body, or of one event of a stream."""
-    item = media.get("itemSchema")
-    schema: Json = item["properties"]["data"]["contentSchema"] if item else media["schema"]
-    return schema
 
 
 def _headers(answer: Json) -> str:
@@ -127,6 +121,7 @@ def _shape(name: str, schema: Json) -> str:
 
 def _type(schema: Json) -> str:
     """A schema in one line; other shapes are links."""
+    schema = schema.get("contentSchema", schema)  # of one event of a stream
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#shape-{name}">{name}</a>'
@@ -141,16 +136,10 @@ def _type(schema: Json) -> str:
 
 
 def _bounds(schema: Json) -> str:
-    told = list(_told_bounds(schema))
-    return f" ({', '.join(told)})" if told else ""
-
-
-def _told_bounds(schema: Json) -> Iterator[str]:
-    for name, words in _BOUNDS.items():
-        if name in schema:
-            yield f"{words} {escape(str(schema[name]))}"
+    told = [f"{name} {escape(str(schema[name]))}" for name in _BOUNDS if name in schema]
     if "pattern" in schema:
-        yield _value(schema["pattern"])
+        told.append(_value(schema["pattern"]))
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _value(value: Any) -> str:
