@@ -13,7 +13,7 @@ from adapters.protocol import Planned
 from adapters.receipts import Receipt
 from middleware import __version__
 from middleware.cli.default_config import OWN, built_in
-from middleware.cli.live_check import PROXIES, Finding
+from middleware.cli.live_check import PROXIES, Diagnosis
 from middleware.config import Config, Server, UpstreamConfig, is_loopback
 from middleware.config.access import meant_variable
 from middleware.routing import ModelEntry
@@ -177,7 +177,7 @@ def _is_outside(upstream: UpstreamConfig) -> bool:
     return not is_loopback(urlsplit(upstream.base_url).hostname or "")
 
 
-def findings(probed: Sequence[Finding]) -> str:
+def findings(probed: Sequence[Diagnosis]) -> str:
     """What each upstream said, with what to do about it."""
     lines = []
     for finding in probed:

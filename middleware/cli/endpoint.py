@@ -21,7 +21,7 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class GatewayAddress:
     url: str
     """Ends in the version: http://127.0.0.1:8000/v1."""
     key: str = field(default="", repr=False)
@@ -98,7 +98,7 @@ def address(url: str) -> str:
     return url if urlsplit(url).path else f"{url}/v1"
 
 
-def models(endpoint: Endpoint) -> list[str]:
+def models(endpoint: GatewayAddress) -> list[str]:
     """The names of the models that can answer now; a pattern is no name."""
     listing = endpoint.get("/models")
     if not isinstance(listing, dict) or not isinstance(listing.get("data"), list):
@@ -110,7 +110,7 @@ def models(endpoint: Endpoint) -> list[str]:
     ]
 
 
-def require(endpoint: Endpoint, model: str, names: Sequence[str]) -> None:
+def require(endpoint: GatewayAddress, model: str, names: Sequence[str]) -> None:
     """Raise `Failed` if a model cannot be asked; of a pattern's models not all may be listed."""
     if model in names:
         return

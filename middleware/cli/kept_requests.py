@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from middleware.cli import describe
-from middleware.cli.endpoint import Endpoint, Failed, address
+from middleware.cli.endpoint import Failed, GatewayAddress, address
 from middleware.config import Config
 from middleware.config.access import here
 
@@ -16,18 +16,18 @@ Json = dict[str, Any]
 _PATH = "/x_usetool/last"
 
 
-def endpoints(config: Config, url: str, key: str) -> tuple[Endpoint, ...]:
+def endpoints(config: Config, url: str, key: str) -> tuple[GatewayAddress, ...]:
     """The gateway as each of its clients: who has the config has all keys."""
     where = address(url) if url else _address_of(config)
     keys = [key] if key else [secret.value for secret in config.server.keys]
-    return tuple(Endpoint(where, each) for each in keys or [""])
+    return tuple(GatewayAddress(where, each) for each in keys or [""])
 
 
 def _address_of(config: Config) -> str:
     return f"{describe.address(replace(config.server, host=here(config.server.host)))}/v1"
 
 
-def listing(gateway: Sequence[Endpoint]) -> str:
+def listing(gateway: Sequence[GatewayAddress]) -> str:
     records = [record for endpoint in gateway for record in endpoint.get(_PATH)["data"]]
     if not records:
         return "No requests are kept. [server] keep_last says how many are, if any came."
@@ -45,7 +45,7 @@ def _row(record: Json) -> tuple[str, ...]:
     )
 
 
-def fetch(gateway: Sequence[Endpoint], identity: str) -> Json:
+def fetch(gateway: Sequence[GatewayAddress], identity: str) -> Json:
     """One kept request, for whichever key it came with."""
     failure = Failed("There is no key to ask with.")
     for endpoint in gateway:

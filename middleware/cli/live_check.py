@@ -47,7 +47,7 @@ _TOOL: Mapping[str, object] = {
 }
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     upstream: str
     model: str
     verdict: str
@@ -65,7 +65,7 @@ class _Repair(NamedTuple):
     upstream: UpstreamConfig
 
 
-async def probe(config: Config, environment: Mapping[str, str]) -> list[Finding]:
+async def probe(config: Config, environment: Mapping[str, str]) -> list[Diagnosis]:
     """Ask the models of every upstream that has what it needs, upstreams at the same time."""
     transport = Transport()
     recall = replace(config.recall, store="off")
@@ -90,7 +90,7 @@ class _Prober:
             if models and not upstream.missing():
                 yield sorted(models, key=lambda model: "*" in model.id)
 
-    async def all_of(self, models: list[ModelConfig]) -> list[Finding]:
+    async def all_of(self, models: list[ModelConfig]) -> list[Diagnosis]:
         """One model first: what is wrong with its upstream is wrong with all of them."""
         until = asyncio.get_running_loop().time() + _ALTOGETHER
         first, rest, left = models[0], models[1:_MOST_MODELS], models[_MOST_MODELS:]
@@ -102,20 +102,22 @@ class _Prober:
         findings += await asyncio.gather(*[self._in_turn(model, gate, until) for model in rest])
         if left:
             verdict = f"and {len(left)} more were not asked"
-            findings.append(Finding(upstream.id, left[0].id, verdict, well=True))
+            findings.append(Diagnosis(upstream.id, left[0].id, verdict, well=True))
         return findings
 
-    async def _in_turn(self, model: ModelConfig, gate: asyncio.Semaphore, until: float) -> Finding:
+    async def _in_turn(
+        self, model: ModelConfig, gate: asyncio.Semaphore, until: float
+    ) -> Diagnosis:
         try:
             async with asyncio.timeout_at(until), gate:
                 return await self.find(model)
         except TimeoutError:
-            return Finding(model.upstream, model.id, f"not asked within {_ALTOGETHER:g} seconds")
+            return Diagnosis(model.upstream, model.id, f"not asked within {_ALTOGETHER:g} seconds")
 
-    async def find(self, model: ModelConfig) -> Finding:
+    async def find(self, model: ModelConfig) -> Diagnosis:
         upstream = self.config.upstreams[model.upstream]
         if upstream.of_client:
-            return Finding(
+            return Diagnosis(
                 upstream.id, model.id, "is opened by clients' keys: not asked", "", True, True
             )
         routes = build(self.config, self.transport)
@@ -123,16 +125,16 @@ class _Prober:
         if "*" in name:
             name, why = await self._listed(model, routes)
             if not name:
-                return Finding(upstream.id, model.id, why[0], why[1])
+                return Diagnosis(upstream.id, model.id, why[0], why[1])
         error = await self._ask(routes, name)
         if error is None:
-            return Finding(upstream.id, name, "answers, and takes tools", well=True)
+            return Diagnosis(upstream.id, name, "answers, and takes tools", well=True)
         if refuses_tools(error):
             return self._without_tools(model, name)
         if error.code == "model_not_found":
             return await self._not_found(model, name, routes, error)
         advice = await self._repaired(upstream, name, error) or await self._advice(model, error)
-        return Finding(upstream.id, name, _verdict(error), advice, of_all=error.code in _OF_ALL)
+        return Diagnosis(upstream.id, name, _verdict(error), advice, of_all=error.code in _OF_ALL)
 
     async def _listed(self, model: ModelConfig, routes: Routes) -> tuple[str, tuple[str, str]]:
         """A model a wildcard stands for, or why there is none."""
@@ -153,7 +155,7 @@ class _Prober:
 
     async def _not_found(
         self, model: ModelConfig, public: str, routes: Routes, error: GatewayError
-    ) -> Finding:
+    ) -> Diagnosis:
         """Tell a 404 of a path from one of a model: who knows the path speaks of the model."""
         upstream = self.config.upstreams[model.upstream]
         name, leaf = routes.leaf(public)
@@ -165,16 +167,16 @@ class _Prober:
                     f"[upstreams.{upstream.id}]: base_url = (now {upstream.base_url})"
                 )
                 verdict = f"wrong path: {leaf.plan(_question(name))[0].url}: {error.message}"
-                return Finding(upstream.id, public, verdict, advice, of_all=True)
+                return Diagnosis(upstream.id, public, verdict, advice, of_all=True)
         advice = await self._other_names(model, public, routes)
-        return Finding(upstream.id, public, _verdict(error), advice)
+        return Diagnosis(upstream.id, public, _verdict(error), advice)
 
-    def _without_tools(self, model: ModelConfig, name: str) -> Finding:
+    def _without_tools(self, model: ModelConfig, name: str) -> Diagnosis:
         if model.tools == "native":
             advice = f'write tools = "emulated" under [models."{model.id}"]'
-            return Finding(model.upstream, name, "answers, but does not support tools", advice)
+            return Diagnosis(model.upstream, name, "answers, but does not support tools", advice)
         verdict = "answers; tools unsupported, so the gateway makes them by prompt"
-        return Finding(model.upstream, name, verdict, well=True)
+        return Diagnosis(model.upstream, name, verdict, well=True)
 
     def _named(self, public: str) -> str:
         return build(self.config, self.transport).find(public).name

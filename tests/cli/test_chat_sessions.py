@@ -15,11 +15,11 @@ import pytest
 from middleware import config
 from middleware.__main__ import main
 from middleware.cli.chat import session as chat_session
-from middleware.cli.chat.conversation import Conversation
+from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.gateway import running
 from middleware.cli.chat.screen import Screen
 from middleware.cli.command import FINE, LACKING
-from middleware.cli.endpoint import Endpoint, Failed, address, models
+from middleware.cli.endpoint import Failed, GatewayAddress, address, models
 from tests.cli.talking import TOOLS, Json, chunk
 from tests.support.paths import ROOT
 
@@ -55,7 +55,7 @@ def lines(*typed: str | type[BaseException]) -> chat_session.Read:
 
 
 @contextmanager
-def own() -> Iterator[Endpoint]:
+def own() -> Iterator[GatewayAddress]:
     """A gateway inside this process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -65,25 +65,29 @@ def own() -> Iterator[Endpoint]:
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
+def endpoint() -> Iterator[GatewayAddress]:
     with own() as found:
         yield found
 
 
-def session(endpoint: Endpoint, *typed: str | type[BaseException], model: str | None = None) -> str:
+def session(
+    endpoint: GatewayAddress, *typed: str | type[BaseException], model: str | None = None
+) -> str:
     shown: list[str] = []
     chat_session.chat(endpoint, model, tuple(TOOLS.values()), lines(*typed), Screen(shown.append))
     return "".join(shown)
 
 
-def test_the_first_model_that_is_no_pattern_answers_and_calls_a_tool(endpoint: Endpoint) -> None:
+def test_the_first_model_that_is_no_pattern_answers_and_calls_a_tool(
+    endpoint: GatewayAddress,
+) -> None:
     said = session(endpoint, "What is the weather in Rome?")
     assert said.startswith(f"demo at {endpoint.url} (all: demo, other)\ntools: get_weather, ")
     assert '→ get_weather {"city":"Rome"}' in said
     assert said.count("made-up example data") == 2  # the result, and the answer that quotes it
 
 
-def test_commands_change_the_chat_and_say_so(endpoint: Endpoint) -> None:
+def test_commands_change_the_chat_and_say_so(endpoint: GatewayAddress) -> None:
     said = session(
         endpoint, "/tools", "Weather in Rome?", "/tools", "/model other", "/new", "/what", "",
         "/quit", "never said",
@@ -95,7 +99,7 @@ def test_commands_change_the_chat_and_say_so(endpoint: Endpoint) -> None:
     assert "never said" not in said
 
 
-def test_a_model_that_is_not_there_begins_no_chat(endpoint: Endpoint) -> None:
+def test_a_model_that_is_not_there_begins_no_chat(endpoint: GatewayAddress) -> None:
     with pytest.raises(Failed, match="'nobody' does not exist here"):
         session(endpoint, "hello", model="nobody")
     assert "any-thing at" in session(endpoint, model="any-thing")
@@ -110,14 +114,14 @@ def test_escapes_of_a_model_steer_no_terminal() -> None:
     assert not [one for one in "".join(shown) if not (one.isprintable() or one == "\n")]
 
 
-def test_an_error_is_shown_and_the_chat_goes_on(endpoint: Endpoint) -> None:
+def test_an_error_is_shown_and_the_chat_goes_on(endpoint: GatewayAddress) -> None:
     said = session(endpoint, "/model nobody", "/model any-*", "Weather in Rome?", model="demo")
     assert "! 404: The model 'nobody' does not exist here." in said
     assert "nobody from here on" not in said
     assert '→ get_weather {"city":"Rome"}' in said
 
 
-def test_an_interrupt_at_the_prompt_ends_the_chat(endpoint: Endpoint) -> None:
+def test_an_interrupt_at_the_prompt_ends_the_chat(endpoint: GatewayAddress) -> None:
     assert "→" not in session(endpoint, KeyboardInterrupt, "Weather in Rome?")
 
 
@@ -127,7 +131,7 @@ def test_an_interrupt_of_an_answer_ends_only_that() -> None:
         raise KeyboardInterrupt
 
     shown: list[str] = []
-    chat_session.say(Conversation(ask, "m", Screen(shown.append)), "?")
+    chat_session.say(Dialogue(ask, "m", Screen(shown.append)), "?")
     assert "".join(shown) == "Well\n(stopped)\n"
 
 
@@ -190,7 +194,7 @@ def elsewhere(**answers: tuple[int, bytes]) -> Iterator[str]:
 )
 def test_what_is_no_gateway_is_said(answer: tuple[int, bytes], told: str) -> None:
     with elsewhere(models=answer) as url, pytest.raises(Failed, match=r"^.*" + told[:9]) as failed:
-        models(Endpoint(url))
+        models(GatewayAddress(url))
     assert told in str(failed.value)
 
 
@@ -206,7 +210,7 @@ def test_what_is_no_gateway_is_said(answer: tuple[int, bytes], told: str) -> Non
 )
 def test_a_stream_that_fails_is_a_failure(stream: bytes, told: str) -> None:
     with elsewhere(**{"chat/completions": (200, stream)}) as url:
-        conversation = Conversation(Endpoint(url).ask, "m", Screen(lambda _: None))
+        conversation = Dialogue(GatewayAddress(url).ask, "m", Screen(lambda _: None))
         with pytest.raises(Failed) as failed:
             conversation.say("?")
     assert told in str(failed.value)
@@ -218,7 +222,7 @@ def test_a_gateway_that_runs_is_used_with_the_configs_key() -> None:
         port, told = url.rpartition(":")[2], list[str]()
         text = CONFIG.replace("PORT", f'{port}\nhost = "0.0.0.0"\nkeys = ["K"]')
         with running(config.parse(text, environment={}), told.append) as found:
-            assert found == Endpoint(f"{url}/v1", "K")
+            assert found == GatewayAddress(f"{url}/v1", "K")
             assert models(found) == ["there"]
     assert told == []
     assert "K" not in repr(found).replace("Key", "")
@@ -232,7 +236,7 @@ def test_a_gateway_of_ones_own_asks_for_the_key_and_is_given_it() -> None:
     with running(config.parse(text, environment={}), told.append) as found:
         assert models(found) == ["demo", "other"]
         with pytest.raises(Failed, match=r"^401: You didn't provide an API key"):
-            models(Endpoint(found.url))
+            models(GatewayAddress(found.url))
     (first,) = told
     assert first.startswith("This chat runs config.toml itself: no gateway runs at http://127.0.0.")
     assert "refused" not in first
@@ -243,7 +247,7 @@ def test_a_gateway_of_ones_own_asks_for_the_key_and_is_given_it() -> None:
 # The command -----------------------------------------------------------------------------------
 
 
-def test_the_command_reads_lines_and_ends_well(endpoint: Endpoint) -> None:
+def test_the_command_reads_lines_and_ends_well(endpoint: GatewayAddress) -> None:
     command = [sys.executable, "-m", "middleware", "chat", "--url", endpoint.url]
     done = subprocess.run(
         [*command, "--model", "other"], cwd=ROOT, input="Weather in Rome?\n", text=True,

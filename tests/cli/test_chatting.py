@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from middleware.cli.chat.conversation import Conversation
+from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.screen import Screen
 from middleware.cli.endpoint import Failed
 from tests.cli.talking import TOOLS, Json, chunk
@@ -118,10 +118,10 @@ class Model:
         yield from self.answers.pop(0)
 
 
-def talk(*answers: Sequence[Json], colours: bool = False) -> tuple[Model, Conversation, list[str]]:
+def talk(*answers: Sequence[Json], colours: bool = False) -> tuple[Model, Dialogue, list[str]]:
     model, shown = Model(*answers), list[str]()
     screen = Screen(shown.append, colours)
-    return model, Conversation(model, "m", screen, tuple(TOOLS.values())), shown
+    return model, Dialogue(model, "m", screen, tuple(TOOLS.values())), shown
 
 
 def test_a_turn_shows_thoughts_text_calls_results_and_the_answer() -> None:

@@ -11,21 +11,21 @@ import pytest
 from middleware import config
 from middleware.cli import describe
 from middleware.cli import live_check as probing
-from middleware.cli.live_check import Finding
+from middleware.cli.live_check import Diagnosis
 from tests.cli.probing import KEY
 from tests.support.day_one import Json, Reply, Seen, answering, completion, failure
 from tests.support.upstreams.loopback import Peer, loopback
 
 
-def probed(text: str, environment: Mapping[str, str] | None = None) -> dict[str, Finding]:
+def probed(text: str, environment: Mapping[str, str] | None = None) -> dict[str, Diagnosis]:
     found = config.parse(text, environment={"KEY": KEY, **(environment or {})})
     return {one.upstream: one for one in asyncio.run(probing.probe(found, environment or {}))}
 
 
-def upstream(reply: Callable[[str, str, Json], Reply], text: str) -> Finding:
+def upstream(reply: Callable[[str, str, Json], Reply], text: str) -> Diagnosis:
     """Probe one upstream that answers so."""
 
-    async def run() -> list[Finding]:
+    async def run() -> list[Diagnosis]:
         async with loopback(answering(Seen(), reply)) as up:
             found = config.parse(text.replace("URL", up.url), environment={"KEY": KEY})
             return await probing.probe(found, {})
@@ -129,7 +129,7 @@ def several(count: int) -> str:
 
 async def asked_all(
     text: str, reply: Callable[[str, str, Json], Reply], slowly: float = 0.0
-) -> tuple[list[Finding], int, int]:
+) -> tuple[list[Diagnosis], int, int]:
     """What is found, how many were asked, and how many at once at most."""
     seen, most, now = Seen(), 0, 0
     plain = answering(seen, reply)

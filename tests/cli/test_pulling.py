@@ -34,7 +34,7 @@ def fetched(name: str = NAME) -> tuple[Path, str]:
 
 
 def failure(name: str = NAME) -> str:
-    with pytest.raises(transfer.Failed) as raised:
+    with pytest.raises(transfer.PullFailed) as raised:
         fetched(name)
     return str(raised.value)
 

@@ -17,7 +17,7 @@ from middleware import config
 from middleware.__main__ import main
 from middleware.cli import describe
 from middleware.cli.chat.gateway import running
-from middleware.cli.endpoint import Endpoint
+from middleware.cli.endpoint import GatewayAddress
 from middleware.config.keys import SECTIONS
 from middleware.config.reference import reference
 from tests.support.paths import ROOT
@@ -191,5 +191,5 @@ def test_the_shown_model_info_is_what_the_gateway_says_of_demo() -> None:
         '[recall]\nstore = "off"\n[upstreams.d]\nkind = "scripted"\n[models.demo]\nupstream = "d"'
     )
     with running(config.parse(demo, environment={}), lambda _: None) as endpoint:
-        said = Endpoint(endpoint.url).get("/models/demo")
+        said = GatewayAddress(endpoint.url).get("/models/demo")
     assert ast.literal_eval(shown[1]) == said["x_usetool"]["model_info"]

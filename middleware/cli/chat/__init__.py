@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from middleware.cli.chat.screen import Screen
     from middleware.cli.chat.session import chat
     from middleware.cli.chat.tools import example_tools
-    from middleware.cli.endpoint import Endpoint, Failed, address
+    from middleware.cli.endpoint import Failed, GatewayAddress, address
     from middleware.config import load
 
     with suppress(ImportError):  # not on Windows; it makes input() remember and edit lines
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     tools = () if options.no_tools else example_tools()
     try:
         if options.url:
-            endpoint = Endpoint(address(options.url), options.key)
+            endpoint = GatewayAddress(address(options.url), options.key)
             chat(endpoint, options.model, tools, input, screen)
             return FINE
         with running(load(options.config), screen.note) as endpoint:

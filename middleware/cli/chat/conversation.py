@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from middleware.cli.chat.screen import Screen
-from middleware.cli.chat.tools import Tool
+from middleware.cli.chat.tools import ChatTool
 from middleware.cli.endpoint import Failed, Json
 
 _MOST_ROUNDS = 10
@@ -46,11 +46,11 @@ class _Reply:
 
 
 @dataclass(slots=True)
-class Conversation:
+class Dialogue:
     ask: Ask
     model: str
     screen: Screen
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ChatTool, ...] = ()
     messages: list[Json] = field(default_factory=list)
 
     def say(self, text: str) -> None:

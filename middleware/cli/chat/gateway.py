@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from middleware.cli import describe
-from middleware.cli.endpoint import Endpoint, Failed, models
+from middleware.cli.endpoint import Failed, GatewayAddress, models
 from middleware.config import Config
 from middleware.config.access import here
 
@@ -18,12 +18,12 @@ _START_SECONDS, _STOP_SECONDS = 30.0, 5.0
 
 
 @contextmanager
-def running(config: Config, tell: Callable[[str], None]) -> Iterator[Endpoint]:
+def running(config: Config, tell: Callable[[str], None]) -> Iterator[GatewayAddress]:
     """The gateway of this config: the one that runs, else one of our own."""
     server = config.server
     reachable = replace(server, host=here(server.host))
     key = server.keys[0].value if server.keys else ""
-    endpoint = Endpoint(f"{describe.address(reachable)}/v1", key)
+    endpoint = GatewayAddress(f"{describe.address(reachable)}/v1", key)
     try:
         models(endpoint)
     except Failed as error:
@@ -37,7 +37,7 @@ def running(config: Config, tell: Callable[[str], None]) -> Iterator[Endpoint]:
 
 
 @contextmanager
-def _own(config: Config, key: str) -> Iterator[Endpoint]:
+def _own(config: Config, key: str) -> Iterator[GatewayAddress]:
     import uvicorn
 
     from middleware.server.app import create
@@ -51,7 +51,7 @@ def _own(config: Config, key: str) -> Iterator[Endpoint]:
         thread.start()
         _wait(server, thread)
         try:
-            yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", key)
+            yield GatewayAddress(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", key)
         finally:
             server.should_exit = True
             thread.join(_STOP_SECONDS)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from middleware.cli.chat.conversation import Conversation
+from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.screen import Screen
-from middleware.cli.chat.tools import Tool
-from middleware.cli.endpoint import Endpoint, Failed, models, require
+from middleware.cli.chat.tools import ChatTool
+from middleware.cli.endpoint import Failed, GatewayAddress, models, require
 
 Read = Callable[[str], str]
 _HELP = "/model NAME  another model    /new  forget what was said    /tools  on or off    /quit"
 
 
 def chat(
-    endpoint: Endpoint, model: str | None, tools: tuple[Tool, ...], read: Read, screen: Screen
+    endpoint: GatewayAddress,
+    model: str | None,
+    tools: tuple[ChatTool, ...],
+    read: Read,
+    screen: Screen,
 ) -> None:
     """Talk until the input ends; raises `Failed` if there is nothing to talk to."""
     names = models(endpoint)
@@ -25,10 +29,12 @@ def chat(
     require(endpoint, chosen, names)
     screen.line(f"{chosen} at {endpoint.url} (all: {', '.join(names)})")
     screen.note(f"tools: {', '.join(tool.name for tool in tools) or 'none'}    {_HELP}")
-    _talk(endpoint, Conversation(endpoint.ask, chosen, screen, tools), tools, read)
+    _talk(endpoint, Dialogue(endpoint.ask, chosen, screen, tools), tools, read)
 
 
-def _talk(endpoint: Endpoint, talk: Conversation, tools: tuple[Tool, ...], read: Read) -> None:
+def _talk(
+    endpoint: GatewayAddress, talk: Dialogue, tools: tuple[ChatTool, ...], read: Read
+) -> None:
     while (line := _line(read)) is not None:
         if line in ("/quit", "/exit"):
             return
@@ -45,7 +51,7 @@ def _line(read: Read) -> str | None:
         return None
 
 
-def say(talk: Conversation, text: str) -> None:
+def say(talk: Dialogue, text: str) -> None:
     try:
         talk.say(text)
     except Failed as error:
@@ -54,7 +60,7 @@ def say(talk: Conversation, text: str) -> None:
         talk.screen.note("(stopped)")
 
 
-def _other(endpoint: Endpoint, talk: Conversation, model: str) -> Conversation:
+def _other(endpoint: GatewayAddress, talk: Dialogue, model: str) -> Dialogue:
     try:
         require(endpoint, model, models(endpoint))
     except Failed as error:
@@ -65,8 +71,8 @@ def _other(endpoint: Endpoint, talk: Conversation, model: str) -> Conversation:
 
 
 def _command(
-    endpoint: Endpoint, talk: Conversation, line: str, tools: tuple[Tool, ...]
-) -> Conversation:
+    endpoint: GatewayAddress, talk: Dialogue, line: str, tools: tuple[ChatTool, ...]
+) -> Dialogue:
     command, _, word = line.partition(" ")
     match command:
         case "/model" if word.strip():

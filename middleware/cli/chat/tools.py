@@ -22,7 +22,7 @@ class ToolFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ChatTool:
     name: str
     description: str
     properties: Mapping[str, Json]
@@ -52,23 +52,23 @@ class Tool:
             return json.dumps({"error": str(error)}, ensure_ascii=False)
 
 
-def example_tools(now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> tuple[Tool, ...]:
+def example_tools(now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> tuple[ChatTool, ...]:
     return (
-        Tool(
+        ChatTool(
             "get_weather",
             "The weather in a city. An example: its data is made up.",
             {"city": {"type": "string"}},
             weather,
             ("city",),
         ),
-        Tool(
+        ChatTool(
             "calculate",
             "The exact value of an arithmetic expression.",
             {"expression": {"type": "string", "description": "such as 2 * (3 + 4) or sqrt(2)"}},
             calculate,
             ("expression",),
         ),
-        Tool(
+        ChatTool(
             "get_time",
             "The date and time now.",
             {"zone": {"type": "string", "description": "such as Asia/Shanghai; UTC if not given"}},

@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from middleware.cli.pull import naming
     from middleware.cli.pull.screen import Bar
-    from middleware.cli.pull.transfer import Failed, pull, told
+    from middleware.cli.pull.transfer import PullFailed, pull, told
 
     if options.name is None:
         sys.stdout.write(naming.listed() + "\n")
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         pulled = pull(naming.find(options.name), bar)
     except naming.Unknown as error:
         return _end(bar, str(error), WRONG)
-    except Failed as error:
+    except PullFailed as error:
         return _end(bar, str(error), LACKING)
     except KeyboardInterrupt:
         return _end(bar, "Stopped. The same command goes on from here.", _INTERRUPTED)

@@ -59,7 +59,7 @@ KNOWN: Sequence[Known] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """Where a file is, and where it goes below the folder of models."""
 
     url: str
@@ -90,7 +90,7 @@ def listed() -> str:
     ])  # fmt: skip
 
 
-def find(name: str) -> Source:
+def find(name: str) -> ModelSource:
     if known := next((one for one in KNOWN if one.name == name.lower()), None):
         name = f"{known.repo}:{known.file}"
     source = _of_url(name) if "://" in name else _of_hub(name)
@@ -101,7 +101,7 @@ def find(name: str) -> Source:
     return source
 
 
-def _of_hub(name: str) -> Source:
+def _of_hub(name: str) -> ModelSource:
     found = _FILE.fullmatch(name)
     if found is None:
         if _WHOLE_REPO.fullmatch(name):
@@ -115,10 +115,10 @@ def _of_hub(name: str) -> Source:
         raise Unknown(f"{name}: '{file}' is no path of a file.")
     page = f"{hub()}/{owner}/{repo}"
     place = PurePosixPath(owner, repo, PurePosixPath(file).name)
-    return Source(f"{page}/resolve/main/{quote(file)}", place, page)
+    return ModelSource(f"{page}/resolve/main/{quote(file)}", place, page)
 
 
-def _of_url(url: str) -> Source:
+def _of_url(url: str) -> ModelSource:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -130,4 +130,4 @@ def _of_url(url: str) -> Source:
     if shown and f"{parts.scheme}://{parts.netloc}" in (hub(), HUB):
         return _of_hub("{owner}/{repo}:{file}".format(**shown.groupdict()))
     file = re.sub(r"[^\w.+ -]", "_", unquote(parts.path).rpartition("/")[2])
-    return Source(url, PurePosixPath(re.sub(r"[^\w.-]", "_", host), file.lstrip(".")))
+    return ModelSource(url, PurePosixPath(re.sub(r"[^\w.-]", "_", host), file.lstrip(".")))

@@ -14,10 +14,10 @@ from typing import Protocol
 
 from adapters.local.files import folder
 from middleware.cli.importers.toml import table
-from middleware.cli.pull.naming import Source
-from middleware.cli.pull.web import Broken, Facts, Failed, Reply, facts, fetch, refuse
+from middleware.cli.pull.naming import ModelSource
+from middleware.cli.pull.web import Broken, Facts, HubReply, PullFailed, facts, fetch, refuse
 
-__all__ = ("Failed", "Pulled", "pull", "told")
+__all__ = ("PullFailed", "Pulled", "pull", "told")
 
 _PIECE = 1 << 20
 _TRIES = 5
@@ -26,7 +26,7 @@ _SPARE = 64 << 20
 _MAGIC = b"GGUF"
 
 
-class Screen(Protocol):
+class Progress(Protocol):
     def begin(self, name: str, size: int | None, have: int) -> None: ...
 
     def more(self, count: int) -> None: ...
@@ -42,7 +42,7 @@ class Pulled:
     """By the sha256 of its hub."""
 
 
-def pull(source: Source, screen: Screen, pause: float = 2.0) -> Pulled:
+def pull(source: ModelSource, screen: Progress, pause: float = 2.0) -> Pulled:
     """Fetch it, going on where it broke off as long as that brings more of it."""
     transfer = _Transfer(source, folder() / source.place, screen)
     failures = received = 0
@@ -53,7 +53,7 @@ def pull(source: Source, screen: Screen, pause: float = 2.0) -> Pulled:
             failures = failures + 1 if transfer.received == received else 1
             received = transfer.received
             if failures >= _TRIES:
-                raise Failed(
+                raise PullFailed(
                     f"{error}. The same command goes on from here. A proxy is taken from "
                     "HTTPS_PROXY, a mirror of the hub from HF_ENDPOINT."
                 ) from error
@@ -61,7 +61,7 @@ def pull(source: Source, screen: Screen, pause: float = 2.0) -> Pulled:
             time.sleep(pause)
         except OSError as error:
             where = error.filename or transfer.path
-            raise Failed(f"{where}: cannot be written: {error.strerror}.") from error
+            raise PullFailed(f"{where}: cannot be written: {error.strerror}.") from error
 
 
 def told(pulled: Pulled) -> str:
@@ -76,7 +76,7 @@ def told(pulled: Pulled) -> str:
 
 
 class _Transfer:
-    def __init__(self, source: Source, path: Path, screen: Screen) -> None:
+    def __init__(self, source: ModelSource, path: Path, screen: Progress) -> None:
         self.path = path
         self.received = 0
         """Bytes, in all attempts."""
@@ -95,7 +95,7 @@ class _Transfer:
             self._receive(part, known, have)
         if checked and self._digest(part) != known.sha256:
             part.unlink()
-            raise Failed(
+            raise PullFailed(
                 f"{self._source.name}: what arrived is not what its hub has: the sha256 differs. "
                 "It was removed. Try again; if it happens again, the mirror or a proxy changes it."
             )
@@ -132,7 +132,9 @@ class _Transfer:
             length = reply.number("content-length")
             whole = None if length is None else have + length
             if whole and known.size not in (None, whole):
-                raise Failed(f"{self._source.name}: has {whole} bytes, not {known.size} as said.")
+                raise PullFailed(
+                    f"{self._source.name}: has {whole} bytes, not {known.size} as said."
+                )
             self._screen.begin(self._source.name, whole, have)
             self._write(reply, part, have)
         finally:
@@ -142,13 +144,15 @@ class _Transfer:
             raise Broken(f"{self._source.name}: broke off after {got / 1e6:.1f} MB")
         if wanted and got > wanted:
             part.unlink()
-            raise Failed(f"{part}: two pulls wrote to it, and it was removed. Start one of them.")
+            raise PullFailed(
+                f"{part}: two pulls wrote to it, and it was removed. Start one of them."
+            )
 
-    def _write(self, reply: Reply, part: Path, have: int) -> None:
+    def _write(self, reply: HubReply, part: Path, have: int) -> None:
         with open(part, "ab" if have else "wb") as file:
             for piece in _pieces(reply):
                 if not have and not file.tell() and not piece.startswith(_MAGIC):
-                    raise Failed(f"{self._source.url}: what it gives is no GGUF file.")
+                    raise PullFailed(f"{self._source.url}: what it gives is no GGUF file.")
                 self._require(len(piece))
                 file.write(piece)
                 self.received += len(piece)
@@ -160,7 +164,7 @@ class _Transfer:
         """Of the disk."""
         free = shutil.disk_usage(self.path.parent).free
         if free < size + _SPARE:
-            raise Failed(
+            raise PullFailed(
                 f"{self.path.parent}: has {free / 1e9:.2f} GB free, where {size / 1e9:.2f} GB are "
                 "needed. Make room, or set XDG_CACHE_HOME to a folder of a larger disk."
             )
@@ -175,7 +179,7 @@ def _part(name: str, mark: str) -> str:
     return f".{name}.{mark}.part"
 
 
-def _goes_on(reply: Reply, have: int) -> bool:
+def _goes_on(reply: HubReply, have: int) -> bool:
     if reply.status != 206:
         return False  # the whole file comes again
     if not reply.headers.get("content-range", "").startswith(f"bytes {have}-"):
@@ -183,6 +187,6 @@ def _goes_on(reply: Reply, have: int) -> bool:
     return True
 
 
-def _pieces(reply: Reply) -> Iterator[bytes]:
+def _pieces(reply: HubReply) -> Iterator[bytes]:
     while piece := reply.read(_PIECE):
         yield piece

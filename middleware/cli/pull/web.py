@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin, urlsplit
 
 from middleware import __version__
-from middleware.cli.pull.naming import Source, hub
+from middleware.cli.pull.naming import ModelSource, hub
 
 _HOPS = 8
 _SILENT = 30.0
@@ -25,7 +25,7 @@ _SHOWN = 300
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 
-class Failed(Exception):
+class PullFailed(Exception):
     """What went wrong, and what to do."""
 
 
@@ -49,7 +49,7 @@ class Facts:
     """Differs if the file was exchanged; empty if that cannot be told."""
 
 
-class Reply:
+class HubReply:
     """An answer's head, and its body to be read."""
 
     def __init__(self, status: int, headers: Message, body: IO[bytes]) -> None:
@@ -70,7 +70,7 @@ class Reply:
         return None
 
 
-def facts(source: Source) -> Facts:
+def facts(source: ModelSource) -> Facts:
     """Ask what the file is; its hub says it before it sends elsewhere."""
     reply = _follow(source, "HEAD", {}, stop="x-linked-size")
     reply.close()
@@ -87,7 +87,7 @@ def facts(source: Source) -> Facts:
     )
 
 
-def fetch(source: Source, start: int, version: str) -> Reply:
+def fetch(source: ModelSource, start: int, version: str) -> HubReply:
     """Return the body from a byte on, or whole: the status says which."""
     headers = {"Range": f"bytes={start}-"} if start else {}
     if start and version and not source.page:
@@ -95,7 +95,9 @@ def fetch(source: Source, start: int, version: str) -> Reply:
     return _follow(source, "GET", headers)
 
 
-def _follow(source: Source, method: str, headers: Mapping[str, str], stop: str = "") -> Reply:
+def _follow(
+    source: ModelSource, method: str, headers: Mapping[str, str], stop: str = ""
+) -> HubReply:
     url = source.url
     for _ in range(_HOPS):
         reply = _ask(method, url, headers)
@@ -105,16 +107,16 @@ def _follow(source: Source, method: str, headers: Mapping[str, str], stop: str =
         onward = urljoin(url, reply.headers.get("location", ""))
         _check(url, onward)
         url = onward
-    raise Failed(f"{source.url}: was sent on {_HOPS} times without an end.")
+    raise PullFailed(f"{source.url}: was sent on {_HOPS} times without an end.")
 
 
 def _check(url: str, onward: str) -> None:
     scheme = urlsplit(onward).scheme
     if scheme not in ("http", "https") or (scheme == "http" and url.startswith("https:")):
-        raise Failed(f"{urlsplit(url).netloc}: sends on to an address that is not https.")
+        raise PullFailed(f"{urlsplit(url).netloc}: sends on to an address that is not https.")
 
 
-def _ask(method: str, url: str, headers: Mapping[str, str]) -> Reply:
+def _ask(method: str, url: str, headers: Mapping[str, str]) -> HubReply:
     sent = {"User-Agent": f"usetool/{__version__}", "Accept-Encoding": "identity", **headers}
     token = os.environ.get("HF_TOKEN", "").strip()
     if token and _origin(url) == _origin(hub()):
@@ -125,10 +127,10 @@ def _ask(method: str, url: str, headers: Mapping[str, str]) -> Reply:
             urllib.request.Request(url, headers=sent, method=method), timeout=_SILENT
         )
     except HTTPError as error:
-        return Reply(error.code, error.headers, error)
+        return HubReply(error.code, error.headers, error)
     except (OSError, HTTPException, ValueError) as error:
         raise Broken(f"{urlsplit(url).hostname}: {_reason(error)}") from error
-    return Reply(answer.status, answer.headers, answer)
+    return HubReply(answer.status, answer.headers, answer)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
@@ -137,7 +139,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or usual
 
 
-def refuse(source: Source, reply: Reply) -> None:
+def refuse(source: ModelSource, reply: HubReply) -> None:
     """Say what a status other than success means."""
     status = reply.status
     if status < 400:
@@ -145,16 +147,16 @@ def refuse(source: Source, reply: Reply) -> None:
     said = _clean(reply.headers.get("x-error-message", ""))
     words = f"{source.url} answered {status}{said and ': ' + said}."
     if status in (401, 403):
-        raise Failed(f"{words} {_entrance(source)}")
+        raise PullFailed(f"{words} {_entrance(source)}")
     if status == 404:
         where = f" Its files are listed at {source.page}/tree/main." if source.page else ""
-        raise Failed(f"{words} There is no such file.{where}")
+        raise PullFailed(f"{words} There is no such file.{where}")
     if status in (408, 429) or status >= 500:
         raise Broken(words)
-    raise Failed(words)
+    raise PullFailed(words)
 
 
-def _entrance(source: Source) -> str:
+def _entrance(source: ModelSource) -> str:
     if not source.page:
         return "This address asks for a key; fetch the file by other means and name it by `path`."
     if os.environ.get("HF_TOKEN"):
