@@ -18,8 +18,10 @@ from tests.house.module_rules import (
     too_many_suppressions,
     unreasoned_suppressions,
 )
+from tests.house.name_rules import dead_names, full_folders, participles, twin_classes
 from tests.house.receipt_rules import receipt_codes
 from tests.house.source import OURS, TESTS, Module, Rule
+from tests.house.type_rules import loose_types
 
 # Each rule with a breach: path → source. They are texts, only ever parsed: a rule that finds
 # nothing wrong in its breach finds nothing anywhere.
@@ -48,6 +50,12 @@ RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (named_doors, {"middleware/x.py": "from middleware.doors import CHAT_DOOR"}),
     (import_cycles, {"adapters/x.py": "from .y import f", "adapters/y.py": "import adapters.x"}),
     (shadowing_names, {"adapters/openai.py": ""}),
+    (twin_classes, {"adapters/x.py": "class A: pass", "adapters/y.py": "class A: pass"}),
+    (participles, {"adapters/kept.py": ""}),
+    (participles, {"adapters/telling.py": ""}),
+    (full_folders, {f"adapters/x{at}.py": "" for at in range(16)}),
+    (dead_names, {"adapters/x.py": "def f(): g()\ndef g(): pass"}),
+    (loose_types, {"middleware/x.py": "def f(a: Any, b: int) -> list[Json]: pass"}),
     (receipt_codes, {"adapters/receipts.py": 'Told = Literal["a"]', "adapters/x.py": "'b'"}),
     (receipt_codes, {"adapters/x.py": "note('a', 'field', 'text')"}),
 )
@@ -80,6 +88,12 @@ def test_rule_sees_a_breach(rule: Rule, breach: Mapping[str, str]) -> None:
 
 def test_tests_patch_nothing() -> None:
     breaches = list(doubles(TESTS))
+    assert not breaches, "\n".join(breaches)
+
+
+@pytest.mark.parametrize("rule", [long_files, full_folders], ids=name_of)
+def test_rule_holds_for_tests_too(rule: Rule) -> None:
+    breaches = list(rule(TESTS))
     assert not breaches, "\n".join(breaches)
 
 

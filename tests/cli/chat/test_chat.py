@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.screen import Screen
 from middleware.cli.endpoint import Failed
-from tests.cli.talking import TOOLS, Json, chunk
+from tests.cli.chat.talking import TOOLS, Json, chunk
 
 # Tools -----------------------------------------------------------------------------------------
 

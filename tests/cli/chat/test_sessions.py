@@ -20,7 +20,7 @@ from middleware.cli.chat.gateway import running
 from middleware.cli.chat.screen import Screen
 from middleware.cli.command import FINE, LACKING
 from middleware.cli.endpoint import Failed, GatewayAddress, address, models
-from tests.cli.talking import TOOLS, Json, chunk
+from tests.cli.chat.talking import TOOLS, Json, chunk
 from tests.support.paths import ROOT
 
 CONFIG = """
