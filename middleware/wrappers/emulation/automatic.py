@@ -52,9 +52,9 @@ def with_tools(leaf: Leaf, wanted: ToolSettings, further: Adapter | None = None)
     emulated = EmulatedTools(leaf, _emulation(wanted), further or leaf)
     native = LeakRescue(leaf) if wanted.kind in _LEAKING else leaf
     usual = False if wanted.kind in _TOOLLESS else None
-    said = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
-    if said is not None:
-        return native if said else emulated
+    has_tools = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
+    if has_tools is not None:
+        return native if has_tools else emulated
     return Automatic(native, emulated, leaf.calls_tools) if wanted.kind in _LEAKING else native
 
 

@@ -61,17 +61,17 @@ class KeyLine(NamedTuple):
 
 
 def key_line(line: str) -> KeyLine | None:
-    found = _KEY.match(line)
-    if not found:
+    match = _KEY.match(line)
+    if not match:
         return None
-    key: Key = "args" if found["args"] else "name" if found["name"] else "reason"
-    return KeyLine(key, found.end())
+    key: Key = "args" if match["args"] else "name" if match["name"] else "reason"
+    return KeyLine(key, match.end())
 
 
 def inline_key(value: str) -> int:
     """Where in the value of a name another key begins (one-line blocks); -1: nowhere."""
-    found = _INLINE_KEY.search(value)
-    return found.start() + 1 if found else -1
+    key = _INLINE_KEY.search(value)
+    return key.start() + 1 if key else -1
 
 
 def is_fence(line: str) -> bool:

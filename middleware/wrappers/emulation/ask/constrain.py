@@ -69,8 +69,7 @@ def call_schema(tools: Sequence[Tool]) -> Json:
 
 def bounded(schema: Json) -> Json:
     """The schema without what constraints cannot take, and with an end to what has none."""
-    found: Json = _bounded(schema, 0)
-    return {"type": "object", **found}
+    return {"type": "object", **_bounded(schema, 0)}
 
 
 def _bounded(schema: Any, depth: int) -> Any:

@@ -15,20 +15,20 @@ def elements(text: str, space: str = SPACE) -> list[tuple[str, str]]:
     """The outermost elements of a name space and what they hold, verbatim."""
     pairs, at = [], 0
     opener = re.compile(re.escape(space) + r"<([\w.\-]+)>")
-    while found := opener.search(text, at):
-        end = _closing(text, space, found[1], found.end())
-        pairs.append((found[1], text[found.end() : end]))
-        at = end + len(space) + len(found[1]) + 3
+    while element := opener.search(text, at):
+        end = _closing(text, space, element[1], element.end())
+        pairs.append((element[1], text[element.end() : end]))
+        at = end + len(space) + len(element[1]) + 3
     return pairs
 
 
 def _closing(text: str, space: str, tag: str, at: int) -> int:
     depth = 1
     tags = re.compile(re.escape(space) + rf"<(/?){re.escape(tag)}>")
-    for found in tags.finditer(text, at):
-        depth += -1 if found[1] else 1
+    for mark in tags.finditer(text, at):
+        depth += -1 if mark[1] else 1
         if depth == 0:
-            return found.start()
+            return mark.start()
     return len(text)
 
 

@@ -109,8 +109,8 @@ class BareCallReader:
         """The words above an object or a list that may be one of calls."""
         while True:
             text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
-            if found := _HEADED.match(text):
-                return found["head"]
+            if headed := _HEADED.match(text):
+                return headed["head"]
             if self._tape.ended or len(text) >= _LEAD or not _HEAD_BEGUN.fullmatch(text):
                 return ""
             yield

@@ -29,9 +29,9 @@ def token_ahead(tape: Tape) -> Waiting[str]:
     """The token the tape stands at."""
     while True:
         text = tape.peek(LONGEST)
-        found = TOKEN.match(text)
+        token = TOKEN.match(text)
         if tape.ended or (text and not may_grow(text)):
-            return found[0] if found else ""
+            return token[0] if token else ""
         yield
 
 
@@ -131,17 +131,17 @@ class Body:
 
     def _bare_name(self, text: str) -> str:
         """The name of a tool that nothing is given to, with what stands before it."""
-        found = _NAME.match(text)
-        if not found or not self._output.names.exact(found["name"]):
+        name = _NAME.match(text)
+        if not name or not self._output.names.exact(name["name"]):
             return ""
-        behind = text[found.end() :]
+        behind = text[name.end() :]
         token = TOKEN.match(behind)
         if token and token[0] in _OVER:
-            return found[0]
+            return name[0]
         if not token and behind[:1] not in ("", "\n"):
             return ""
         behind = behind[token.end() if token else 0 :].lstrip()
-        return found[0] if (behind or self._tape.ended) and not behind.startswith(_GIVEN) else ""
+        return name[0] if (behind or self._tape.ended) and not behind.startswith(_GIVEN) else ""
 
     def _past_strays(self) -> Waiting[bool]:
         """Closers too many go with the value, before its end mark or where the line ends."""
@@ -170,10 +170,10 @@ def up_to(
     longest = max(map(len, begun), default=0)
     while True:
         text = tape.text
-        found = marks.search(text, tape.at)
-        if found:
-            closed = found[0] in closers
-            pieces.append(tape.take(found.end() if closed else found.start()))
+        mark = marks.search(text, tape.at)
+        if mark:
+            closed = mark[0] in closers
+            pieces.append(tape.take(mark.end() if closed else mark.start()))
             return "".join(pieces), closed
         starts = range(max(tape.at, len(text) - longest), len(text))
         held = next((start for start in starts if text[start:] in begun), len(text))

@@ -74,8 +74,8 @@ class Echoes:
 
     def _mark(self) -> re.Match[str] | None:
         text, at = self._tape.text, self._tape.at
-        if found := _MARK.match(text, at):
-            return found
+        if mark := _MARK.match(text, at):
+            return mark
         if self._head or self._framed:
             return _INNER.match(text, at) if self._head else None
         return None if self._output.spoken else _FIRST.match(text, at)

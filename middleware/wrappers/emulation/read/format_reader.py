@@ -88,12 +88,12 @@ class FormatReader:
 
     def _skip_addressee(self) -> Waiting[None]:
         """The name between the frame and the content token is not text."""
-        while not (found := _ADDRESSEE.match(self._tape.text, self._tape.at)):
+        while not (addressee := _ADDRESSEE.match(self._tape.text, self._tape.at)):
             text = self._tape.text[self._tape.at : self._tape.at + _LEAD]
             if self._tape.ended or not _ADDRESSEE_BEGUN.fullmatch(text):
                 return
             yield
-        self._tape.take(found.end())
+        self._tape.take(addressee.end())
 
     def _ends(self, tokens: str) -> Waiting[None]:
         """An end token counts only where nothing but further ones follow."""
@@ -248,15 +248,15 @@ class FormatReader:
 
     def _analysis(self) -> Waiting[None]:
         while True:
-            found = _END_OF_MESSAGE.search(self._tape.text, self._tape.at)
+            end = _END_OF_MESSAGE.search(self._tape.text, self._tape.at)
             text = self._tape.text
-            open_end = len(text) if self._tape.ended else held_from(text, self._tape.at)
-            self._output.think(self._tape.take(found.start() if found else open_end))
-            if found or self._tape.ended:
+            stop = len(text) if self._tape.ended else held_from(text, self._tape.at)
+            self._output.think(self._tape.take(end.start() if end else stop))
+            if end or self._tape.ended:
                 break
             yield
-        if found and found[0] != "<|start|>":
-            self._tape.take(found.end())
+        if end and end[0] != "<|start|>":
+            self._tape.take(end.end())
 
 
 def _without(body: str, closers: tuple[str, ...]) -> str:

@@ -53,8 +53,6 @@ class Output:
         self._events: list[Event] = []
         """What may leave."""
 
-    # What is known here -------------------------------------------------------------------------
-
     @property
     def plain(self) -> bool:
         """Nothing waits: text may leave as it comes."""
@@ -81,8 +79,6 @@ class Output:
         context.add("".join(self._held))
         return context
 
-    # On trial -----------------------------------------------------------------------------------
-
     def attempt(self) -> Attempt:
         """Put off what is done from here on."""
         self._attempt = Attempt()
@@ -106,8 +102,6 @@ class Output:
             self._attempt.calls.append(call)
             self.behind_call = True
         return True
-
-    # What readers met ---------------------------------------------------------------------------
 
     def pass_plain(self, text: str) -> None:
         """Text without brackets and line ends leaves past the tape, where nothing waits."""
@@ -206,8 +200,6 @@ class Output:
         """Of the white space around a call, as much stays as keeps the texts apart."""
         self.behind_call = True
         del self._held[1 if self.spoken else 0 :]
-
-    # What leaves --------------------------------------------------------------------------------
 
     def drain(self) -> list[Event]:
         self._flush()

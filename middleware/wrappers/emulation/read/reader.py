@@ -140,18 +140,18 @@ class Reader:
         return self._tape.stands_at("to=")
 
     def _go_on(self) -> Waiting[None]:
-        """The rest of a line that is text, up to the next token."""
+        """The rest of a line that is text, up to the next mark."""
         tape, output = self._tape, self._output
         stop = STOP if self._how.trained and not self._verbatim else _NEWLINE
-        found = stop.search(tape.text, tape.at)
-        begun = self._begun(found)
-        if found and begun > found.start():
-            output.say(tape.take(found.start()))
-            if found[0] == "\n":
-                output.hold(tape.take(found.end()))
+        mark = stop.search(tape.text, tape.at)
+        begun = self._begun(mark)
+        if mark and begun > mark.start():
+            output.say(tape.take(mark.start()))
+            if mark[0] == "\n":
+                output.hold(tape.take(mark.end()))
                 self._line_start = True
             else:
-                yield from self._token(found[0])
+                yield from self._token(mark[0])
                 self._line_start = output.behind_call
             return
         output.say(tape.take(begun))
@@ -175,12 +175,12 @@ class Reader:
         self._tape.back(blank)
         return None
 
-    def _begun(self, found: re.Match[str] | None) -> int:
+    def _begun(self, mark: re.Match[str] | None) -> int:
         """Where a token may have begun that is not whole yet, also before its own line end."""
         tape = self._tape
-        whole = found is not None and not (
-            tape.text.endswith(LINED, tape.at, found.start())
-            or tape.text[found.start() : found.start() + LONGEST] in PARTIAL
+        whole = mark is not None and not (
+            tape.text.endswith(LINED, tape.at, mark.start())
+            or tape.text[mark.start() : mark.start() + LONGEST] in PARTIAL
         )
         if whole or tape.ended or self._verbatim or not self._how.trained:
             return len(tape.text)

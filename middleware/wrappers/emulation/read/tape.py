@@ -252,10 +252,10 @@ class Tape:
         pieces: list[str] = []
         while True:
             wary = tokens and (not inside or self._runaways > _PATIENCE)
-            found = _SIGNS[inside, wary].search(self.text, self.at)
-            if found and not (wary and self._is_begun(found)):
-                pieces.append(self.take(found.start()))
-                return "".join(pieces), found[0]
+            sign = _SIGNS[inside, wary].search(self.text, self.at)
+            if sign and not (wary and self._is_begun(sign)):
+                pieces.append(self.take(sign.start()))
+                return "".join(pieces), sign[0]
             end = held_from(self.text, self.at) if wary and not self.ended else len(self.text)
             pieces.append(self.take(end))
             if self.ended:
