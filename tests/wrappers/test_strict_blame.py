@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,10 @@ from adapters.protocol import (
     Json,
     Opened,
     Planned,
+    ReasoningDelta,
     TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
     Upstream,
 )
 from adapters.receipts import Note
@@ -24,6 +28,8 @@ from middleware import config
 from middleware.building import build
 from middleware.wrappers.emulation import EmulatedTools, Emulation
 from middleware.wrappers.emulation.ask.constrain import Way
+from middleware.wrappers.recall import Recall
+from tests.support.dialogue import assistant, result
 
 SERVER = '[server]\nstrict = true\n[recall]\nstore = "off"\n'
 OLLAMA = (
@@ -203,3 +209,56 @@ def test_nor_is_what_it_says_of_the_parts_of_a_pipeline() -> None:
     assert {note.field for note in thinking.receipt} >= {"top_k", "top_p"}
     assert {note.field for note in answering.receipt} == {"temperature"}
     assert blamed(PIPELINE, request(temperature=0.5)) == "temperature"
+
+
+COMPATIBLE = """
+[server]
+strict = true
+[recall]
+store = "memory"
+[upstreams.c]
+kind = "compatible"
+base_url = "http://127.0.0.1:1"
+[models.m]
+upstream = "c"
+recall = true
+"""
+
+
+class Thinker:
+    """Thinks though nobody asked."""
+
+    def plan(self, asked: ChatRequest) -> tuple[Planned, ...]:
+        raise AssertionError
+
+    async def stream(self, asked: ChatRequest) -> Events:
+        yield (Opened((), Upstream("t")), ReasoningDelta("hm"))
+        yield (ToolCallStart(0, "call_1", "get_weather"), ToolCallDelta(0, "{}"))
+        yield (Finish("tool_calls"),)
+
+
+def recall_of(adapter: Any) -> Recall:
+    while not isinstance(adapter, Recall):
+        adapter = adapter.inner
+    return adapter
+
+
+def test_nor_is_a_thought_that_recall_puts_back_where_none_is_taken() -> None:
+    route = build(config.parse(COMPATIBLE, environment={}), Transport()).find("m")
+    recall = recall_of(route)
+
+    async def think() -> None:
+        async for _ in replace(recall, inner=Thinker()).stream(request()):
+            pass
+
+    asyncio.run(think())
+    answer = assistant(None, ("call_1", "get_weather", "{}"))
+    later = replace(request(), messages=(USER, answer, result("call_1", "5")))
+    restored = recall._history(later)
+    assert restored is not None
+    assert restored.request().messages[1]["reasoning_content"] == "hm"
+    assert [note.code for note in route.plan(later)[0].receipt] == ["thoughts_restored"]
+    own = replace(later, messages=(USER, {**answer, "reasoning_content": "hm"}, later.messages[2]))
+    with pytest.raises(BadRequest) as caught:
+        route.plan(own)
+    assert caught.value.param == "messages[1].reasoning_content"

@@ -88,10 +88,10 @@ class Recall(Wrapper):
         history = self._history(request)
         if history is None:
             return self.inner.plan(request)
-        return tuple(
-            replace(planned, receipt=history.receipt() + planned.receipt)
-            for planned in self.inner.plan(history.request())
-        )
+        calls = self.inner.plan(history.request())
+        if not any("reasoning_content" in message for message in request.messages):
+            calls = tuple(map(_without_own_losses, calls))
+        return tuple(replace(call, receipt=history.receipt() + call.receipt) for call in calls)
 
     async def _remember_first(
         self, history: RememberedHistory, batches: Batches, *beside: Entry
@@ -112,6 +112,12 @@ class Recall(Wrapper):
         except StoreFailure as failure:
             return Note("recall_not_kept", "", f"{failure}; later turns go up without this one")
         return None
+
+
+def _without_own_losses(call: Planned) -> Planned:
+    """A thought that was put back here, and is not taken, is no loss of the client's."""
+    notes = (note for note in call.receipt if not note.field.endswith(".reasoning_content"))
+    return replace(call, receipt=tuple(notes))
 
 
 def _has_thoughts(batches: Batches) -> bool:
