@@ -89,10 +89,11 @@ class TextAnswer:
         """What may leave of one batch."""
         out: list[Event] = []
         for event in batch:
+            if type(event) is TextDelta and not self._native:
+                self.texts.append(event.text)
+                out += self._reader.feed(event.text)
+                continue
             match event:
-                case TextDelta(text) if not self._native:
-                    self.texts.append(text)
-                    out += self._reader.feed(text)
                 case Opened(receipt):
                     self._first = replace(event, receipt=self.prompt.notes(receipt))
                 case ToolCallStart() | ToolCallDelta():
