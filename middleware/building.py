@@ -11,14 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
+from adapters.options import made
 from adapters.protocol import Adapter
+from adapters.shared.search import Searcher
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from middleware.config import (
     Config,
     ConfigError,
@@ -32,7 +33,6 @@ from middleware.links import link_to
 from middleware.routing import ModelEntry, Routes
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
-from middleware.wrappers.pipeline.search import Tavily
 from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.route import Absent, Route, changes
@@ -73,27 +73,27 @@ class _Builder:
 
     def routes(self) -> dict[str, Route | Absent]:
         models = self.config.models.values()
-        made = self._models()
+        routes = self._models()
         parts = Routes(
-            {name: self._part(self.config.models[name], made[name]) for name in made}, ()
+            {name: self._part(self.config.models[name], routes[name]) for name in routes}, ()
         )
-        made |= {model.id: self._pipeline(model, parts) for model in models if model.pipeline}
-        return {model.id: self._public(model, made[model.id]) for model in models}
+        routes |= {model.id: self._pipeline(model, parts) for model in models if model.pipeline}
+        return {model.id: self._public(model, routes[model.id]) for model in models}
 
     def _models(self) -> dict[str, Route | Absent]:
         """All that are no pipelines, from Recall down."""
-        made: dict[str, Route | Absent] = {}
+        models: dict[str, Route | Absent] = {}
         mistakes = []
         for model in self.config.models.values():
             if model.pipeline:
                 continue
             try:
-                made[model.id] = self._model(model)
+                models[model.id] = self._model(model)
             except ValueError as error:  # how a leaf refuses its options
                 mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
         if mistakes:
             raise ConfigError(self.config.source, tuple(mistakes))
-        return made
+        return models
 
     def _public(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
         """A model as clients ask it."""
@@ -121,12 +121,12 @@ class _Builder:
         if missing := upstream.config.missing():
             why = f"the environment variable {' or '.join(missing)} is not set"
             return Absent(model.id, why)
-        leaf = _leaf(model, upstream)
+        options = {**upstream.config.options, **model.options}
+        leaf = _leaf(model, upstream, options)
         if isinstance(leaf, Absent):
             return leaf
-        settings = ToolSettings(
-            model.tools, upstream.config.kind, model.abilities, model.options, decide
-        )
+        kind = upstream.config.language
+        settings = ToolSettings(model.tools, kind, model.abilities, options, decide)
         inner = with_tools(leaf, settings, self._retried(model, leaf))
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
@@ -159,40 +159,34 @@ class _Builder:
         search = self._search(said["search"]) if "search" in said else None
         return Pipeline(**given, search=search, vision=self._sees(said["reasoner"]))
 
-    def _search(self, name: str) -> Tavily:
+    def _search(self, name: str) -> Searcher | None:
         upstream = self.upstreams[name]
-        key = upstream.config.api_key
-        return Tavily(upstream.link if key and key.value else None)
+        key, search = upstream.config.api_key, upstream.config.language.search
+        return search(upstream.link if key and key.value else None) if search else None
 
     def _sees(self, name: str) -> bool:
         model = self.config.models.get(name)
         upstream = self.upstreams.get(model.upstream) if model else None
-        usual = upstream is not None and upstream.config.kind == "claude"
-        return bool(model.abilities.get("vision", usual)) if model else False
+        if model is None or upstream is None:
+            return False
+        said, traits = (
+            made(CommonAbilities, model.abilities).vision,
+            upstream.config.language.traits,
+        )
+        return bool(traits(model.name).vision if traits and said is None else said)
 
 
-def _leaf(model: ModelConfig, upstream: _Connected) -> Leaf:
-    """Only the kinds that are configured are imported: some bring heavy packages."""
-    kind = upstream.config.kind
-    settings = Settings(
-        link=upstream.link,
-        api_version=upstream.config.api_version,
-        abilities=model.abilities,
-        options={**upstream.config.options, **model.options},
-    )
+def _leaf(model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:
+    kind, version = upstream.config.language, upstream.config.api_version
+    if kind.connect is None:
+        return Absent(model.id, f"upstreams of kind '{kind.name}' answer no chats")
     try:
-        module = import_module(f"adapters.{kind}")
+        return kind.connect(kind.settings(upstream.link, version, model.abilities, options))
     except ModuleNotFoundError as error:
-        ours = error.name == f"adapters.{kind}"
-        why = "this version does not have" if ours else f"the package '{error.name}' is missing for"
-        return Absent(model.id, f"{why} upstreams of kind '{kind}'")
-    if not hasattr(module, "connect"):
-        return Absent(model.id, f"the module adapters.{kind} has no function connect(settings)")
-    try:
-        leaf: Leaf = module.connect(settings)
+        why = f"the package '{error.name}' is missing for upstreams of kind '{kind.name}'"
+        return Absent(model.id, why)
     except ImportError as error:  # of a package that not every machine can have
         return Absent(model.id, str(error))
-    return leaf
 
 
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:

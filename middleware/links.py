@@ -36,7 +36,7 @@ def _key_from(upstream: UpstreamConfig) -> str:
         if secret is not None and name.lower() in _KEYS:
             where = f"env:{secret.variable}" if secret.variable else f"'{name}' in the config"
             return f"The key comes from {where}. {TRY_IT}"
-    if upstream.kind == "longtail":  # LiteLLM looks for keys in places of its own
+    if upstream.language.finds_keys:
         return ""
     return f'No key is sent: write api_key = "env:NAME" under [upstreams.{upstream.id}].'
 

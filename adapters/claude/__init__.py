@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from adapters.claude.capabilities import capability, traits_of
+from adapters.claude.capabilities import Capability, capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
-from adapters.claude.encode import Profile, encode, must_stream
+from adapters.claude.encode import Options, Profile, encode, must_stream
 from adapters.claude.tools import box_of
+from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Planned
 from adapters.shared.model_list import Listed, models_at
 from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
-from adapters.wire.settings import Settings
 
-__all__ = ("Claude", "State", "close", "connect", "decode", "decode_answer", "encode")
+__all__ = ("KIND", "Claude", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"
@@ -26,7 +26,7 @@ API_VERSION = "2023-06-01"
 class Claude(Leaf):
     """One upstream that speaks Messages."""
 
-    settings: Settings
+    settings: Settings[Options]
 
     def stream(self, request: ChatRequest) -> Events:
         return converse(self.settings.link, self._exchange(request), request.call)
@@ -73,7 +73,7 @@ class Claude(Leaf):
         )
 
 
-def connect(settings: Settings) -> Claude:
+def connect(settings: Settings[Options]) -> Claude:
     """Make the adapter; a base_url may end in `/v1` or not."""
     version = settings.api_version or API_VERSION
     link = replace(
@@ -82,3 +82,20 @@ def connect(settings: Settings) -> Claude:
         headers={**settings.link.headers, "anthropic-version": version},
     )
     return Claude(replace(settings, link=link, api_version=version))
+
+
+KIND = Kind(
+    name="claude",
+    about="Anthropic Messages: Claude, and every server that speaks its language.",
+    connect=connect,
+    options=Options,
+    abilities=Capability,
+    base_url="https://api.anthropic.com",
+    endings=("/v1/messages", "/v1"),
+    beginnings=("", "/anthropic", "/api/anthropic"),
+    auth="x-api-key",
+    api_version=API_VERSION,
+    traits=lambda model: traits_of(model, {}),
+    catalog=("", "anthropic/"),
+    services={"anthropic": Service("claude", variable="ANTHROPIC_API_KEY", aliases=("claude3",))},
+)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from adapters.options import FLAG, TEXTS, THINKING, option, overridden, whole
 from adapters.shared.traits import Traits
 
 Thinking = Literal["off", "manual", "adaptive", "always"]
@@ -18,37 +19,37 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 class Capability:
     """One model's abilities; each field can be overridden in the config, by its name."""
 
-    sampling: bool = True
-    """Takes temperature, top_p and top_k."""
-    forced_tool: bool = True
-    """Obeys tool_choice `any` and `tool`; otherwise they are a 400."""
-    thinking: Thinking = "manual"
-    """manual: a budget; adaptive: an effort; always: an effort, and cannot be switched off."""
-    budgets: bool = False
-    """Adaptive, but takes a budget too."""
-    unasked: bool = False
-    """Thinks when the request does not mention thinking."""
-    between_tools: bool = False
-    """Its lowest setting is to think between calls only."""
-    bound: bool = False
-    """Its thinking blocks are valid only behind the unchanged conversation they were made in."""
-    display: bool = True
-    """Knows `thinking.display`."""
-    efforts: tuple[str, ...] = EFFORTS
-    prefill: bool = True
-    """Continues a last message of the assistant."""
-    mid_system: bool = False
-    """Takes role `system` inside the conversation."""
-    assistant_first: bool = True
-    """Takes a conversation that the assistant begins (so recorded on 4.5, 4.6 and 4.8)."""
-    json_schema: bool = False
-    """Has `output_config.format` and strict tools."""
-    vision: bool = True
-    tools: bool = True
+    sampling: bool = option("It takes temperature, top_p and top_k", FLAG, True)
+    forced_tool: bool = option(
+        "It obeys a tool_choice that forces a call; else that is a 400", FLAG, True
+    )
+    thinking: Thinking = option(
+        "manual: a budget; adaptive: an effort; always: an effort, and it cannot be switched off",
+        THINKING,
+        "manual",
+    )
+    budgets: bool = option("It thinks adaptively, but takes a budget too", FLAG, False)
+    unasked: bool = option("It thinks when the request does not mention thinking", FLAG, False)
+    between_tools: bool = option("It thinks between tool calls at its lowest setting", FLAG, False)
+    bound: bool = option(
+        "Its thoughts are valid only behind the unchanged conversation they were made in",
+        FLAG,
+        False,
+    )
+    display: bool = option("It knows `thinking.display`", FLAG, True)
+    efforts: tuple[str, ...] = option("The efforts it takes", TEXTS, EFFORTS)
+    prefill: bool = option("It continues a last assistant message", FLAG, True)
+    mid_system: bool = option(
+        "It takes system messages in the middle of a conversation", FLAG, False
+    )
+    # So recorded on 4.5, 4.6 and 4.8.
+    assistant_first: bool = option("It takes a conversation that the assistant begins", FLAG, True)
+    json_schema: bool = option("It has `output_config.format` and strict tools", FLAG, False)
+    vision: bool = option("It reads images", FLAG, True)
+    tools: bool = option("It calls tools", FLAG, True)
     max_tokens: int = 8192
     """Room for the answer where the client gives no limit."""
-    max_output: int = 64_000
-    """The most that answer and thought may have together."""
+    max_output: int = option("The most that answer and thought may have together", whole(1), 64_000)
 
 
 _CLAUDE_3 = Capability(thinking="off", max_tokens=4096, max_output=4096)
@@ -97,16 +98,11 @@ MODELS: Mapping[str, Capability] = {
 }
 # What other sellers of Claude put behind the name: a date, a revision, a variant.
 _SUFFIX = re.compile(r"-\d{8}.*|-latest$|-v\d.*|[@:].*")
-_KNOWN = frozenset(one.name for one in fields(Capability))
 
 
 def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
     """Find a model's row by its name; what the config says outranks it."""
-    found = _row(model)
-    if not abilities:
-        return found
-    said = {name: value for name, value in abilities.items() if name in _KNOWN}
-    return replace(found, **said) if said else found
+    return overridden(_row(model), abilities)
 
 
 def traits_of(model: str, abilities: Mapping[str, Any]) -> Traits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.claude.capabilities import Capability
@@ -26,6 +26,7 @@ from adapters.claude.tools import (
     is_forced,
     mark_tools,
 )
+from adapters.options import FLAG, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields
@@ -41,13 +42,20 @@ _PASSED = ("cache_control", "container", "diagnostics", "inference_geo", "speed"
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    max_tokens: int | None = option("Longest answer if the client does not say", whole(1))
+    error_results: bool = option(
+        'A tool\'s result `{"error": …}` says that the tool failed', FLAG, False
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The model a request is for, and how it is spoken to."""
 
     capability: Capability
     api_version: str = "2023-06-01"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """`max_tokens`: room for the answer where the client gives no limit; `error_results`."""
+    options: Options = Options()
 
     @property
     def sampling(self) -> bool:
@@ -55,15 +63,13 @@ class Profile:
 
     @property
     def room(self) -> int:
-        return self.options.get("max_tokens") or self.capability.max_tokens
+        return self.options.max_tokens or self.capability.max_tokens
 
 
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
     fields = without_neutral(request.params, request.extra)
     capability = profile.capability
-    content = Content(
-        capability, _cache_lifetime(fields), profile.options.get("error_results") is True
-    )
+    content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
     words = choice_in_words(request, box, capability)
     form, form_in_words = encode_response_format(fields, capability)
     # "Message prefilling: incompatible with JSON outputs"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import orjson
 
 from adapters.compatible.completions import State, close, decode, decode_answer
+from adapters.compatible.dialect import Dialect, Options, dialect
+from adapters.compatible.services import SERVICES
+from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
 from adapters.receipts import Notes, Receipt
@@ -20,9 +22,8 @@ from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Link
-from adapters.wire.settings import Settings
 
-__all__ = ("Compatible", "State", "close", "connect", "decode", "decode_answer", "encode")
+__all__ = ("KIND", "Compatible", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 PATH = "/chat/completions"
 # What is the gateway's own to decide, above all where another gateway stands as the upstream.
@@ -50,47 +51,8 @@ DENIED = frozenset(
     }
 )
 _DENIED_FAMILIES = ("aws_", "azure_", "litellm_", "vertex_")
-_OPENAI = (".openai.com", ".openai.azure.com")
 # The names under which a cooperative client echoes an upstream's thoughts.
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How much of OpenAI's language a server understands; each may be set as an ability."""
-
-    custom_tools: bool = False
-    """Free-text tools; else each is sent as a function with one string."""
-    allowed_tools: bool = False
-    """A choice among some of the tools; else the others are left out, and the cache starts anew."""
-    developer_role: bool = False
-    """Else `system`, which every server knows."""
-    stream_options: bool = True
-    extra_fields: bool = True
-    """Fields OpenAI does not have: OpenAI itself answers them with a 400."""
-    reasoning_echo: bool = False
-    """Wants its own thoughts back in assistant messages (OpenRouter, vLLM)."""
-    limit_field: str = ""
-    """The one name it has for the longest answer; empty: both are known, sent as given."""
-    longest: int | None = None
-    """Sent where the client set no limit."""
-
-
-def dialect(settings: Settings) -> Dialect:
-    """OpenAI's hosts speak all of it; of any other server only the common part is expected."""
-    host = urlsplit(settings.link.base_url).hostname or ""
-    own = f".{host}".endswith(_OPENAI)
-    guess = Dialect(
-        custom_tools=own,
-        allowed_tools=own,
-        developer_role=own,
-        extra_fields=not own,
-        # Its reasoning models refuse the older name, and no model of it refuses the newer.
-        limit_field="max_completion_tokens" if own else "",
-        longest=settings.options.get("max_tokens"),
-    )
-    names = Dialect.__dataclass_fields__.keys() & settings.abilities.keys()
-    return replace(guess, **{name: settings.abilities[name] for name in names})
 
 
 class EncodedRequest(NamedTuple):
@@ -301,7 +263,7 @@ def exchange(link: Link, written: EncodedRequest, call: RequestContext) -> Excha
 @dataclass(frozen=True, slots=True)
 class Compatible(Leaf):
     link: Link
-    spoken: Dialect = Dialect()
+    spoken: Dialect = field(default_factory=Dialect)
 
     def stream(self, request: ChatRequest) -> Events:
         written = encode_request(request, self.spoken)
@@ -324,7 +286,22 @@ class Compatible(Leaf):
         return answer
 
 
-def connect(settings: Settings) -> Compatible:
+def connect(settings: Settings[Options]) -> Compatible:
     """Take the address as it is given, with or without /v1; its usual mistake is forgiven."""
     base_url = settings.link.base_url.rstrip("/").removesuffix(PATH)
     return Compatible(replace(settings.link, base_url=base_url), dialect(settings))
+
+
+KIND = Kind(
+    name="compatible",
+    about="Any endpoint that speaks OpenAI's chat completions.",
+    connect=connect,
+    options=Options,
+    abilities=Dialect,
+    endings=(PATH, "/completions", "/responses", "/models"),
+    beginnings=("/v1", "/api/v1", "/openai/v1"),
+    remembers=False,
+    leaks=True,
+    catalog=("", "openai/"),
+    services=SERVICES,
+)

@@ -13,7 +13,9 @@ from adapters.compatible import PATH, EncodedRequest, chosen, exchange, limit, o
 from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.deepseek.messages import LOST, Writer
 from adapters.errors import BadRequest
+from adapters.kind import CommonAbilities, Kind, Service, Settings
 from adapters.leaf import Leaf
+from adapters.options import ANY_TEXT, made, option, whole
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, unsupported
@@ -23,9 +25,8 @@ from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
 from adapters.shared.unknown_members import note_unknown_members
 from adapters.wire.exchange import converse
 from adapters.wire.http import Link
-from adapters.wire.settings import Settings
 
-__all__ = ("DeepSeek", "State", "close", "connect", "decode", "decode_answer", "encode")
+__all__ = ("KIND", "DeepSeek", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 _MOST_TOOLS, _MOST_STOPS = 128, 16
 # Only these go up as they are: an unknown field may be a 422.
@@ -49,6 +50,16 @@ EFFORT: Mapping[str, str] = {
     "xhigh": "high",
     "max": "max",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    max_tokens: int | None = option("Longest answer if the client does not say", whole(1))
+    reasoning_filler: str = option(
+        "Stands for thoughts nobody kept; a space for accounts that refuse the empty text",
+        ANY_TEXT,
+        "",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +296,27 @@ class DeepSeek(Leaf):
         return await models_at(self.link, "/models")
 
 
-def connect(settings: Settings) -> DeepSeek:
+def connect(settings: Settings[Options]) -> DeepSeek:
     path = urlsplit(settings.link.base_url).path.rstrip("/")
+    said = made(CommonAbilities, settings.abilities)
     habits = Habits(
-        may_think=settings.abilities.get("thinking") not in (False, "off"),
-        vision=settings.abilities.get("vision"),
+        may_think=said.thinking not in (False, "off"),
+        vision=said.vision,
         beta=path.endswith("/beta"),
-        filler=settings.options.get("reasoning_filler", ""),
-        longest=settings.options.get("max_tokens"),
+        filler=settings.options.reasoning_filler,
+        longest=settings.options.max_tokens,
     )
     return DeepSeek(settings.link, habits)
+
+
+KIND = Kind(
+    name="deepseek",
+    about="DeepSeek: chat completions with rules of its own for thinking.",
+    connect=connect,
+    options=Options,
+    base_url="https://api.deepseek.com",
+    endings=(PATH,),
+    timeouts={"first_event": 600},  # it queues in silence for minutes, and is healthy
+    catalog=("deepseek/", ""),
+    services={"deepseek": Service("deepseek", variable="DEEPSEEK_API_KEY")},
+)

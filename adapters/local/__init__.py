@@ -17,21 +17,23 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
+from adapters.compatible import EncodedRequest, encode_request, exchange
+from adapters.compatible.dialect import Dialect
+from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.local import limits
 from adapters.local.engine import Engine, EngineAnswer, Heard, LlamaServer
 from adapters.local.files import INSTEAD, WINDOW, Model, find
 from adapters.local.keeper import Keeper
+from adapters.options import PATH, option, whole
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.shared.fields import Fields
 from adapters.shared.traits import Traits
 from adapters.wire.exchange import Clock, Listener, next_piece
 from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
-from adapters.wire.settings import Settings
 
-__all__ = ("Engine", "Heard", "LlamaServer", "Local", "Model", "connect")
+__all__ = ("KIND", "Engine", "Heard", "LlamaServer", "Local", "Model", "connect")
 
 _RUNTIME = "xllamacpp"
 _LONGEST = 1024
@@ -47,6 +49,19 @@ _EXTRAS = frozenset((
 ))  # fmt: skip
 # Without these the answer would mean something else.
 _MEANING = ("audio", "modalities", "web_search_options")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    max_tokens: int = option("Longest answer if the client does not say", whole(1), _LONGEST)
+    num_ctx: int = option("Its context window", whole(1), WINDOW)
+    path: str | None = option("A GGUF file; else what was pulled last, else the small model", PATH)
+    threads: int | None = option(
+        "Threads it computes with; one less than there are cores", whole(1)
+    )
+
+
+_TRAITS = Traits(tools=False, vision=False, json_schema=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +106,7 @@ class Local(Leaf):
         return (Planned(self.link.name, f"local:{self.name}", written.body, written.receipt),)
 
     async def traits(self, _model: str) -> Traits:
-        return Traits(context_length=self.model.window, tools=False, vision=False, json_schema=True)
+        return replace(_TRAITS, context_length=self.model.window)
 
     def _written(self, request: ChatRequest) -> EncodedRequest:
         fields = Fields({**request.extra, **request.params})
@@ -113,7 +128,7 @@ def _taken(given: Mapping[str, Any], names: frozenset[str], fields: Fields) -> J
     return {name: given[name] for name in given if name in names and fields.take(name) is not None}
 
 
-def connect(settings: Settings) -> Local:
+def connect(settings: Settings[Options]) -> Local:
     """Find the model; it is loaded when it is first asked."""
     options = settings.options
     if find_spec(_RUNTIME) is None:
@@ -122,12 +137,11 @@ def connect(settings: Settings) -> Local:
             f"{INSTEAD}"
         )
     model = Model(
-        find(options.get("path")),
-        options.get("num_ctx") or WINDOW,
-        options.get("threads") or max(1, _cores() - 1),
+        find(options.path),
+        options.num_ctx,
+        options.threads or max(1, _cores() - 1),
     )
-    longest = options.get("max_tokens") or _LONGEST
-    return Local(settings.link, model, _engine(model), longest)
+    return Local(settings.link, model, _engine(model), options.max_tokens)
 
 
 def _cores() -> int:
@@ -143,3 +157,19 @@ _ENGINES: WeakValueDictionary[Model, Engine] = WeakValueDictionary()
 
 def _engine(model: Model) -> Engine:
     return _ENGINES.setdefault(model, Engine(lambda: LlamaServer(Keeper(model).answer)))
+
+
+KIND = Kind(
+    name="local",
+    about="The embedded model: a GGUF file, answered for by llama.cpp's own server code.",
+    connect=connect,
+    options=Options,
+    needs_address=False,
+    timeouts={"first_event": 600},
+    remembers=False,
+    calls_tools=False,
+    emulation={"constraint": "lark"},
+    traits=lambda _model: _TRAITS,
+    loads=True,
+    embedded=True,
+)

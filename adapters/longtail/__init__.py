@@ -15,9 +15,12 @@ from typing import Any
 
 import orjson
 
-from adapters.compatible import Dialect, EncodedRequest, encode_request, exchange
+from adapters.compatible import EncodedRequest, encode_request, exchange
+from adapters.compatible.dialect import Dialect
 from adapters.errors import GatewayError, from_words
+from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
+from adapters.options import TABLE, option
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
 from adapters.receipts import Receipt
 from adapters.shared.embeddings import EmbeddingRequest
@@ -25,7 +28,6 @@ from adapters.shared.fields import Fields, unsupported
 from adapters.wire.exchange import Clock, Listener, next_piece
 from adapters.wire.failures import timed_out
 from adapters.wire.http import Link
-from adapters.wire.settings import Settings
 
 # LiteLLM takes connection details, callbacks and file names from the same place as a model's own
 # parameters, so of a client's further fields only these reach it.
@@ -41,6 +43,11 @@ _ONCE: Mapping[str, int] = {"num_retries": 0, "max_retries": 0}
 _TRANSPORT = ("accept-encoding", "content-type", "user-agent")
 
 Complete = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    litellm: Mapping[str, Any] | None = option("Further arguments of LiteLLM's own", TABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +200,7 @@ def _failure(error: Exception, link: Link) -> GatewayError:
     return link.explained(found)
 
 
-def connect(settings: Settings) -> Longtail:
+def connect(settings: Settings[Options]) -> Longtail:
     # Else it fetches its price list from the web while it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm
@@ -209,10 +216,23 @@ def connect(settings: Settings) -> Longtail:
     return Longtail(settings.link, library, _credentials(settings))
 
 
-def _credentials(settings: Settings) -> Json:
+def _credentials(settings: Settings[Options]) -> Json:
     """From the config only: never from a client."""
-    link, given = settings.link, dict(settings.options.get("litellm") or {})
+    link, given = settings.link, dict(settings.options.litellm or {})
     headers = {name: value for name, value in link.headers.items() if name not in _TRANSPORT}
     key = headers.pop("authorization", "").removeprefix("Bearer ") or headers.pop("x-api-key", "")
     found = {"api_key": key, "api_base": link.base_url, "extra_headers": headers}
     return {name: value for name, value in found.items() if value} | given
+
+
+_ALIASES = ("bedrock", "azure", "azureopenai", "vertex", "vertexai", "cohere")
+KIND = Kind(
+    name="longtail",
+    about="LiteLLM, for providers without a kind of their own.",
+    connect=connect,
+    options=Options,
+    needs_address=False,
+    finds_keys=True,
+    catalog=("",),
+    services={"litellm": Service("longtail", aliases=_ALIASES)},
+)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import orjson
 
 from adapters.errors import GatewayError, Refused
+from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.ollama.abilities import Abilities, AbilityCache
 from adapters.ollama.decode import State, close, decode, decode_answer
-from adapters.ollama.encode import Setup, encode, is_call_forced
+from adapters.ollama.encode import Options, Setup, encode, is_call_forced
 from adapters.ollama.tools import offered_tools
 from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Events, Json, Planned
@@ -25,29 +24,29 @@ from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
-from adapters.wire.settings import Settings
 
-__all__ = ("Ollama", "State", "close", "connect", "decode", "decode_answer", "encode")
+__all__ = ("KIND", "Ollama", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 PATH = "/api/chat"
+_START = "ollama serve"
 _ENDINGS = ("/api/chat", "/v1/chat/completions", "/api", "/v1")
 
 
-def connect(settings: Settings) -> Ollama:
+def connect(settings: Settings[Options]) -> Ollama:
     address = settings.link.base_url.rstrip("/")
     for ending in _ENDINGS:
         address = address.removesuffix(ending)
-    least = settings.options.get("min_num_ctx", MINIMUM)
+    least = settings.options.min_num_ctx
     if type(least) is not int or least < 1:
         raise ValueError(f"min_num_ctx is {least!r}: write a number of tokens such as {MINIMUM}")
-    link = replace(settings.link, base_url=address, started_by="ollama serve")
+    link = replace(settings.link, base_url=address, started_by=_START)
     return Ollama(link, settings.options, AbilityCache(link, settings.abilities))
 
 
 @dataclass(slots=True)
 class Ollama(Leaf):
     link: Link
-    options: Mapping[str, Any]
+    options: Options
     asked: AbilityCache
     # State between requests, because the server has it: another window makes it load the model
     # again, so one size serves all requests and only grows.
@@ -83,9 +82,8 @@ class Ollama(Leaf):
             able = await self.asked.of(model)
         except GatewayError:
             able = self.asked.known(model)
-        pinned = self.options.get("num_ctx")
         return Traits(
-            context_length=pinned if type(pinned) is int else able.context_length,
+            context_length=self.options.num_ctx or able.context_length,
             tools=able.tools,
             parallel=able.tools,
             vision=able.vision,
@@ -138,4 +136,22 @@ class Ollama(Leaf):
     def _window(self, model: str, tokens: int, most: int | None) -> int:
         if held := self.windows.get(model):
             return grown(tokens, held, most)
-        return fitting(tokens, self.options.get("min_num_ctx", MINIMUM), most)
+        return fitting(tokens, self.options.min_num_ctx, most)
+
+
+KIND = Kind(
+    name="ollama",
+    about="Ollama's own API, `/api/chat`.",
+    connect=connect,
+    options=Options,
+    abilities=Abilities,
+    base_url="http://127.0.0.1:11434",
+    endings=_ENDINGS,
+    # It loads a model in silence for minutes, and is healthy.
+    timeouts={"first_event": 600, "idle": 300},
+    leaks=True,
+    loads=True,
+    start_command=_START,
+    fetch_command="ollama pull",
+    services={"ollama": Service("ollama", aliases=("ollamachat",))},
+)

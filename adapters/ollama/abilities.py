@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from adapters.errors import GatewayError
+from adapters.options import FLAG, TEXT, THINKING, option, overridden, whole
 from adapters.wire.http import Link
 
 _PATIENCE = 8.0
@@ -20,17 +21,16 @@ _PATIENCE = 8.0
 class Abilities:
     """One model's abilities; None is not known, and then the request decides."""
 
-    tools: bool | None = None
-    thinking: bool | None = None
-    vision: bool | None = None
-    audio: bool | None = None
-    family: str = ""
-    context_length: int | None = None
-    inline_think: bool = False
-    """It writes `<think>…</think>` at the start of its text; no server says so, only the config."""
-
-
-_NAMES = frozenset(one.name for one in fields(Abilities))
+    tools: bool | None = option("It calls tools", FLAG)
+    thinking: bool | None = option("Whether it thinks", THINKING)
+    vision: bool | None = option("It reads images", FLAG)
+    audio: bool | None = option("It hears", FLAG)
+    family: str = option("Its family, as the server calls it", TEXT, "")
+    context_length: int | None = option("Its longest context window", whole(1))
+    # No server says so, only the config.
+    inline_think: bool = option(
+        "It writes `<think>…</think>` at the start of its text", FLAG, False
+    )
 
 
 def assumed_abilities(overrides: Mapping[str, Any]) -> Abilities:
@@ -67,10 +67,9 @@ def _context_length(info: Any) -> int | None:
 
 
 def _overridden(found: Abilities, overrides: Mapping[str, Any]) -> Abilities:
-    said = {name: value for name, value in overrides.items() if name in _NAMES}
-    if "thinking" in said:
-        said["thinking"] = said["thinking"] not in (False, "off")
-    return replace(found, **said) if said else found
+    if "thinking" in overrides:
+        overrides = {**overrides, "thinking": overrides["thinking"] not in (False, "off")}
+    return overridden(found, overrides)
 
 
 @dataclass(slots=True)

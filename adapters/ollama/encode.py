@@ -11,6 +11,8 @@ from adapters.ollama.abilities import Abilities
 from adapters.ollama.grammar import grammar_subset
 from adapters.ollama.messages import messages
 from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered_tools
+from adapters.ollama.window import MINIMUM
+from adapters.options import DURATION, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, unsupported
@@ -48,12 +50,23 @@ _GPT_OSS_LACKS = ("none", "xhigh", "max", False)
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    max_tokens: int | None = option("Longest answer if the client does not say", whole(1))
+    num_ctx: int | None = option(
+        "Context window to ask for; unset, room for the conversation and, once that is outgrown, "
+        "the whole of the model",
+        whole(1),
+    )
+    min_num_ctx: int = option("Least context window, if the request decides it", whole(1), MINIMUM)
+    keep_alive: int | str | None = option("How long it stays loaded", DURATION)
+
+
+@dataclass(frozen=True, slots=True)
 class Setup:
     """What besides the request decides its body."""
 
     abilities: Abilities = field(default_factory=Abilities)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """The model's keys in the config."""
+    options: Options = Options()
 
 
 def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Receipt]:
@@ -73,7 +86,7 @@ def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Rece
     members = {
         "format": _format(fields, tools, is_call_forced(box)),
         "think": _think(request.model, fields, setup.abilities),
-        "keep_alive": setup.options.get("keep_alive"),
+        "keep_alive": setup.options.keep_alive,
         # Else the server cuts the oldest messages off without a word; so it says that it must.
         "truncate": False,
         **_taken(fields, _TOP_LEVEL),
@@ -174,7 +187,7 @@ def _limit(fields: Fields) -> int | None:
     return limit
 
 
-def _options(fields: Fields, configured: Mapping[str, Any]) -> Json:
+def _options(fields: Fields, configured: Options) -> Json:
     """Collect sampling and limits; what a client says in Ollama's own words outranks."""
     said = _given({"num_predict": _limit(fields) or None, **_taken(fields, _SAMPLING)})
     native = fields.take("options") or {}
@@ -184,7 +197,7 @@ def _options(fields: Fields, configured: Mapping[str, Any]) -> Json:
         if native.get(name, said[name]) != said[name]:
             field = "max_tokens" if name == "num_predict" else name
             fields.note("parameter_dropped", field, "'options' outranks it")
-    defaults = {"num_predict": configured.get("max_tokens"), "num_ctx": configured.get("num_ctx")}
+    defaults = {"num_predict": configured.max_tokens, "num_ctx": configured.num_ctx}
     options = _given(defaults) | said | native
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]

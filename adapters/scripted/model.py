@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from adapters.compatible import one_choice
+from adapters.kind import Settings
 from adapters.leaf import Leaf
+from adapters.options import ANYTHING, option
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -30,7 +32,6 @@ from adapters.scripted.values import Words, fill, read_words, single_text
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.history import rounds, text_of
 from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
-from adapters.wire.settings import Settings
 
 _PIECES = re.compile(r"\s*\S{1,12}|\s+")
 """Stand for tokens: what it counts and what it streams."""
@@ -226,6 +227,11 @@ class Scripted(Leaf):
         return (Planned(self.name, "scripted:", body, receipt),)
 
 
-def connect(settings: Settings) -> Scripted:
+@dataclass(frozen=True, slots=True)
+class Options:
+    rules: Any = option("What it answers to what", ANYTHING, ())
+
+
+def connect(settings: Settings[Options]) -> Scripted:
     """Read its rules; raise `ValueError` where they cannot be meant."""
-    return Scripted(settings.link.name, read_rules(settings.options.get("rules", ())))
+    return Scripted(settings.link.name, read_rules(settings.options.rules))

@@ -71,7 +71,7 @@ def banner(config: Config, statuses: Sequence[Status]) -> str:
 def _embedded(config: Config, names: Sequence[str]) -> list[str]:
     """Models that run on this machine, in a process of their own."""
     upstreams = [(name, config.upstreams.get(config.models[name].upstream)) for name in names]
-    return [name for name, upstream in upstreams if upstream and upstream.kind == "local"]
+    return [name for name, upstream in upstreams if upstream and upstream.language.embedded]
 
 
 def _missing(statuses: Iterable[Status]) -> Mapping[str, str]:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from adapters.errors import GatewayError, Refused
+from adapters.kind import Auth
 from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Finish, RequestContext
 from adapters.wire.http import Transport
 from middleware.building import build
 from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
-from middleware.config.shape import Auth
 from middleware.links import TRY_IT
 from middleware.routing import Routes
 from middleware.server.models import AWAY, ModelList
@@ -27,15 +27,8 @@ _SECONDS, _ALTOGETHER = 120.0, 300.0
 """A model may have to be loaded; somebody waits at the terminal."""
 _MOST_MODELS, _SIDE_BY_SIDE = 20, 4
 """Of one upstream."""
-_LOADS = ("local", "ollama")
-"""Kinds of one's own machine: a model is loaded, and two at once push each other out."""
 _OF_ALL = (*AWAY, "upstream_auth", "upstream_billing", "insufficient_quota")
 """Codes of what is wrong with an upstream, whatever model is asked."""
-# Where the API begins on servers that have it below an address of their own.
-_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
-    "compatible": ("/v1", "/api/v1", "/openai/v1"),
-    "claude": ("", "/anthropic", "/api/anthropic"),
-}
 _MOST_REPAIRS = 3
 _TOOL: Mapping[str, object] = {
     "type": "function",
@@ -98,7 +91,7 @@ class _Prober:
         upstream = self.config.upstreams[first.upstream]
         if findings[0].of_all or not rest:
             return findings
-        gate = asyncio.Semaphore(1 if upstream.kind in _LOADS else _SIDE_BY_SIDE)
+        gate = asyncio.Semaphore(1 if upstream.language.loads else _SIDE_BY_SIDE)
         findings += await asyncio.gather(*[self._in_turn(model, gate, until) for model in rest])
         if left:
             verdict = f"and {len(left)} more were not asked"
@@ -256,8 +249,8 @@ def _addresses(upstream: UpstreamConfig) -> list[str]:
     parts = urlsplit(address)
     origin = f"{parts.scheme}://{parts.netloc}"
     above = address.rpartition("/")[0] if parts.path.strip("/") else address
-    begins = _BEGINNINGS.get(upstream.kind, ())
-    guesses = [f"{address}/v1"] if upstream.kind == "compatible" else []
+    begins = upstream.language.beginnings
+    guesses = [f"{address}{beginning}" for beginning in begins[:1]]
     guesses += [above, *(f"{origin}{beginning}" for beginning in begins)]
     return [guess for guess in dict.fromkeys(guesses) if guess != address]
 
@@ -312,11 +305,9 @@ def _verdict(error: GatewayError) -> str:
 
 
 def _start(upstream: UpstreamConfig) -> str:
-    if upstream.kind != "ollama":
-        return ""
-    return (
-        f"start it with `ollama serve`, or write where it is: base_url = (now {upstream.base_url})"
-    )
+    start = upstream.language.start_command
+    where = f"or write where it is: base_url = (now {upstream.base_url})"
+    return f"start it with `{start}`, {where}" if start else ""
 
 
 def _unreachable(reason: str) -> bool:

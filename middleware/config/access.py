@@ -8,8 +8,6 @@ from middleware.config.shape import Secret, Server, UpstreamConfig
 
 Path = tuple[str, ...]
 _KEYS: Path = ("server", "keys")
-# These bring nobody's key, and cost nothing.
-_FREE = ("scripted",)
 
 
 def unset_keys(server: Server) -> Iterator[tuple[Path, str]]:
@@ -31,7 +29,7 @@ def open_doors(
 ) -> Iterator[tuple[Path, str]]:
     """Refuse to let strangers spend the owner's money."""
     at_their_own_cost = bool(upstreams) and all(
-        upstream.of_client or upstream.kind in _FREE for upstream in upstreams.values()
+        upstream.of_client or upstream.language.free for upstream in upstreams.values()
     )
     if not (server.keys or is_loopback(server.host) or at_their_own_cost):
         yield (

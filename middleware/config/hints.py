@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from middleware.config.keys import SECTIONS
+from middleware.config.keys import SECTIONS, ability_keys, option_keys
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # What the parser's words mean to somebody who does not know TOML.
@@ -36,4 +36,6 @@ def suggest(name: str, known: Collection[str]) -> str:
 
 def elsewhere(name: str) -> str:
     places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
+    if not places and name in {**option_keys(""), **ability_keys("")}:
+        places = ["[models.NAME]"]
     return f" It belongs in {' or '.join(places)}." if places else ""

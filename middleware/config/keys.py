@@ -1,34 +1,35 @@
-"""The one table of what config.toml may say; parsing, mistakes and documentation follow it."""
+"""The one table of what config.toml may say; parsing, mistakes and documentation follow it.
+
+What is for one kind of upstream stands in the `KIND` of its package.
+"""
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from middleware.config.shape import Auth
-from middleware.config.values import (
-    ADDRESS,
+from adapters.kind import CommonAbilities, Kind, all_kinds, known_kind
+from adapters.options import (
     ANY_TEXT,
     ANYTHING,
-    DURATION,
     FLAG,
-    HEADERS,
-    HOSTS,
-    KEY,
     PATH,
-    PROXY,
-    SECONDS,
-    SECRETS,
     TABLE,
     TEXT,
     TEXTS,
-    THINKING,
     Allowed,
     choice,
+    options_of,
     plain,
     whole,
 )
+from middleware.config.values import ADDRESS, HEADERS, HOSTS, KEY, PROXY, SECONDS, SECRETS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
     "first_event": Key(
         SECONDS,
-        "Until the first sign of an answer, and five times that while only pings come; 60 (600: "
-        "deepseek, local, ollama)",
+        "Until the first sign of an answer, and five times that while only pings come; 60, or what "
+        "is usual for its kind",
     ),
     "idle": Key(
         SECONDS,
@@ -98,49 +99,15 @@ DEFAULTS: Mapping[str, Key] = {
     "timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})
 }
 UPSTREAM: Mapping[str, Key] = {
-    "kind": Key(TEXT, "The language it speaks: a module of adapters/"),
-    "base_url": Key(ADDRESS, "Where it is; claude, deepseek and ollama have a usual address"),
+    "kind": Key(TEXT, "The language it speaks"),
+    "base_url": Key(ADDRESS, "Where it is; some kinds have a usual address"),
     "api_key": Key(KEY, 'What opens it; "client" passes on the key each client sends'),
-    "auth": Key(
-        choice("bearer", "x-api-key"), "How the key is sent; claude x-api-key, else bearer"
-    ),
+    "auth": Key(choice("bearer", "x-api-key"), "How the key is sent, if not as usual for its kind"),
     "proxy": Key(PROXY, "An HTTP proxy on the way to it; the environment's are ignored"),
     "timeouts": Key(TABLE, "Seconds to wait for it", {}),
     "headers": Key(HEADERS, "Sent with every call", {}),
-    "api_version": Key(TEXT, "The version of its API to ask for; claude 2023-06-01"),
-    "options": Key(TABLE, "Further options of its kind, for all its models", {}),
-}
-ABILITIES: Mapping[str, Key] = {
-    "vision": Key(FLAG, "It reads images"),
-    "thinking": Key(THINKING, "Whether and how it thinks"),
-    "sampling": Key(FLAG, "It takes temperature and top_p"),
-    "forced_tool": Key(FLAG, "It obeys a tool_choice that forces a call"),
-    "between_tools": Key(FLAG, "It thinks between tool calls"),
-    "prefill": Key(FLAG, "It continues a last assistant message"),
-    "mid_system": Key(FLAG, "It takes system messages in the middle of a conversation"),
-    "json_schema": Key(FLAG, "It can be held to a JSON schema"),
-}
-OPTIONS: Mapping[str, Key] = {
-    "max_tokens": Key(whole(1), "Longest answer if the client does not say"),
-    "num_ctx": Key(
-        whole(1),
-        "Context window to ask for; unset, room for the conversation and, once that is "
-        "outgrown, the whole of the model (ollama); 4096 (local)",
-    ),
-    "min_num_ctx": Key(whole(1), "Least context window, if the request decides it (ollama)"),
-    "keep_alive": Key(DURATION, "How long it stays loaded (ollama)"),
-    "reask": Key(whole(0, 1), "How often a faulty call is asked for again (emulated tools)"),
-    "constraint": Key(
-        choice("response_format", "structured_outputs", "json_schema", "lark", "off"),
-        "How its server is held to the form of a demanded call (emulated tools)",
-    ),
-    "hold": Key(
-        whole(0), "Characters that may turn out to be an unmarked thought (emulated tools)"
-    ),
-    "result_length": Key(whole(1), "Longest tool result in characters (emulated tools)"),
-    "path": Key(PATH, "A GGUF file; else what was pulled last, else the small model (local)"),
-    "threads": Key(whole(1), "Threads it computes with; one less than there are cores (local)"),
-    "rules": Key(ANYTHING, "What it answers to what (scripted)"),
+    "api_version": Key(TEXT, "The version of its API to ask for, if not the usual one"),
+    "options": Key(TABLE, "What stands in `options` of none of its models, for all of them", {}),
 }
 RECALL: Mapping[str, Key] = {
     "store": Key(
@@ -176,7 +143,7 @@ PIPELINE: Mapping[str, Key] = {
         "How the answerer gets the thought",
     ),
     "separator": Key(ANY_TEXT, "Shown between thought and answer"),
-    "search": Key(TEXT, "The upstream of kind tavily that is searched before the reasoner thinks"),
+    "search": Key(TEXT, "The upstream that is searched before the reasoner thinks"),
     "search_when": Key(
         choice("tools", "always", "never"), "Search if the request has tools, always, or never"
     ),
@@ -201,17 +168,15 @@ MODEL: Mapping[str, Key] = {
     "drop": Key(TEXTS, "Fields that are not passed on", ()),
     "retry": Key(whole(0, 5), "How often a call that failed before its first word is repeated", 2),
     "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
-    "options": Key(TABLE, "Further options of its upstream's kind", {}),
+    "options": Key(TABLE, "Options of its upstream's kind and of tools by prompt", {}),
     "recall": Key(
         FLAG,
-        "Keep what its upstream needs back and clients do not send; compatible: not unless set",
+        "Keep what its upstream needs back and clients do not send; unset, as usual for its kind",
     ),
     "reasoning": Key(
         choice("reasoning_content", "reasoning", "think-tags", "hidden"),
         "How thoughts are shown: in a field of the message, in its text, or not; beside JSON not",
     ),
-    **ABILITIES,
-    **OPTIONS,
     **PIPELINE,
     **COMING,
 }
@@ -228,42 +193,38 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What is usual for upstreams of a kind; a kind without a row has the defaults below."""
-
-    base_url: str = ""
-    needs_address: bool = True
-    auth: Auth = "bearer"
-    api_version: str | None = None
-    timeouts: Mapping[str, float] = field(default_factory=dict)
-    recall: bool = True
-    """It thinks in ways that must come back; else a layer around every event is not worth it."""
-    added: tuple[str, ...] = ()
-    """What the leaf adds to the address, longest first: its doubling is a common mistake."""
+def keys_of(described: type[DataclassInstance]) -> Mapping[str, Key]:
+    """The fields of a kind's options or abilities as keys: not given, they stay None."""
+    said = options_of(described).items()
+    return {name: Key(one["allowed"], one["text"]) for name, one in said}
 
 
-# Ollama and DeepSeek load or queue in silence for minutes, and are healthy.
-KINDS: Mapping[str, Kind] = {
-    "claude": Kind(
-        "https://api.anthropic.com",
-        auth="x-api-key",
-        api_version="2023-06-01",
-        added=("/v1/messages", "/v1"),
-    ),
-    "deepseek": Kind(
-        "https://api.deepseek.com", timeouts={"first_event": 600}, added=("/chat/completions",)
-    ),
-    "ollama": Kind(
-        "http://127.0.0.1:11434",
-        timeouts={"first_event": 600, "idle": 300},
-        added=("/api/chat", "/v1/chat/completions", "/api", "/v1"),
-    ),
-    "compatible": Kind(
-        recall=False, added=("/chat/completions", "/completions", "/responses", "/models")
-    ),
-    "tavily": Kind("https://api.tavily.com", added=("/search",)),
-    "longtail": Kind(needs_address=False),
-    "scripted": Kind(needs_address=False, recall=False),
-    "local": Kind(needs_address=False, recall=False, timeouts={"first_event": 600}),
-}
+@cache
+def option_keys(kind: str) -> Mapping[str, Key]:
+    """What `options` may hold: of its kind and of tools by prompt; of any kind if none is named."""
+    from middleware.wrappers.emulation import Emulation  # late: it loads web packages
+
+    own = [keys_of(one.options) for one in _kinds(kind)]
+    return dict(ChainMap(*map(dict, own), dict(keys_of(Emulation))))
+
+
+@cache
+def ability_keys(kind: str) -> Mapping[str, Key]:
+    """What `abilities` may hold."""
+    own = [keys_of(one.abilities) for one in _kinds(kind)]
+    return dict(ChainMap(*map(dict, own), dict(keys_of(CommonAbilities))))
+
+
+def model_keys(kind: str, written: Any) -> Mapping[str, Key]:
+    """What a model may have: options and abilities too, and what of other kinds is written there,
+    which is let be.
+    """
+    keys = {**ability_keys(kind), **option_keys(kind), **MODEL}
+    if not isinstance(written, dict) or written.keys() <= keys.keys():
+        return keys
+    every = {**ability_keys(""), **option_keys("")}
+    return {**{name: every[name] for name in written if name in every}, **keys}
+
+
+def _kinds(name: str) -> list[Kind]:
+    return [known_kind(name)] if name else all_kinds()

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from adapters.kind import all_kinds, usable_kind
 from middleware.config.shape import ModelConfig, UpstreamConfig
 
-TAVILY = "tavily"
-"""The kind of upstream that searches; also its name, if the config has none of that kind."""
 _PARTS = ("reasoner", "answerer")
 Path = tuple[str, ...]
 
@@ -52,7 +51,21 @@ def is_named(name: str, public: str) -> bool:
 def _of_search(
     name: str | None, upstreams: Mapping[str, UpstreamConfig], path: Path
 ) -> Iterator[tuple[Path, str]]:
-    if name is None or (name in upstreams and upstreams[name].kind == TAVILY):
+    if name is None or (name in upstreams and _searches(upstreams[name].kind)):
         return
-    text = f"is '{name}', but must name an upstream of kind tavily: write an [upstreams.{name}]."
+    kinds = " or ".join([kind.name for kind in all_kinds() if kind.search])
+    text = f"is '{name}', but must name an upstream of kind {kinds}: write an [upstreams.{name}]."
     yield (*path, "search"), text
+
+
+def usual_searchers(
+    models: Mapping[str, ModelConfig], upstreams: Mapping[str, UpstreamConfig]
+) -> list[str]:
+    """Kinds that are searched by their own names: their upstream needs no words."""
+    named = {model.pipeline["search"] for model in models.values() if "search" in model.pipeline}
+    return [name for name in sorted(named - upstreams.keys()) if _searches(name)]
+
+
+def _searches(kind: str) -> bool:
+    found = usable_kind(kind)
+    return found is not None and found.search is not None

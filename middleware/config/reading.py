@@ -6,22 +6,20 @@ import os
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from adapters.kind import Kind, UnusableKind, all_kinds, find_kind, kind_names
+from adapters.options import Environment, Wrong
 from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
 from middleware.config.fields import as_field, misspelt
 from middleware.config.file import stamp, unreadable
 from middleware.config.hints import elsewhere, path_of, suggest, toml_hint
 from middleware.config.keys import (
-    ABILITIES,
     ANY_VALUE,
     COMING,
     DEFAULTS,
-    KINDS,
     MODEL,
-    OPTIONS,
     OWN_FIELDS,
     PIPELINE,
     RECALL,
@@ -29,11 +27,13 @@ from middleware.config.keys import (
     TIMEOUTS,
     UPSTREAM,
     Key,
-    Kind,
+    ability_keys,
+    model_keys,
+    option_keys,
 )
-from middleware.config.pipelines import TAVILY, mistakes_of
+from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
-from middleware.config.services import meant, stanza
+from middleware.config.services import meant, stanza, usual_upstream
 from middleware.config.shape import (
     Config,
     ConfigError,
@@ -43,9 +43,9 @@ from middleware.config.shape import (
     Server,
     UpstreamConfig,
 )
-from middleware.config.values import Environment, Wrong
 
 _KEPT = 50
+_NO_KIND = Kind(name="", about="", needs_address=False)
 _TABLES = ("server", "defaults", "recall", "upstreams", "models")
 Values = dict[str, Any]
 Keys = Mapping[str, Key]
@@ -130,9 +130,8 @@ class _Reading:
         }
         if not models and not misspelt and self.clean("models"):
             self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
-        if any(model.pipeline.get("search") == TAVILY for model in models.values()):
-            usual = {"kind": TAVILY, "api_key": "env:TAVILY_API_KEY"}
-            upstreams.setdefault(TAVILY, self.upstream(TAVILY, usual, common))
+        for name in usual_searchers(models, upstreams):
+            upstreams[name] = self.upstream(name, usual_upstream(name), common)
         whole = self.clean("upstreams") and self.clean("server", "keys")
         mistakes = [*(open_doors(server, upstreams) if whole else ())]
         mistakes += [*two_keys(server, upstreams), *mistakes_of(models, upstreams)]
@@ -208,7 +207,7 @@ class _Reading:
         self.doubled(address, kind, (*path, "base_url"))
         return UpstreamConfig(
             id=name,
-            kind=values["kind"] or "",
+            kind=kind.name,
             base_url=address,
             api_key=values["api_key"],
             auth=values["auth"] or kind.auth,
@@ -216,24 +215,28 @@ class _Reading:
             api_version=values["api_version"] or kind.api_version,
             headers=values["headers"],
             timeouts=_timeouts(kind, common, own),
-            options=self.free(values["options"], OPTIONS, (*path, "options")),
+            options=self.given(values["options"], option_keys(kind.name), (*path, "options")),
         )
 
     def kind(self, name: str | None, path: tuple[str, ...]) -> Kind:
         if name is None:
             if self.clean(*path[:-1]):
-                self.wrong(path, f"is missing: write one of {', '.join(KINDS)}.")
-            return Kind(needs_address=False)
-        if name not in KINDS and not (name.isidentifier() and find_spec(f"adapters.{name}")):
+                self.wrong(path, f"is missing: write one of {_kinds()}.")
+            return _NO_KIND
+        try:
+            kind = find_kind(name)
+        except UnusableKind as error:
+            self.wrong(path, f"is '{name}', but {error}.")
+            return _NO_KIND
+        if kind is None:
             service = meant(name)
             hint = f" For {name} write:{stanza(path[1], service)}" if service else ""
-            hint = hint or suggest(name, KINDS)
-            self.wrong(path, f"is '{name}', but must be one of {', '.join(KINDS)}.{hint}")
-            return Kind(needs_address=False)
-        return KINDS.get(name, Kind())
+            hint = hint or suggest(name, kind_names())
+            self.wrong(path, f"is '{name}', but must be one of {_kinds()}.{hint}")
+        return kind or _NO_KIND
 
     def doubled(self, address: str, kind: Kind, path: tuple[str, ...]) -> None:
-        for end in kind.added:
+        for end in kind.endings:
             if address.endswith(end):
                 right = address.removesuffix(end)
                 self.wrong(path, f"ends with '{end}', which is added anyway: write \"{right}\".")
@@ -241,12 +244,12 @@ class _Reading:
 
     def model(self, name: str, found: Any, upstreams: Mapping[str, UpstreamConfig]) -> ModelConfig:
         path = ("models", name)
-        values = self.table(found, MODEL, path)
+        upstream = _upstream_of(found, upstreams)
+        usual = upstream.language if upstream and upstream.kind else _NO_KIND
+        values = self.table(found, model_keys(usual.name, found), path)
         coming, pipeline = _coming(found), _given(values, PIPELINE)
         optional = bool(coming or pipeline)
         self.reference(values["upstream"], upstreams, path, optional=optional)
-        upstream = upstreams.get(values["upstream"])
-        usual = KINDS.get(upstream.kind, Kind()) if upstream else Kind()
         self.wildcards(name, values["name"], path)
         self.fields(values, path)
         return ModelConfig(
@@ -258,9 +261,9 @@ class _Reading:
             override=values["override"],
             drop=values["drop"],
             retry=values["retry"],
-            abilities=self.merged(values, "abilities", ABILITIES, path),
-            options=self.merged(values, "options", OPTIONS, path),
-            recall=usual.recall if values["recall"] is None else values["recall"],
+            abilities=self.merged(values, "abilities", ability_keys(usual.name), path),
+            options=self.merged(values, "options", option_keys(usual.name), path),
+            recall=usual.remembers if values["recall"] is None else values["recall"],
             reasoning=values["reasoning"],
             pipeline=pipeline,
             coming=coming,
@@ -281,14 +284,13 @@ class _Reading:
             self.wrong((*path, "upstream"), f"is '{upstream}', but there are: {known}.{hint}")
 
     def merged(self, values: Values, place: str, keys: Keys, path: tuple[str, ...]) -> Values:
-        """A free table with the same names beside it, which win; the known ones are checked."""
-        return {**self.free(values[place], keys, (*path, place)), **_given(values, keys)}
+        """A table, and what of it stands beside it, which wins."""
+        beside = {name: key for name, key in keys.items() if name not in MODEL}
+        return {**self.given(values[place], keys, (*path, place)), **_given(values, beside)}
 
-    def free(self, found: Values, keys: Keys, path: tuple[str, ...]) -> Values:
-        return {
-            name: self.value(value, keys[name], (*path, name)) if name in keys else value
-            for name, value in found.items()
-        }
+    def given(self, found: Values, keys: Keys, path: tuple[str, ...]) -> Values:
+        """Only what stands in a table."""
+        return _given(self.table(found, keys, path), keys)
 
     def fields(self, values: Values, path: tuple[str, ...]) -> None:
         """A field nobody knows may be the upstream's own; one that is nearly known is misspelt."""
@@ -308,6 +310,15 @@ class _Reading:
                 f"is '{name}', but a * is only carried over from a * in the public name: "
                 f'write [models."…*"].',
             )
+
+
+def _kinds() -> str:
+    return ", ".join([kind.name for kind in all_kinds()])
+
+
+def _upstream_of(found: Any, upstreams: Mapping[str, UpstreamConfig]) -> UpstreamConfig | None:
+    name = found.get("upstream") if isinstance(found, dict) else None
+    return upstreams.get(name) if isinstance(name, str) else None
 
 
 def _given(values: Values, keys: Keys) -> Values:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
+from adapters.kind import CommonAbilities, Kind, all_kinds
 from middleware.config.keys import (
-    ABILITIES,
     COMING,
-    KINDS,
     MODEL,
-    OPTIONS,
     OWN_FIELDS,
     PIPELINE,
     RECALL,
@@ -21,15 +19,16 @@ from middleware.config.keys import (
     TIMEOUTS,
     UPSTREAM,
     Key,
-    Kind,
+    keys_of,
 )
-from middleware.config.pipelines import TAVILY
+from middleware.wrappers.emulation import Emulation
 
 _HEAD = """\
 # Every key of config.toml
 
 Written by `python -m middleware.config.reference` from the table the gateway reads its config by: \
-edit `middleware/config/keys.py`, not this file. [config.toml](../config.toml) has the same in the \
+edit `middleware/config/keys.py` or the `KIND` of a package in `adapters/`, not this file. \
+[config.toml](../config.toml) has the same in the \
 order one writes it, with examples.
 
 A key that is not in these tables is a mistake, and so is a value that is not allowed; `usetool \
@@ -59,16 +58,7 @@ def reference() -> str:
             "[models.NAME]", "A name clients may ask for; `*` stands for any text.", of_models
         ),
         _fields(),
-        _section(
-            "[models.NAME]: what the model can do",
-            "Only where the gateway is wrong about it; in the section itself or in `abilities`.",
-            ABILITIES,
-        ),
-        _section(
-            "[models.NAME]: options of its upstream's kind",
-            "In the section itself or in `options`; of an upstream's `options` for all its models.",
-            OPTIONS,
-        ),
+        *_own_keys(),
         _section(
             "[models.NAME]: pipelines",
             "A model with `pipeline` is made of two others, and has no `upstream` of its own.",
@@ -79,8 +69,8 @@ def reference() -> str:
 
 
 def _is_grouped(name: str, key: Key) -> bool:
-    """An ability may have the name of another key of a model: then both have their row."""
-    return any(group.get(name) is key for group in (ABILITIES, OPTIONS, PIPELINE, COMING))
+    """It has a section of its own."""
+    return any(group.get(name) is key for group in (PIPELINE, COMING))
 
 
 def _section(title: str, text: str, keys: Mapping[str, Key]) -> str:
@@ -104,25 +94,51 @@ def _default(value: Any) -> str:
 
 
 def _kinds() -> str:
-    head = ("kind", "`base_url` if not given", "`auth`", "memory between turns")
-    there = {name: kind for name, kind in KINDS.items() if _is_there(name)}
-    rows = [head, ("---",) * 4, *map(_kind, there.items())]
+    head = ("kind", "what it is", "`base_url` if not given", "`auth`", "memory between turns")
+    rows = [head, ("---",) * 5, *map(_kind, all_kinds())]
     text = (
-        "`kind` is the language an upstream speaks: a module of `adapters/`. `tavily` is no model: "
-        "it searches for pipelines. `longtail` is LiteLLM, for providers without a kind of their "
-        "own."
+        "`kind` is the language an upstream speaks: a package of `adapters/`, or of another "
+        "distribution (see [adapters.md](adapters.md))."
     )
     return f"### Kinds\n\n{text}\n\n{_table(rows)}"
 
 
-def _is_there(kind: str) -> bool:
-    return kind == TAVILY or find_spec(f"adapters.{kind}") is not None
-
-
-def _kind(named: tuple[str, Kind]) -> tuple[str, ...]:
-    name, kind = named
+def _kind(kind: Kind) -> tuple[str, ...]:
     address = kind.base_url or ("has to be given" if kind.needs_address else "none needed")
-    return f"`{name}`", address, kind.auth, "kept" if kind.recall else "kept with `recall = true`"
+    memory = "kept" if kind.remembers else "kept with `recall = true`"
+    about = kind.about + "".join(f" `api_version` {kind.api_version}." if kind.api_version else "")
+    return f"`{kind.name}`", about, address, kind.auth, memory
+
+
+def _own_keys() -> list[str]:
+    """What models have by their upstream's kind."""
+    text = (
+        "In `options` or in the section itself; in `options` of an upstream for all its models, "
+        "which outrank it. Abilities, only where the gateway is wrong about a model, stand in "
+        "`abilities` or in the section itself."
+    )
+    every = [*_described(options=Emulation), *_described(abilities=CommonAbilities)]
+    parts = [
+        f"## [models.NAME]: options and abilities\n\n{text}\n",
+        f"### Of every kind\n\nThe options are of tools by prompt.\n\n{_rows(every)}",
+    ]
+    for kind in all_kinds():
+        own = [*_described(options=kind.options), *_described(abilities=kind.abilities)]
+        new = [row for row in own if row not in every]
+        parts += [f"### Of kind `{kind.name}`\n\n{_rows(new)}"] if new else []
+    return parts
+
+
+def _described(**described: type[Any]) -> Iterator[tuple[str, ...]]:
+    for where, one in described.items():
+        for name, key in keys_of(one).items():
+            default = next(field.default for field in fields(one) if field.name == name)
+            shown = _default(default) if where == "options" else ""
+            yield f"`{name}`", f"`{where}`", key.allowed.words, shown, key.text
+
+
+def _rows(rows: Sequence[tuple[str, ...]]) -> str:
+    return _table([("key", "in", "allowed", "default", "meaning"), ("---",) * 5, *rows])
 
 
 def _fields() -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-Auth = Literal["bearer", "x-api-key"]
+from adapters.kind import Auth, Kind, known_kind
+
 Tools = Literal["auto", "native", "emulated"]
 Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
@@ -58,6 +59,11 @@ class UpstreamConfig:
     timeouts: Mapping[str, float]
     """Only what differs from the defaults of `adapters.wire.http.Timeouts`."""
     options: Mapping[str, Any]
+
+    @property
+    def language(self) -> Kind:
+        """What is known of its kind."""
+        return known_kind(self.kind)
 
     def secrets(self) -> tuple[Secret, ...]:
         given = (self.api_key, self.proxy, *self.headers.values())

@@ -1,97 +1,16 @@
-"""The kinds of values a key may have: each says in words what it allows, and reads it."""
+"""Values only the gateway's own keys have: secrets, addresses, names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from adapters.options import Allowed, Environment, Wrong, listed, plain, table_of
 from middleware.config.shape import Secret
 
-Environment = Mapping[str, str]
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _SHELL = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_SHOWN = 60
-
-
-class Wrong(Exception):
-    """A value that is not allowed, with a hint at what to write instead if there is one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """A kind of value."""
-
-    words: str
-    read: Callable[[Any, Environment], Any]
-    """Returns the value as the gateway uses it, or raises `Wrong`."""
-    secret: bool = False
-    """What was found is not to be shown."""
-
-    def found(self, value: Any) -> str:
-        """Say what stands there, unless it may be a secret."""
-        word = _TOML_WORDS.get(type(value), "a date or time")
-        if word in ("a table", "true or false"):
-            return str(value).lower() if word != "a table" else word
-        if self.secret or (isinstance(value, str) and re.search(r"[@?]", value)):
-            return f"{word} (not shown)"
-        shown = repr(value)
-        return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
-
-
-_TOML_WORDS: Mapping[type, str] = {
-    bool: "true or false",
-    dict: "a table",
-    list: "a list",
-    str: "text",
-    int: "a number",
-    float: "a number",
-}
-
-
-def plain(words: str, fits: Callable[[Any], bool]) -> Allowed:
-    """A value used as it is."""
-
-    def read(value: Any, _: Environment) -> Any:
-        if not fits(value):
-            raise Wrong
-        return value
-
-    return Allowed(words, read)
-
-
-def listed(one: Allowed, words: str) -> Allowed:
-    """A list of one kind."""
-
-    def read(value: Any, environment: Environment) -> Any:
-        if not isinstance(value, list):
-            raise Wrong("write it in brackets: [ … ]")
-        return tuple(one.read(item, environment) for item in value)
-
-    return Allowed(words, read, secret=one.secret)
-
-
-def table_of(one: Allowed, words: str) -> Allowed:
-    """A table whose keys are free."""
-
-    def read(value: Any, environment: Environment) -> Any:
-        if not isinstance(value, dict):
-            raise Wrong
-        return {name: one.read(item, environment) for name, item in value.items()}
-
-    return Allowed(words, read, secret=one.secret)
-
-
-def whole(least: int, most: int | None = None) -> Allowed:
-    words = f"a whole number from {least} to {most}" if most else f"a whole number, {least} or more"
-    return plain(words, lambda value: type(value) is int and least <= value <= (most or value))
-
-
-def choice(*words: str) -> Allowed:
-    return plain("one of " + ", ".join(f'"{word}"' for word in words), words.__contains__)
 
 
 def _secret(value: Any, environment: Environment) -> Secret:
@@ -158,48 +77,15 @@ def _parts(value: str) -> SplitResult:
     return parts
 
 
-def _path(value: Any, _: Environment) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise Wrong
-    if "\0" in value:
-        raise Wrong("a name cannot hold the character \\u0000")
-    try:
-        return str(Path(value).expanduser())
-    except RuntimeError as error:
-        user = value.partition("/")[0]
-        raise Wrong(f"there is no user '{user[1:]}' here: write the whole path") from error
-
-
-def _thinking(value: Any, _: Environment) -> Any:
-    if value is True:
-        raise Wrong('say how: "manual" (with a budget), "adaptive" (with an effort) or "always"')
-    if value is False:
-        return "off"
-    if value not in ("off", "manual", "adaptive", "always"):
-        raise Wrong
-    return value
-
-
-FLAG = plain("true or false", lambda value: type(value) is bool)
-TEXT = plain("text", lambda value: isinstance(value, str) and bool(value.strip()))
-ANY_TEXT = plain("text", lambda value: isinstance(value, str))
-TEXTS = listed(TEXT, "a list of texts")
 SECONDS = plain(
     "a number of seconds above 0", lambda value: type(value) in (int, float) and 0 < value < 1e9
 )
-TABLE = plain("a table", lambda value: isinstance(value, dict))
 HOSTS = listed(
     plain(
         "a name or an address without http:// and path",
         lambda value: isinstance(value, str) and re.fullmatch(r"[^\s/@]+", value) is not None,
     ),
     "a list of names or addresses, without http:// and path",
-)
-ANYTHING = plain("any value", lambda _: True)
-THINKING = Allowed('false, "off", "manual", "adaptive" or "always"', _thinking)
-DURATION = plain(
-    'a number of seconds, or text such as "10m"',
-    lambda value: type(value) is int or (isinstance(value, str) and bool(value)),
 )
 SECRET = Allowed('text, or "env:NAME" for an environment variable', _secret, secret=True)
 KEY = Allowed(
@@ -210,5 +96,4 @@ KEY = Allowed(
 SECRETS = listed(SECRET, 'a list of texts, or of "env:NAME" for environment variables')
 HEADERS = table_of(SECRET, 'a table of texts, or of "env:NAME" for environment variables')
 PROXY = Allowed('an http:// address, or "env:NAME"', _proxy, secret=True)
-PATH = Allowed("the path of a file", _path)
 ADDRESS = Allowed("an http:// or https:// address", _address)

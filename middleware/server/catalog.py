@@ -10,19 +10,10 @@ from typing import Any
 
 import orjson
 
-from adapters.claude.capabilities import traits_of
+from adapters.kind import Kind
 from adapters.shared.traits import Traits
 
 _FILE = "model_prices_and_context_window_backup.json"
-# A kind of upstream → what LiteLLM puts before its models' names.
-_PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "claude": ("", "anthropic/"),
-    "deepseek": ("deepseek/", ""),
-    "compatible": ("", "openai/"),
-    "longtail": ("",),
-}
-# Kinds whose models are all alike in this.
-_ALIKE: Mapping[str, Traits] = {"local": Traits(tools=False, vision=False, json_schema=True)}
 _FAMILIES: tuple[tuple[str, str], ...] = (
     # AutoGen's names of families; what it does not know is "unknown" to it.
     ("gpt-4o", "gpt-4o"),
@@ -57,13 +48,11 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
 )
 
 
-def known(kind: str, name: str) -> Traits:
+def known(kind: Kind, name: str) -> Traits:
     """What the data says of an upstream's model; no kind of ours is asked about another's."""
-    if kind in _ALIKE:
-        return _ALIKE[kind]
-    own = traits_of(name, {}) if kind == "claude" else Traits()
-    table = _table()
-    for prefix in _PREFIXES.get(kind, ()):
+    own = kind.traits(name) if kind.traits else Traits()
+    table = _table() if kind.catalog else {}
+    for prefix in kind.catalog:
         for written in (prefix + name, prefix + name.rpartition("/")[2]):
             if (found := table.get(written)) is not None:
                 return own.over(found)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from adapters.errors import GatewayError
+from adapters.kind import CommonAbilities
+from adapters.options import made
 from adapters.protocol import Json
 from adapters.shared.traits import Traits
 from middleware.config import Config, ModelConfig
@@ -91,9 +93,9 @@ class ModelList:
         return entry.available and (wanted or self._is_local(entry))
 
     def _is_local(self, entry: ModelEntry) -> bool:
-        """An Ollama knows what it has at no cost."""
+        """A server that is told what to get knows what it has, at no cost."""
         upstream = self.config.upstreams.get(entry.upstream)
-        return upstream is not None and upstream.kind == "ollama"
+        return upstream is not None and bool(upstream.language.fetch_command)
 
     def _status(self, entry: ModelEntry, listed: Listed | None, taken: set[str]) -> Status:
         if listed is None:
@@ -116,7 +118,8 @@ class ModelList:
         has = {name, f"{name}:latest"} & listed.models.keys() or name.endswith("cloud")
         if has or listed.reason:
             return ""
-        return f"upstream '{entry.upstream}' does not have '{name}': get it with ollama pull {name}"
+        how = self.config.upstreams[entry.upstream].language.fetch_command
+        return f"upstream '{entry.upstream}' does not have '{name}': get it with {how} {name}"
 
     async def names(self, wildcard: str) -> list[str]:
         """What a wildcard stands for, as far as its upstream says."""
@@ -199,7 +202,7 @@ class ModelList:
         upstream = self.config.upstreams.get(model.upstream)
         if upstream is None or "*" in model.name:
             return _configured(model)
-        return _configured(model).over(catalog.known(upstream.kind, model.name))
+        return _configured(model).over(catalog.known(upstream.language, model.name))
 
     async def traits(self, entry: ModelEntry, public: str, listed: Traits) -> Traits:
         """The config outranks the upstream, which outranks the catalogue."""
@@ -212,7 +215,7 @@ class ModelList:
         if upstream is None or "*" in public:
             return _configured(model)
         name = self._upstreams_name(entry, public)
-        known = listed.over(catalog.known(upstream.kind, name))
+        known = listed.over(catalog.known(upstream.language, name))
         # Without its key it cannot be asked, but it is the same model.
         if entry.available:
             leaf = self.routes.leaf(public)[1]
@@ -237,15 +240,14 @@ class ModelList:
 
 
 def _configured(model: ModelConfig) -> Traits:
-    said: Mapping[str, Any] = model.abilities
-    thinking = said.get("thinking")
+    said = made(CommonAbilities, model.abilities)
     return Traits(
         context_length=model.options.get("num_ctx"),
         max_output=None,
-        tools=said.get("tools"),
-        vision=said.get("vision"),
-        reasoning=None if thinking is None else thinking not in (False, "off"),
-        json_schema=said.get("json_schema"),
+        tools=said.tools,
+        vision=said.vision,
+        reasoning=None if said.thinking is None else said.thinking != "off",
+        json_schema=said.json_schema,
     )
 
 

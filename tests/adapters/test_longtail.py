@@ -288,15 +288,14 @@ def test_a_stream_is_closed_at_its_end_and_when_the_client_leaves() -> None:
 
 REAL = """
 import asyncio, sys
-from adapters.longtail import connect
+from adapters.longtail import KIND, connect
 from adapters.wire.http import Link, Transport
 from adapters.protocol import RequestContext, ChatRequest, Finish, TextDelta
-from adapters.wire.settings import Settings
 from adapters.errors import GatewayError
 
 assert "litellm" not in sys.modules
 link = Link("tail", "", Transport(), headers={"authorization": "Bearer k", "user-agent": "x"})
-leaf = connect(Settings(link, options={"litellm": {"mock_response": "hello there"}}))
+leaf = connect(KIND.settings(link, options={"litellm": {"mock_response": "hello there"}}))
 assert leaf.credentials["api_key"] == "k" and "extra_headers" not in leaf.credentials
 
 async def ask(model, streamed):

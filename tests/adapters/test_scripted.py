@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Finish, Json, Opened, RequestContext
-from adapters.scripted import Scripted, connect
+from adapters.scripted import KIND, Scripted, connect
 from adapters.scripted.values import fill, read_words
 from adapters.shared.history import settle
 from adapters.shared.schema import mismatch
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.dialogue import assistant, result, user
 from tests.support.fold import Answer, fold, run
 
@@ -35,7 +34,7 @@ BOTH = (TIME, WEATHER)
 
 
 def model(*rules: Json) -> Scripted:
-    return connect(Settings(Link("demo", "", Transport()), options={"rules": list(rules)}))
+    return connect(KIND.settings(Link("demo", "", Transport()), options={"rules": list(rules)}))
 
 
 def ask(*messages: Json, rules: tuple[Json, ...] = (), **given: Any) -> Answer:
@@ -233,7 +232,7 @@ def test_a_rule_never_calls_what_is_not_offered() -> None:
 )
 def test_a_rule_that_cannot_be_meant_is_named(rules: Any, where: str) -> None:
     with pytest.raises(ValueError) as caught:
-        connect(Settings(Link("demo", "", Transport()), options={"rules": rules}))
+        connect(KIND.settings(Link("demo", "", Transport()), options={"rules": rules}))
     assert str(caught.value).startswith(where)
 
 

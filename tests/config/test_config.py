@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from middleware import config
 from middleware.config import Config, ConfigError, Mistake
-from middleware.config.keys import KINDS, MODEL, SECTIONS
+from middleware.config.keys import MODEL, SECTIONS, ability_keys, option_keys
 from tests.config.reading import KEY, ONE
 from tests.support.paths import ROOT
 
@@ -203,7 +203,8 @@ def toml(value: object) -> str:
 @given(st.data())
 def test_any_value_of_any_key_is_read_or_named(data: st.DataObject) -> None:
     section = data.draw(st.sampled_from(sorted(SECTIONS)))
-    key = data.draw(st.sampled_from(sorted(SECTIONS[section])))
+    more = {**ability_keys(""), **option_keys("")} if section == "models.NAME" else {}
+    key = data.draw(st.sampled_from(sorted({**SECTIONS[section], **more})))
     text = f"[{section.replace('NAME', 'up')}]\n{key} = {toml(data.draw(TOML))}\n"
     named: tuple[Mistake, ...] = ()
     try:
@@ -214,7 +215,8 @@ def test_any_value_of_any_key_is_read_or_named(data: st.DataObject) -> None:
 
 
 def test_every_key_is_explained_and_every_default_is_allowed() -> None:
-    for section, keys in SECTIONS.items():
+    every = {**SECTIONS, "options": option_keys(""), "abilities": ability_keys("")}
+    for section, keys in every.items():
         for name, key in keys.items():
             assert key.text, f"{section}.{name}"
             assert not key.text.endswith("."), f"{section}.{name}"
@@ -230,8 +232,7 @@ def test_every_upstream_kind_that_is_there_is_known() -> None:
         if isinstance(node, ast.FunctionDef) and node.name == "connect"
     ]
     for kind in leaves:
-        address = "" if kind in KINDS else "base_url = 'http://127.0.0.1'\n"
-        address = "base_url = 'http://127.0.0.1'\n" if kind == "compatible" else address
+        address = "base_url = 'http://127.0.0.1'\n" if kind == "compatible" else ""
         text = f"[upstreams.up]\nkind = '{kind}'\n{address}[models.one]\nupstream = 'up'\n"
         assert config.parse(text, environment={}).upstreams["up"].kind == kind
 

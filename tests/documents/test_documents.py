@@ -18,7 +18,7 @@ from middleware.__main__ import main
 from middleware.cli import describe
 from middleware.cli.chat.gateway import running
 from middleware.cli.endpoint import GatewayAddress
-from middleware.config.keys import SECTIONS
+from middleware.config.keys import SECTIONS, ability_keys, option_keys
 from middleware.config.reference import reference
 from tests.support.paths import ROOT
 
@@ -80,7 +80,8 @@ def test_the_list_of_receipts_is_what_is_declared() -> None:
 
 def test_the_reference_has_every_key_of_every_section() -> None:
     named = set(re.findall(r"^\| `(\w+)` \|", reference(), re.MULTILINE))
-    assert {name for keys in SECTIONS.values() for name in keys} <= named | {"timeouts"}
+    every = [*SECTIONS.values(), option_keys(""), ability_keys("")]
+    assert {name for keys in every for name in keys} <= named | {"timeouts"}
 
 
 def test_the_reference_is_printed_with_the_same_bytes_everywhere() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from adapters.kind import kind_names
 from middleware import config
-from middleware.config.keys import KINDS
 from tests.documents.readme import README, Folder
 from tests.documents.test_documents import blocks
 from tests.support.paths import ROOT
@@ -32,7 +32,7 @@ def test_the_config_shown_is_read() -> None:
 def test_every_kind_named_is_one_there_is() -> None:
     named = set(re.findall(r'`kind = "(\w+)"`', README))
     assert named >= {"claude", "deepseek", "ollama", "compatible", "longtail"}
-    assert named <= KINDS.keys()
+    assert named <= {*kind_names()}
 
 
 def outside_of_make() -> dict[str, str]:

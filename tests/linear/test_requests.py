@@ -15,6 +15,7 @@ from adapters.claude.capabilities import capability
 from adapters.claude.encode import Profile
 from adapters.claude.encode import encode as claude_encode
 from adapters.claude.tools import box_of
+from adapters.compatible.dialect import Dialect
 from adapters.errors import GatewayError
 from adapters.ollama.encode import Setup
 from adapters.ollama.encode import encode as ollama_encode
@@ -37,7 +38,7 @@ LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
     ],
     "ollama": lambda prompted: ollama_encode(prompted, toolbox(prompted), Setup())[0],
     "deepseek": lambda prompted: deepseek.encode(prompted, deepseek.Habits())[0],
-    "compatible": lambda prompted: compatible.encode(prompted, compatible.Dialect())[0],
+    "compatible": lambda prompted: compatible.encode(prompted, Dialect())[0],
     "emulated": lambda request: prompt_for(request, Emulation(), True),
     "recall": lambda prompted: Recall(FakeAdapter(), MemoryStore()).plan(prompted)[0].body,
 }

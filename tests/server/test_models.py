@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from adapters.kind import known_kind
 from adapters.shared.model_list import read_models
 from adapters.shared.traits import Traits
 from middleware.server import catalog
@@ -149,16 +150,16 @@ def test_models_of_servers_are_read_whatever_stands_among_them() -> None:
 
 def test_the_catalogue_knows_without_importing_litellm() -> None:
     program = (
-        "import sys; from middleware.server import catalog;"
-        "t = catalog.known('claude', 'claude-sonnet-4-5');"
+        "import sys; from adapters.claude import KIND; from middleware.server import catalog;"
+        "t = catalog.known(KIND, 'claude-sonnet-4-5');"
         "assert 'litellm' not in sys.modules; print(t.context_length, t.max_output, t.tools)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["200000", "64000", "True"]
-    assert catalog.known("ollama", "gpt-4o") == Traits()
-    assert catalog.known("compatible", "no-such-model") == Traits()
+    assert catalog.known(known_kind("ollama"), "gpt-4o") == Traits()
+    assert catalog.known(known_kind("compatible"), "no-such-model") == Traits()
 
 
 @pytest.mark.parametrize(

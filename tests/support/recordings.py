@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ import orjson
 import vcr
 import yaml
 
+from adapters.kind import known_kind
 from adapters.protocol import Adapter, ChatRequest, Json, RequestContext
 from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.cases import CASES, REASONING
 from tests.support.fold import Answer, fold, run
 from tests.support.paths import ROOT
@@ -83,8 +82,9 @@ class Upstream:
         return Link(self.name, url or self.url, Transport(), headers, secrets=(key,) if url else ())
 
     def connect(self, link: Link) -> Adapter:
-        adapter: Adapter = import_module(f"adapters.{self.name}").connect(Settings(link))
-        return adapter
+        kind = known_kind(self.name)
+        assert kind.connect
+        return kind.connect(kind.settings(link))
 
     def request(self, case: str, streamed: bool) -> ChatRequest:
         """Build what the door would hand to the adapter."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from adapters.compatible import KIND as COMPATIBLE
 from adapters.errors import BadRequest, Unavailable
 from adapters.protocol import (
     Adapter,
@@ -61,7 +62,7 @@ class Nest:
     def __init__(self, *answers: Answer, decide: bool = False) -> None:
         self.model = FakeAdapter(*answers)
         self.budget = Budget()
-        settings = ToolSettings("emulated", "compatible", decide=decide)
+        settings = ToolSettings("emulated", COMPATIBLE, decide=decide)
         tools = with_tools(self.model, settings, self.retried(self.model))
         self.adapter = self.retried(Recall(tools, MemoryStore()))
 

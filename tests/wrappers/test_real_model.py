@@ -13,11 +13,10 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.local import connect
+from adapters.local import KIND, connect
 from adapters.protocol import Json
 from adapters.shared.schema import mismatch
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.day_one import running
 from tests.support.dialogue import result, user
 from tests.support.fold import run
@@ -30,7 +29,7 @@ MARKS = ("USE_TOOL", "TOOL_NAME", "TOOL_ARGS", "TOOL_RESULT")
 
 def _embedded() -> str:
     try:
-        connect(Settings(Link("here", "", Transport())))
+        connect(KIND.settings(Link("here", "", Transport())))
     except ImportError as error:
         return str(error)
     return ""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
-from middleware.config.values import HEADERS, Wrong
+from adapters.options import Wrong
+from middleware.config.values import HEADERS
 
 Environment = Mapping[str, str]
 Table = dict[str, Any]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from adapters.kind import known_kind
+from adapters.options import Wrong
 from middleware.cli.importers.collecting import (
     Table,
     Taking,
@@ -15,8 +17,8 @@ from middleware.cli.importers.collecting import (
     variable_of,
 )
 from middleware.cli.importers.providers import Reached, reach
-from middleware.config.keys import KINDS, MODEL, OWN_FIELDS
-from middleware.config.values import ADDRESS, Wrong
+from middleware.config.keys import OWN_FIELDS, option_keys
+from middleware.config.values import ADDRESS
 from middleware.doors import FIELDS
 
 _CHAT = (None, "chat", "completion", "responses")
@@ -109,7 +111,7 @@ def _service(params: Taking, reached: Reached, address: str | None) -> Table:
     found["headers"] = headers
     if kind == "claude":
         version = params.text("api_version")
-        found["api_version"] = None if version == KINDS[kind].api_version else version
+        found["api_version"] = None if version == known_kind(kind).api_version else version
     found["timeouts"] = _timeouts(params)
     if kind == "longtail" and (connection := _connection(params)):
         found["options"] = {"litellm": connection}
@@ -121,7 +123,7 @@ def _base_url(reached: Reached, address: str | None) -> str | None:
     if not address:
         return usual or None
     address = address.rstrip("/")
-    ends = KINDS[kind].added
+    ends = known_kind(kind).endings
     while end := next((end for end in ends if address.endswith(end)), ""):
         address = address.removesuffix(end).rstrip("/")
     try:
@@ -130,7 +132,7 @@ def _base_url(reached: Reached, address: str | None) -> str | None:
         raise NotCarried(
             f"its api_base cannot be used: {str(wrong) or f'write {ADDRESS.words}'}"
         ) from wrong
-    return None if address == KINDS[kind].base_url else address
+    return None if address == known_kind(kind).base_url else address
 
 
 def _key(params: Taking, reached: Reached, elsewhere: bool) -> str | None:
@@ -211,14 +213,14 @@ def _defaults(params: Taking) -> Table:
 
 def _ollama(params: Taking) -> Table:
     found = {name: params.left.get(name) for name in ("num_ctx", "keep_alive")}
-    kept: Table = {}
+    kept, keys = Table(), option_keys("ollama")
     for name, value in found.items():
         if value is None:
             continue
         try:
-            kept[name] = MODEL[name].allowed.read(params.plain(name), {})
+            kept[name] = keys[name].allowed.read(params.plain(name), {})
         except Wrong:
-            params.lose(name, f"is not {MODEL[name].allowed.words}")
+            params.lose(name, f"is not {keys[name].allowed.words}")
     return kept
 
 

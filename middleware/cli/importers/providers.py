@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from middleware.config.services import SERVICES, Service
+from adapters.kind import Service, all_kinds
 
 
 class Reached(NamedTuple):
@@ -20,8 +20,19 @@ _OLLAMA = Service("ollama")
 _OWN_SERVER = Service("compatible")
 _LONGTAIL = Service("longtail")
 
+# LiteLLM calls them as their kinds do, and means the same.
+_ALIKE = (
+    *("anthropic", "cerebras", "deepseek", "groq", "mistral", "moonshot", "nvidia_nim", "openai"),
+    *("openrouter", "sambanova", "together_ai", "xai"),
+)
+
 PROVIDERS: Mapping[str, Service] = {
-    **SERVICES,
+    **{
+        name: service
+        for kind in all_kinds()
+        for name, service in kind.services.items()
+        if name in _ALIKE
+    },
     "ollama": _OLLAMA,
     "ollama_chat": _OLLAMA,
     **dict.fromkeys(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest, Refused
+from adapters.kind import CommonAbilities, Kind
 from adapters.leaf import Leaf
+from adapters.options import made
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, with_notes
@@ -19,11 +21,6 @@ from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.refusals import first_call, refuses_tools, without_refused
 from middleware.wrappers.emulation.rescue import LeakRescue
 
-# The kinds whose servers read calls out of text themselves, and miss some.
-_LEAKING = frozenset(("ollama", "compatible"))
-# The kinds whose servers read no calls and do not heed tool_choice.
-_TOOLLESS = frozenset(("local",))
-_USUAL: Mapping[str, Mapping[str, Any]] = {"local": {"constraint": "lark"}}
 _REMEMBERED, _MOST = 300.0, 256
 _EMULATED = Note(
     "tools_emulated", "", "the upstream says that this model has no tools: it was asked by prompt"
@@ -34,7 +31,7 @@ class ToolSettings(NamedTuple):
     """What the config says of a model's tools."""
 
     mode: str
-    kind: str
+    kind: Kind
     """Of its upstream."""
     abilities: Mapping[str, Any] = {}
     options: Mapping[str, Any] = {}
@@ -50,18 +47,18 @@ def with_tools(leaf: Leaf, wanted: ToolSettings, further: Adapter | None = None)
     if wanted.mode == "native":
         return leaf
     emulated = EmulatedTools(leaf, _emulation(wanted), further or leaf)
-    native = LeakRescue(leaf) if wanted.kind in _LEAKING else leaf
-    usual = False if wanted.kind in _TOOLLESS else None
-    has_tools = False if wanted.mode == "emulated" else wanted.abilities.get("tools", usual)
-    if has_tools is not None:
-        return native if has_tools else emulated
-    return Automatic(native, emulated, leaf.calls_tools) if wanted.kind in _LEAKING else native
+    leaks, has_tools = wanted.kind.leaks, made(CommonAbilities, wanted.abilities).tools
+    if has_tools is None:
+        has_tools = wanted.kind.calls_tools
+    if wanted.mode == "emulated" or has_tools is False:
+        return emulated
+    native = LeakRescue(leaf) if leaks else leaf
+    return Automatic(native, emulated, leaf.calls_tools) if leaks and has_tools is None else native
 
 
 def _emulation(wanted: ToolSettings) -> Emulation:
-    options = {**_USUAL.get(wanted.kind, {}), **wanted.options, "decide": wanted.decide}
-    names = Emulation.__dataclass_fields__.keys() & options.keys()
-    return Emulation(**{name: options[name] for name in names})
+    found = made(Emulation, {**wanted.kind.emulation, **wanted.options})
+    return replace(found, decide=wanted.decide)
 
 
 @dataclass(frozen=True, slots=True)

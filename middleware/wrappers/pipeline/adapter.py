@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from adapters.errors import GatewayError
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note
+from adapters.shared.search import SearchFailure, as_text
 from middleware.wrappers.pipeline.answer import PipelineAnswer
 from middleware.wrappers.pipeline.request import Pipeline, PipelineRequest
-from middleware.wrappers.pipeline.search import SearchFailure, as_text
 
 _NOT_YET = "(the reasoner's thought)"
 """Stands for the thought where a call is only planned."""

@@ -20,9 +20,9 @@ from adapters.protocol import (
 )
 from adapters.receipts import Code, Note, Receipt
 from adapters.shared.history import text_of
+from adapters.shared.search import Finding, as_annotations
 from adapters.shared.usage import total
 from middleware.wrappers.pipeline.reader import Thought
-from middleware.wrappers.pipeline.search import Finding, as_annotations
 
 _BYTES_A_TOKEN = 4
 """Of text in most languages and tokenizers, about."""

@@ -13,8 +13,9 @@ from typing import Any, Literal
 from adapters.protocol import TURN, ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from adapters.shared.history import text_of
-from middleware.wrappers.pipeline.search import Tavily, When
+from adapters.shared.search import Searcher
 
+When = Literal["tools", "always", "never"]
 Rethink = Literal["once", "on-results", "always"]
 OnFailure = Literal["answer", "error"]
 _SMALL = 32
@@ -49,7 +50,7 @@ class Pipeline:
     """The reasoner's own parameters; the client's are the answerer's."""
     vision: bool = False
     """The reasoner reads images."""
-    search: Tavily | None = None
+    search: Searcher | None = None
     search_when: When = "tools"
     search_show: bool = False
 

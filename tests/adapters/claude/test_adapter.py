@@ -8,11 +8,10 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from adapters.claude import Claude, connect
+from adapters.claude import KIND, Claude, connect
 from adapters.errors import RateLimited
 from adapters.protocol import ChatRequest, RequestContext
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.fold import Answer, fold, run
 from tests.support.upstreams.claude_wire import (
     HELLO,
@@ -39,14 +38,14 @@ SAID = sse(begin(), *text(0, "你好"), *end())
     ],
 )
 def test_address_may_end_in_v1_or_not(address: str) -> None:
-    adapter = connect(Settings(Link("claude", address, Transport())))
+    adapter = connect(KIND.settings(Link("claude", address, Transport())))
     (planned,) = adapter.plan(ChatRequest(MANUAL, (HELLO,)))
     assert planned.url == "https://api.anthropic.com/v1/messages"
     assert planned.upstream == "claude"
 
 
 def test_other_servers_keep_the_path_they_serve_it_under() -> None:
-    adapter = connect(Settings(Link("x", "https://x.example/anthropic", Transport())))
+    adapter = connect(KIND.settings(Link("x", "https://x.example/anthropic", Transport())))
     (planned,) = adapter.plan(ChatRequest(MANUAL, (HELLO,)))
     assert planned.url == "https://x.example/anthropic/v1/messages"
 
@@ -54,7 +53,7 @@ def test_other_servers_keep_the_path_they_serve_it_under() -> None:
 @pytest.mark.parametrize(("version", "said"), [(None, "2023-06-01"), ("2026-10-21", "2026-10-21")])
 def test_version_stands_in_the_headers_beside_the_key(version: str | None, said: str) -> None:
     link = Link("claude", "https://x.example", Transport(), {"x-api-key": "k"})
-    adapter = connect(Settings(link, version))
+    adapter = connect(KIND.settings(link, version))
     assert isinstance(adapter, Claude)
     assert adapter.settings.link.headers == {"x-api-key": "k", "anthropic-version": said}
     assert link.headers == {"x-api-key": "k"}
@@ -71,7 +70,7 @@ async def ask(
         await peer.answer(peer_says, f"content-type: {kind}", "request-id: req_9", status=status)
 
     async with loopback(upstream) as found:
-        answer = await fold(connect(Settings(found.link)).stream(asked))
+        answer = await fold(connect(KIND.settings(found.link)).stream(asked))
     return (*heard[0], answer)
 
 
@@ -118,7 +117,7 @@ def test_two_requests_at_once_do_not_meet() -> None:
             await peer.answer(sse(begin(), *text(0, name), *end()))
 
         async with loopback(upstream) as found:
-            adapter = connect(Settings(found.link))
+            adapter = connect(KIND.settings(found.link))
             others = [replace(asked, model=f"claude-{n}") for n in range(5)]
             return await asyncio.gather(*(fold(adapter.stream(one)) for one in others))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.compatible import Dialect, encode
+from adapters.compatible import encode
+from adapters.compatible.dialect import Dialect
 from adapters.protocol import ChatRequest, Json
 from tests.support.dialogue import user
 

@@ -12,20 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.compatible import DENIED, Compatible, Dialect, connect, dialect, encode
+from adapters.compatible import DENIED, KIND, Compatible, connect, encode
+from adapters.compatible.dialect import Dialect, dialect
 from adapters.errors import BadRequest
+from adapters.kind import Settings
 from adapters.protocol import Json, RequestContext
 from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.adapters.compatible.asking import FULL, HELLO, request, tool, written
 from tests.support.dialogue import assistant, result, user
 from tests.support.fold import fold, run
 from tests.support.upstreams.tape import tape
 
 
-def settings(base_url: str, **given: Any) -> Settings:
-    return Settings(Link("up", base_url, Transport()), **given)
+def settings(base_url: str, **given: Any) -> Settings[Any]:
+    return KIND.settings(Link("up", base_url, Transport()), **given)
 
 
 # Fields ----------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from adapters.compatible import Compatible, Dialect
+from adapters.compatible import Compatible
+from adapters.compatible.dialect import Dialect
 from adapters.protocol import Json
 from tests.adapters.compatible.asking import CITY, FULL, HELLO, request, tool, written
 from tests.support.dialogue import assistant, result

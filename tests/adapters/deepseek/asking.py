@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from adapters.deepseek import DeepSeek, Habits, encode
+from adapters.deepseek import KIND, DeepSeek, Habits, encode
 from adapters.errors import BadRequest
+from adapters.kind import Settings
 from adapters.protocol import ChatRequest, Json
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.dialogue import assistant, result, user
 from tests.support.fold import Answer, fold, run
 from tests.support.upstreams.tape import tape
@@ -52,5 +52,5 @@ def heard(message: Json, reason: str, **given: Any) -> Answer:
     return run(fold(DeepSeek(tape(pieces)).stream(request(**given))))
 
 
-def settings(base_url: str, **given: Any) -> Settings:
-    return Settings(Link("up", base_url, Transport()), **given)
+def settings(base_url: str, **given: Any) -> Settings[Any]:
+    return KIND.settings(Link("up", base_url, Transport()), **given)

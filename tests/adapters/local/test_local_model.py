@@ -14,10 +14,9 @@ import orjson
 import pytest
 
 from adapters.errors import UpstreamError
-from adapters.local import connect
+from adapters.local import KIND, connect
 from adapters.protocol import Json
 from adapters.wire.http import Transport
-from adapters.wire.settings import Settings
 from middleware.building import build
 from middleware.config import ConfigError, parse
 from tests.adapters.local.scripts import HELLO, LINK
@@ -39,7 +38,7 @@ WEATHER: Json = {
 }
 
 try:
-    connect(Settings(LINK))
+    connect(KIND.settings(LINK))
     MISSING = ""
 except ImportError as error:
     MISSING = str(error)
@@ -108,7 +107,7 @@ def test_nothing_of_it_is_imported_before_it_is_asked() -> None:
 def test_a_file_that_is_no_model_is_said_to_be_none(tmp_path: Path) -> None:
     path = tmp_path / "words.gguf"
     path.write_text("hello", "utf-8")
-    local = connect(Settings(LINK, options={"path": str(path)}))
+    local = connect(KIND.settings(LINK, options={"path": str(path)}))
     answer = run(fold(local.stream(HELLO)))
     assert isinstance(answer.error, UpstreamError)
     assert "words.gguf cannot be loaded" in answer.error.message
@@ -116,8 +115,8 @@ def test_a_file_that_is_no_model_is_said_to_be_none(tmp_path: Path) -> None:
 
 @real
 def test_models_of_one_file_share_what_is_loaded_and_it_goes_with_the_last() -> None:
-    one, two = connect(Settings(LINK)), connect(Settings(LINK))
-    other = connect(Settings(LINK, options={"num_ctx": 512}))
+    one, two = connect(KIND.settings(LINK)), connect(KIND.settings(LINK))
+    other = connect(KIND.settings(LINK, options={"num_ctx": 512}))
     assert one.engine is two.engine
     assert one.engine is not other.engine
     engine = ref(one.engine)
@@ -160,7 +159,7 @@ def test_the_readmes_question_gets_a_call_of_a_real_model() -> None:
 @real
 def test_the_real_model_does_not_hold_the_loop_and_stops_when_nobody_listens() -> None:
     async def scenario() -> None:
-        local = connect(Settings(LINK))
+        local = connect(KIND.settings(LINK))
         request = replace(HELLO, params={"max_tokens": 1000, "temperature": 0})
         endless = local.stream(request)
         loop, gaps = asyncio.get_running_loop(), []

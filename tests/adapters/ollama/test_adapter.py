@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from adapters.errors import BadRequest, Refused, UpstreamError
-from adapters.ollama import Ollama, connect
+from adapters.ollama import KIND, Ollama, connect
 from adapters.protocol import ChatRequest, Json, RequestContext
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.fold import Answer, fold, run
 from tests.support.upstreams.loopback import Peer, loopback
 
@@ -82,7 +81,7 @@ async def serving(
     server: Callable[[Peer], Any], options: Mapping[str, Any] | None = None, **abilities: Any
 ) -> AsyncIterator[Ollama]:
     async with loopback(server) as upstream:
-        yield connect(Settings(upstream.link, abilities=abilities, options=options or {}))
+        yield connect(KIND.settings(upstream.link, abilities=abilities, options=options or {}))
 
 
 async def ask(leaf: Ollama, *requests: ChatRequest) -> list[Answer]:
@@ -94,7 +93,7 @@ async def ask(leaf: Ollama, *requests: ChatRequest) -> list[Answer]:
 
 @pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/sub/api/"])
 def test_any_address_of_the_server_is_understood(ending: str) -> None:
-    leaf = connect(Settings(Link("o", f"http://ollama:11434{ending}", Transport())))
+    leaf = connect(KIND.settings(Link("o", f"http://ollama:11434{ending}", Transport())))
     where = "/sub" if "sub" in ending else ""
     assert leaf.plan(request())[0].url == f"http://ollama:11434{where}/api/chat"
 
@@ -102,7 +101,7 @@ def test_any_address_of_the_server_is_understood(ending: str) -> None:
 @pytest.mark.parametrize("least", ["8k", 0, True, None])
 def test_a_window_that_is_no_number_is_a_mistake_of_the_config(least: Any) -> None:
     with pytest.raises(ValueError, match="min_num_ctx"):
-        connect(Settings(Link("o", "http://o", Transport()), options={"min_num_ctx": least}))
+        connect(KIND.settings(Link("o", "http://o", Transport()), options={"min_num_ctx": least}))
 
 
 # What it asks ----------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ def test_a_server_that_says_nothing_of_a_model_is_still_asked_to_chat() -> None:
 
 def test_a_server_that_is_away_is_an_error_of_the_chat_in_its_own_words() -> None:
     async def work() -> Answer:
-        leaf = connect(Settings(Link("o", "http://127.0.0.1:9", Transport())))
+        leaf = connect(KIND.settings(Link("o", "http://127.0.0.1:9", Transport())))
         answer = await fold(leaf.stream(request()))
         await leaf.link.transport.close()
         return answer
@@ -274,7 +273,7 @@ def test_a_window_a_client_chose_binds_no_other_client() -> None:
 
 
 def test_a_plan_sends_nothing_and_changes_nothing() -> None:
-    leaf = connect(Settings(Link("o", "http://o", Transport())))
+    leaf = connect(KIND.settings(Link("o", "http://o", Transport())))
     planned = leaf.plan(request(LONG, tools=(TOOL,)))
     assert planned == leaf.plan(request(LONG, tools=(TOOL,)))
     assert planned[0].body["options"]["num_ctx"] == 32768
@@ -319,7 +318,7 @@ def test_a_chinese_tool_is_called_by_its_own_name_again() -> None:
     tool: Json = {"type": "function", "function": {"name": "查询", "parameters": {}}}
 
     async def work() -> Answer:
-        leaf = connect(Settings(Link("o", "http://o", Transport())))
+        leaf = connect(KIND.settings(Link("o", "http://o", Transport())))
         name = leaf.plan(request(tools=(tool,)))[0].body["tools"][0]["function"]["name"]
         call = {"function": {"name": name, "arguments": {}}}
         message = {"role": "assistant", "content": "", "tool_calls": [call]}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
-from adapters.ollama.encode import Setup
+from adapters.ollama.encode import Options, Setup
 from adapters.protocol import Json
 from tests.adapters.ollama.asking import ABLE, USER, body, call, codes, encoded, tool
 
@@ -67,7 +67,7 @@ def test_what_is_said_twice_counts_once_and_the_other_is_named(
 
 
 def test_the_config_gives_what_the_client_does_not_say() -> None:
-    setup = Setup(ABLE, {"max_tokens": 9, "num_ctx": 4096, "keep_alive": "1h", "min_num_ctx": 5})
+    setup = Setup(ABLE, Options(max_tokens=9, num_ctx=4096, keep_alive="1h", min_num_ctx=5))
     found = body(setup=setup)
     assert (found["options"], found["keep_alive"]) == ({"num_predict": 9, "num_ctx": 4096}, "1h")
     found = body(setup=setup, max_tokens=3, extra={"keep_alive": 0, "num_ctx": 7})

@@ -7,12 +7,11 @@ from typing import Any
 
 import orjson
 
-from adapters.claude import connect
+from adapters.claude import KIND, connect
 from adapters.protocol import TURN, Adapter, ChatRequest, Json, RequestContext
 from adapters.receipts import Note
 from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
-from adapters.wire.settings import Settings
 from tests.support.fold import Answer, fold, run
 from tests.support.upstreams.tape import tape
 
@@ -90,7 +89,7 @@ def hear(
     **params: Any,
 ) -> Answer:  # fmt: skip
     """What an adapter makes of an answer that comes in these pieces."""
-    adapter = connect(Settings(tape(pieces)))
+    adapter = connect(KIND.settings(tape(pieces)))
     call = RequestContext(id="req_1", streamed=streamed)
     asked = ChatRequest(model, (HELLO,), tuple(tools), params=params, call=call)
     return run(fold(adapter.stream(asked)))
@@ -104,7 +103,7 @@ def claude(version: str | None = None, **options: Any) -> Adapter:
     abilities = {k.removeprefix("able_"): v for k, v in options.items() if k.startswith("able_")}
     rest = {name: value for name, value in options.items() if not name.startswith("able_")}
     link = Link("claude", "https://claude.example", Transport())
-    return connect(Settings(link, version, abilities, rest))
+    return connect(KIND.settings(link, version, abilities, rest))
 
 
 def request(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.errors import BadRequest
+from adapters.local import KIND as LOCAL
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -123,10 +124,10 @@ def test_a_plan_too_is_emulated_for_a_model_that_is_known_to_have_no_tools() -> 
 
 
 def test_a_plan_for_the_embedded_model_shows_the_prompt_it_gets() -> None:
-    adapter = with_tools(FakeAdapter(), ToolSettings("auto", "local"))
+    adapter = with_tools(FakeAdapter(), ToolSettings("auto", LOCAL))
     (planned,) = adapter.plan(asked())
     assert "USE_TOOL" in planned.body["messages"][0]["content"]
-    native = with_tools(FakeAdapter(), ToolSettings("auto", "local", {"tools": True}))
+    native = with_tools(FakeAdapter(), ToolSettings("auto", LOCAL, {"tools": True}))
     assert "USE_TOOL" not in str(native.plan(asked())[0].body)
 
 

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from adapters.claude import KIND as CLAUDE
+from adapters.compatible import KIND as COMPATIBLE
 from adapters.errors import Refused, Truncated
+from adapters.ollama import KIND as OLLAMA
 from adapters.protocol import Opened, TextDelta, Usage
 from adapters.receipts import Note
 from middleware.wrappers.emulation import (
@@ -181,22 +184,22 @@ class Knows(TextOnly):
 @pytest.mark.parametrize(("says", "emulated"), [(True, False), (None, False), (False, True)])
 def test_auto_asks_what_the_upstream_knows(says: bool | None, emulated: bool) -> None:
     model = Knows([Say(OSLO)], answer=says)
-    answer = heard(with_tools(model, ToolSettings("auto", "ollama")), asked())
+    answer = heard(with_tools(model, ToolSettings("auto", OLLAMA)), asked())
     assert answer.calls == [WEATHER]
     assert (model.asked[0].tools == ()) is emulated
 
 
 def test_the_config_outranks_what_the_upstream_says() -> None:
     model = Knows([Say("Hi.")], answer=True)
-    heard(with_tools(model, ToolSettings("auto", "ollama", {"tools": False})), asked())
+    heard(with_tools(model, ToolSettings("auto", OLLAMA, {"tools": False})), asked())
     assert model.asked[0].tools == ()
-    assert isinstance(with_tools(model, ToolSettings("native", "ollama")), Knows)
-    assert isinstance(with_tools(model, ToolSettings("emulated", "claude")), EmulatedTools)
+    assert isinstance(with_tools(model, ToolSettings("native", OLLAMA)), Knows)
+    assert isinstance(with_tools(model, ToolSettings("emulated", CLAUDE)), EmulatedTools)
 
 
 def test_options_of_the_config_reach_the_emulation() -> None:
     model = TextOnly([Say("a")])
-    adapter = with_tools(model, ToolSettings("emulated", "ollama", {}, {"reask": 0, "num_ctx": 1}))
+    adapter = with_tools(model, ToolSettings("emulated", OLLAMA, {}, {"reask": 0, "num_ctx": 1}))
     assert isinstance(adapter, EmulatedTools)
     assert adapter.options == Emulation(reask=0)
 
@@ -204,7 +207,7 @@ def test_options_of_the_config_reach_the_emulation() -> None:
 def test_a_model_that_refuses_tools_is_emulated_from_then_on() -> None:
     refusal = Refused("registry/m does not support tools")
     model = TextOnly([Say(error=refusal), Say(OSLO)])
-    adapter = with_tools(model, ToolSettings("auto", "compatible"))
+    adapter = with_tools(model, ToolSettings("auto", COMPATIBLE))
     assert isinstance(adapter, Automatic)
     assert heard(adapter, asked()).calls == [WEATHER]
     assert heard(adapter, asked()).calls == [WEATHER]
@@ -214,7 +217,7 @@ def test_a_model_that_refuses_tools_is_emulated_from_then_on() -> None:
 def test_another_refusal_is_the_clients() -> None:
     model = TextOnly([Say(error=Refused("max_tokens is too large"))])
     with pytest.raises(Refused):
-        heard(with_tools(model, ToolSettings("auto", "compatible")), asked())
+        heard(with_tools(model, ToolSettings("auto", COMPATIBLE)), asked())
 
 
 def test_notes_of_what_was_left_out_are_in_the_receipt() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.compatible import KIND as COMPATIBLE
 from adapters.errors import GatewayError, Refused, from_words
 from adapters.protocol import (
     ChatRequest,
@@ -134,7 +135,7 @@ def heard(adapter: Any, one: ChatRequest) -> tuple[list[Event], Receipt]:
 
 
 def adapter_of(model: FakeAdapter) -> Automatic:
-    adapter = with_tools(model, ToolSettings("auto", "compatible"))
+    adapter = with_tools(model, ToolSettings("auto", COMPATIBLE))
     assert isinstance(adapter, Automatic)
     return adapter
 

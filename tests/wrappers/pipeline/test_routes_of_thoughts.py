@@ -19,8 +19,9 @@ from adapters.protocol import (
     Upstream,
 )
 from adapters.receipts import Note, OwnCode
+from adapters.shared.search import Finding, SearchFailure
+from adapters.tavily import Tavily
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
-from middleware.wrappers.pipeline.search import Finding, SearchFailure, Tavily
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, assistant, request, user
 from tests.support.fold import ask

@@ -11,17 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from middleware.wrappers.pipeline.search import (
-    Bounds,
-    Finding,
-    SearchFailure,
-    Tavily,
-    as_annotations,
-    as_text,
-    plain_words,
-    read,
-    shortened,
-)
+from adapters.shared.search import Finding, SearchFailure, as_annotations, as_text
+from adapters.tavily import Bounds, Tavily, plain_words, read, shortened
 from tests.support.upstreams.loopback import Loopback, Peer, loopback
 
 FOUND = {

@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from adapters import claude, deepseek, ollama
+from adapters.kind import Settings, known_kind
 from adapters.protocol import Adapter, ChatRequest, Json, RequestContext
 from adapters.wire.http import Link
-from adapters.wire.settings import Settings
 from middleware.wrappers.recall import Recall, SqliteStore
 from tests.support.dialogue import assistant, rebuilt, result, user
 from tests.support.upstreams.loopback import Peer, loopback
@@ -55,7 +55,7 @@ OBJECTS = [
     {"id": call["id"], "function": {"name": "weather", "arguments": orjson.loads(arguments)}}
     for call, (_, _, arguments) in zip(CALLS, PAIR, strict=True)
 ]
-ANSWERS: dict[str, tuple[Callable[[Settings], Adapter], list[Json]]] = {
+ANSWERS: dict[str, tuple[Callable[[Settings[Any]], Adapter], list[Json]]] = {
     "claude": (
         claude.connect,
         [message(BLOCKS, "tool_use"), message([{"type": "text", "text": "5, 7"}], "end_turn")],
@@ -107,7 +107,9 @@ def second_question(kind: str, store: Path) -> list[Json]:
             [*again, assistant("5, 7"), user("谢谢")],
         ):
             # A new store every time: the gateway was restarted.
-            adapter = Recall(connect(Settings(link, abilities=_able(kind))), SqliteStore(store))
+            adapter = Recall(
+                connect(known_kind(kind).settings(link, abilities=_able(kind))), SqliteStore(store)
+            )
             await drained(adapter, messages)
 
     asyncio.run(run(use))

@@ -164,12 +164,17 @@ def test_an_unavailable_model_answers_503_with_the_reason(model: str, reason: st
         assert caught.value.again == "elsewhere"
 
 
-def test_a_module_that_is_no_leaf_makes_its_models_unavailable() -> None:
-    found = routes(
-        '[models.a]\nupstream = "bad"\n[upstreams.bad]\nkind = "errors"\nbase_url = "http://a"'
-    )
+def test_a_kind_that_is_no_leaf_makes_its_models_unavailable() -> None:
+    found = routes('[models.a]\nupstream = "bad"\n[upstreams.bad]\nkind = "tavily"')
     (entry,) = found.listing()
-    assert entry.reason == "the module adapters.errors has no function connect(settings)"
+    assert entry.reason == "upstreams of kind 'tavily' answer no chats"
+
+
+@pytest.mark.parametrize("module", ["errors", "wire", "shared", "wire.http"])
+def test_a_module_that_has_no_kind_is_a_mistake_of_the_config(module: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routes(f'[models.a]\nupstream = "bad"\n[upstreams.bad]\nkind = "{module}"')
+    assert [mistake.key for mistake in caught.value.mistakes] == ["upstreams.bad.kind"]
 
 
 def test_options_a_leaf_refuses_are_mistakes_of_the_config() -> None:

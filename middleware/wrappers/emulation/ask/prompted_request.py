@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from adapters.errors import BadRequest
+from adapters.options import choice, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from adapters.shared.history import rounds, text_of
@@ -42,14 +43,16 @@ _CORRECTED_OR_NONE = (
 class Emulation:
     """How tools are emulated for a model."""
 
-    reask: int = 1
-    """How often a faulty call is asked for again."""
-    constraint: Way = "response_format"
-    """How the upstream is held to the form where a call is demanded."""
-    hold: int = 64
-    """Characters at the start of an answer that may turn out to be an unmarked thought."""
-    result_length: int | None = None
-    """Longest tool result in characters; None: as long as it is."""
+    reask: int = option("How often a faulty call is asked for again", whole(0, 1), 1)
+    constraint: Way = option(
+        "How its server is held to the form of a demanded call",
+        choice(*get_args(Way)),
+        "response_format",
+    )
+    hold: int = option(
+        "Characters at the start that may turn out to be an unmarked thought", whole(0), 64
+    )
+    result_length: int | None = option("Longest tool result in characters", whole(1))
     decide: bool = False
     """A question is first decided on, then answered; for pipelines, which thought about it."""
 

@@ -1,4 +1,4 @@
-"""Searching the web with Tavily before a model thinks."""
+"""Tavily: searches the web for pipelines, before a model thinks."""
 
 from __future__ import annotations
 
@@ -10,30 +10,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import orjson
 
 from adapters.errors import GatewayError
+from adapters.kind import Kind, Service
 from adapters.protocol import Json
+from adapters.shared.search import Finding, SearchFailure
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
 
-When = Literal["tools", "always", "never"]
 _WORD = re.compile(r"\w+")
 _LONGEST_QUERY = 400
 """More the service refuses."""
-
-
-class Finding(NamedTuple):
-    title: str
-    address: str
-    excerpt: str
-    score: float = 0.0
-
-
-class SearchFailure(Exception):
-    """The search brought nothing; why, in words for a receipt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +128,11 @@ def _within(findings: Sequence[Finding], total: int) -> tuple[Finding, ...]:
     return tuple(kept)
 
 
-def as_text(findings: Sequence[Finding]) -> str:
-    """Findings as text for a model."""
-    return "\n\n".join(
-        f"[{number}] {finding.title}\n{finding.address}\n{finding.excerpt}"
-        for number, finding in enumerate(findings, 1)
-    )
-
-
-def as_annotations(findings: Sequence[Finding]) -> list[Json]:
-    """Findings as OpenAI's annotations: of the answer as a whole, so without a place in it."""
-    return [
-        {
-            "type": "url_citation",
-            "url_citation": {
-                "url": finding.address,
-                "title": finding.title,
-                "start_index": 0,
-                "end_index": 0,
-            },
-        }
-        for finding in findings
-    ]
+KIND = Kind(
+    name="tavily",
+    about="No model: it searches the web for pipelines.",
+    search=Tavily,
+    base_url="https://api.tavily.com",
+    endings=("/search",),
+    services={"tavily": Service("tavily", variable="TAVILY_API_KEY")},
+)

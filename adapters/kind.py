@@ -1,0 +1,207 @@
+"""What the gateway must know of one provider's language: each package has its `KIND`.
+
+Reading one is cheap: heavy packages are imported in `connect`, when a model of it is configured.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import adapters
+from adapters.options import FLAG, THINKING, made, option
+
+if TYPE_CHECKING:  # reading a config needs no web package
+    from importlib.metadata import EntryPoint
+
+    from adapters.leaf import Leaf
+    from adapters.shared.traits import Traits
+    from adapters.wire.http import Link
+
+GROUP = "usetool.kinds"
+"""The entry points under which other distributions offer kinds: NAME = "package:KIND"."""
+_NO_KINDS = ("shared", "wire")
+Auth = Literal["bearer", "x-api-key"]
+_Options = TypeVar("_Options")
+
+
+class UnusableKind(Exception):
+    """A kind of another distribution cannot be used; why, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Generic[_Options]):
+    """One model's view of its upstream, as the config says it: what a leaf is built from."""
+
+    link: Link
+    options: _Options
+    """The model's keys over the upstream's over the kind's own."""
+    abilities: Mapping[str, Any] = field(default_factory=dict)
+    """What the config says the model can do; outranks every table and every answer."""
+    api_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommonAbilities:
+    """What the gateway itself wants to know of any model; None: the config does not say."""
+
+    tools: bool | None = option("It calls tools by its upstream's API", FLAG)
+    vision: bool | None = option("It reads images", FLAG)
+    thinking: str | None = option("Whether and how it thinks", THINKING)
+    json_schema: bool | None = option("It can be held to a JSON schema", FLAG)
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """Of a kind that has none."""
+
+
+class Service(NamedTuple):
+    """A service people know by name."""
+
+    kind: str
+    base_url: str = ""
+    """Where it is if the config does not say; empty: the kind knows, or the config has to say."""
+    variable: str = ""
+    """The environment variable its key usually stands in."""
+    aliases: tuple[str, ...] = ()
+    """What else people write for it, without blanks and signs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A language that upstreams speak."""
+
+    name: str
+    about: str
+    """One sentence for people."""
+    connect: Callable[[Settings[Any]], Leaf] | None = None
+    """Make the leaf of one model; `ValueError`: its options cannot be meant, `ImportError`: a
+    package is missing. None: it answers no chats.
+    """
+    search: Callable[[Link | None], Any] | None = None
+    """Make what searches for pipelines; None: it does not search."""
+    options: type[Any] = NoOptions
+    """A frozen dataclass; each field the config may set is an `option`, and so are `abilities`."""
+    abilities: type[Any] = CommonAbilities
+    """What may be said of a model beside the gateway's own `CommonAbilities`."""
+
+    base_url: str = ""
+    """Where it usually is."""
+    needs_address: bool = True
+    endings: tuple[str, ...] = ()
+    """What the leaf adds to the address, longest first: its doubling is a common mistake."""
+    beginnings: tuple[str, ...] = ()
+    """Where the API may begin on a server that has it below an address of its own."""
+    auth: Auth = "bearer"
+    api_version: str | None = None
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    """What differs from `adapters.wire.http.Timeouts`."""
+    finds_keys: bool = False
+    """It looks for keys in places of its own."""
+    free: bool = False
+    """It brings nobody's key, and costs nothing."""
+
+    remembers: bool = True
+    """It thinks in ways that must come back; else a layer around every event is not worth it."""
+    leaks: bool = False
+    """Its servers read calls out of text themselves, and miss some; some models have no tools."""
+    calls_tools: bool | None = None
+    """Whether its servers read calls and heed tool_choice, where that is so of all models."""
+    emulation: Mapping[str, Any] = field(default_factory=dict)
+    """What differs for tools by prompt."""
+    traits: Callable[[str], Traits] | None = None
+    """What it knows of a model by its name alone."""
+    catalog: tuple[str, ...] = ()
+    """What LiteLLM's data puts before its models' names."""
+
+    loads: bool = False
+    """It runs on one's own machine: two models at once push each other out."""
+    embedded: bool = False
+    """It runs in a process of the gateway's own."""
+    start_command: str = ""
+    """What starts its server."""
+    fetch_command: str = ""
+    """What gets its server a model; such a server says at no cost what it has."""
+    services: Mapping[str, Service] = field(default_factory=dict)
+    """Services that speak it, by LiteLLM's or their own names."""
+
+    def __post_init__(self) -> None:
+        for described in (self.options, self.abilities):
+            fields(described)  # a TypeError where it is no dataclass
+
+    def settings(
+        self,
+        link: Link,
+        api_version: str | None = None,
+        abilities: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Settings[Any]:
+        """What its leaf is built from; of the options it takes its own."""
+        version = api_version or self.api_version
+        return Settings(link, made(self.options, options or {}), abilities or {}, version)
+
+
+@cache
+def kind_names() -> tuple[str, ...]:
+    return (*_own_names(), *sorted(_offered().keys() - {*_own_names()}))
+
+
+@cache
+def find_kind(name: str) -> Kind | None:
+    """The kind of this name, ours before others'; raise `UnusableKind` for a broken one."""
+    if name in _own_names():
+        kind: Kind = import_module(f"adapters.{name}").KIND
+        return kind
+    offered = _offered().get(name)
+    return _loaded(offered) if offered else None
+
+
+def known_kind(name: str) -> Kind:
+    """The kind of a name the config was checked for."""
+    kind = find_kind(name)
+    if kind is None:
+        raise LookupError(f"there is no kind '{name}'")
+    return kind
+
+
+def all_kinds() -> list[Kind]:
+    """Every kind that can be used, those with an address of their own first."""
+    kinds = [kind for name in kind_names() if (kind := usable_kind(name))]
+    return sorted(kinds, key=lambda kind: not kind.base_url)
+
+
+def usable_kind(name: str) -> Kind | None:
+    """The kind of this name, if it can be used."""
+    try:
+        return find_kind(name)
+    except UnusableKind:
+        return None
+
+
+@cache
+def _own_names() -> tuple[str, ...]:
+    found = pkgutil.iter_modules(adapters.__path__)
+    return tuple(one.name for one in found if one.ispkg and one.name not in _NO_KINDS)
+
+
+@cache
+def _offered() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {one.name: one for one in entry_points(group=GROUP)}
+
+
+def _loaded(offered: EntryPoint) -> Kind:
+    try:
+        kind = offered.load()
+    except Exception as error:  # whatever a stranger's package does when it is imported
+        why = f"{type(error).__name__}: {error}"
+        raise UnusableKind(f"'{offered.value}' cannot be imported ({why})") from error
+    if not isinstance(kind, Kind) or kind.name != offered.name:
+        raise UnusableKind(f"'{offered.value}' is no Kind with the name '{offered.name}'")
+    return kind
