@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from adapters.protocol import Event, ReasoningDelta, TextDelta
@@ -68,7 +69,7 @@ class Splitter:
             self.place = self.unmarked
 
     def _think(self) -> Iterator[Event]:
-        closer = re.search("|".join(map(re.escape, self.closers)), self.held)
+        closer = _any_of(self.closers).search(self.held)
         if closer:
             self.place = "gap"
             thought, rest = self.held[: closer.start()], self.held[closer.end() :]
@@ -87,6 +88,11 @@ class Splitter:
         self.held = ""
 
 
+@lru_cache(maxsize=64)
+def _any_of(words: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, words)))
+
+
 def opener_of(text: str, tags: Iterable[str] = TAGS) -> str | None:
     """The tag a text begins with, "" if it begins with none; None: more text will tell."""
     opener = next((tag for tag in tags if text.startswith(tag)), "")
@@ -96,6 +102,8 @@ def opener_of(text: str, tags: Iterable[str] = TAGS) -> str | None:
 def begun_at_end(text: str, words: tuple[str, ...]) -> int:
     """How many characters at the end may begin one of the words."""
     longest = min(max(map(len, words)) - 1, len(text))
+    if not any(word[0] in text[-longest:] for word in words):
+        return 0  # as nearly always
     for length in range(longest, 0, -1):
         end = text[len(text) - length :]
         if any(word.startswith(end) and word != end for word in words):
