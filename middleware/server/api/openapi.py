@@ -77,7 +77,9 @@ def _operation(door: Endpoint, schemas: dict[tuple[str, str], Json]) -> Json:
             "contentMediaType": "application/json",
             "contentSchema": schemas[door.path, "event"],
         }
-        content["text/event-stream"] = {"schema": {"type": "string", **event}}
+        data = {"type": "string", "anyOf": [event, {"const": "[DONE]"}]}
+        stream = {"type": "object", "required": ["data"], "properties": {"data": data}}
+        content["text/event-stream"] = {"itemSchema": stream}
     body = {"application/json": {"schema": schemas[door.path, "body"]}}
     good = {"description": "The answer.", "headers": headers(door.headers), "content": content}
     return {

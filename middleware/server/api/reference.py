@@ -92,9 +92,15 @@ def _operation(address: str, operation: Json) -> str:
 
 def _content(described: Json) -> str:
     return "<br>".join(
-        f"{_value(kind)} {_type(one['schema'])}"
+        f"{_value(kind)} {_type(one.get('schema') or _event(one['itemSchema']))}"
         for kind, one in described.get("content", {}).items()
     )
+
+
+def _event(schema: Json) -> Json:
+    """What each event of a stream says, before its `[DONE]`."""
+    told: Json = schema["properties"]["data"]["anyOf"][0]["contentSchema"]
+    return told
 
 
 def _headers(answer: Json) -> str:
@@ -121,7 +127,6 @@ def _shape(name: str, schema: Json) -> str:
 
 def _type(schema: Json) -> str:
     """A schema in one line; other shapes are links."""
-    schema = schema.get("contentSchema", schema)  # of one event of a stream
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#shape-{name}">{name}</a>'
