@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from adapters.kind import all_kinds
 from middleware.config.keys import SECTIONS, ability_keys, option_keys
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -34,7 +35,13 @@ def suggest(name: str, known: Collection[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
-def elsewhere(name: str) -> str:
+def elsewhere(path: tuple[str, ...]) -> str:
+    """The section or the kind that has a key of this name."""
+    place, name = path[-2:] if len(path) > 1 else ("", path[0])
+    if place in ("options", "abilities"):
+        keys_in = option_keys if place == "options" else ability_keys
+        kinds = [kind.name for kind in all_kinds() if name in keys_in(kind.name)]
+        return f" It is for upstreams of kind {' or '.join(kinds)}." if kinds else ""
     places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
     if not places and name in {**option_keys(""), **ability_keys("")}:
         places = ["[models.NAME]"]

@@ -5,8 +5,7 @@ What is for one kind of upstream stands in the `KIND` of its package.
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -204,15 +203,21 @@ def option_keys(kind: str) -> Mapping[str, Key]:
     """What `options` may hold: of its kind and of tools by prompt; of any kind if none is named."""
     from middleware.wrappers.emulation import Emulation  # late: it loads web packages
 
-    own = [keys_of(one.options) for one in _kinds(kind)]
-    return dict(ChainMap(*map(dict, own), dict(keys_of(Emulation))))
+    return _joined([*(one.options for one in _kinds(kind)), Emulation])
 
 
 @cache
 def ability_keys(kind: str) -> Mapping[str, Key]:
     """What `abilities` may hold."""
-    own = [keys_of(one.abilities) for one in _kinds(kind)]
-    return dict(ChainMap(*map(dict, own), dict(keys_of(CommonAbilities))))
+    return _joined([*(one.abilities for one in _kinds(kind)), CommonAbilities])
+
+
+def _joined(described: Sequence[type[DataclassInstance]]) -> Mapping[str, Key]:
+    """The keys of all; of two with one name the first counts."""
+    joined: dict[str, Key] = {}
+    for one in described:
+        joined = {**joined, **{n: key for n, key in keys_of(one).items() if n not in joined}}
+    return joined
 
 
 def model_keys(kind: str, written: Any) -> Mapping[str, Key]:

@@ -173,7 +173,7 @@ class _Reading:
     def unknown(self, path: tuple[str, ...], known: Collection[str], value: Any = None) -> None:
         if hint := as_field(path, value):
             return self.wrong(path, f"is no key here.{hint}")
-        hint = suggest(path[-1], known) or elsewhere(path[-1])
+        hint = suggest(path[-1], known) or elsewhere(path)
         if not hint and isinstance(value, dict) and len(path) == 3:
             section, name, rest = path
             hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
