@@ -8,6 +8,7 @@ import pytest
 
 from tests.house.class_rules import deep_classes, untyped_members
 from tests.house.import_rules import import_cycles, named_doors, shadowing_names, upward_imports
+from tests.house.kind_rules import named_kinds
 from tests.house.module_rules import (
     broad_handlers,
     doubles,
@@ -48,6 +49,8 @@ RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (upward_imports, {"adapters/x.py": "from middleware import app"}),
     (named_doors, {"middleware/x.py": "from middleware.doors.chat import parse"}),
     (named_doors, {"middleware/x.py": "from middleware.doors import CHAT_DOOR"}),
+    (named_kinds, {"middleware/x.py": "if kind == 'claude': pass"}),
+    (named_kinds, {"middleware/x.py": "from adapters.ollama.encode import encode"}),
     (import_cycles, {"adapters/x.py": "from .y import f", "adapters/y.py": "import adapters.x"}),
     (shadowing_names, {"adapters/openai.py": ""}),
     (twin_classes, {"adapters/x.py": "class A: pass", "adapters/y.py": "class A: pass"}),

@@ -1,0 +1,31 @@
+"""What is known of one provider's language stands in its package."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from adapters.kind import kind_names
+from tests.house.source import Module, at, imports, nodes
+
+# What reads other gateways' configs, or fetches files for one kind; names of families of models and
+# of formats they call tools in.
+NAME_KINDS = re.compile(
+    r"middleware/(cli/(import\w*|pull)/.*|server/catalog\.py|wrappers/emulation/formats/table\.py)"
+)
+
+
+def named_kinds(modules: Sequence[Module]) -> Iterator[str]:
+    """Code of the gateway that knows a kind by its name must change for each new one."""
+    ours = [
+        module
+        for module in modules
+        if module.path.startswith("middleware/") and not NAME_KINDS.fullmatch(module.path)
+    ]
+    for module, text in nodes(ours, ast.Constant):
+        if text.value in kind_names():
+            yield at(module, text.lineno, f"names the kind '{text.value}'")
+    for module, name in imports(ours):
+        if name.startswith(tuple(f"adapters.{kind}" for kind in kind_names())):
+            yield at(module, 1, f"imports {name}")
