@@ -6,9 +6,11 @@ import pytest
 
 from adapters.kind import Kind, all_kinds, find_kind, kind_names
 from adapters.ollama import Ollama
+from adapters.protocol import Adapter
 from adapters.wire.http import Transport
 from middleware import config
 from middleware.building import build
+from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation import EmulatedTools
 from tests.config.reading import mistakes
 
@@ -53,9 +55,10 @@ def test_a_wrong_option_or_ability_is_a_mistake_with_a_way_out(
 
 def emulation_of(model: str, upstream: str) -> tuple[object, ...]:
     text = f'{MODEL}tools = "emulated"\n{model}{UP.format("compatible")}{upstream}'
-    adapter = build(config.parse(text, environment={}), Transport()).find("a")
-    while not isinstance(adapter, EmulatedTools):
-        adapter = adapter.inner  # type: ignore[attr-defined]  # wrappers all have one
+    adapter: Adapter = build(config.parse(text, environment={}), Transport()).find("a")
+    while isinstance(adapter, Wrapper) and not isinstance(adapter, EmulatedTools):
+        adapter = adapter.inner
+    assert isinstance(adapter, EmulatedTools)
     return adapter.options.constraint, adapter.options.reask, adapter.options.hold
 
 
