@@ -73,7 +73,7 @@ GATEWAY = """
 import sys, threading, time
 from pathlib import Path
 from tests.adapters.local.machine import Machine, ask
-from tests.support.upstreams.tape import fold, run
+from tests.support.fold import fold, run
 machine = Machine(Path(sys.argv[1]))
 threading.Thread(target=lambda: run(machine.says(sys.argv[2])), daemon=True).start()
 while not machine.children:
