@@ -224,6 +224,14 @@ def test_completion_is_printed(folder: Folder) -> None:
     assert "complete " in done.stdout
 
 
+def test_init_writes_a_config_that_check_reads(folder: Folder) -> None:
+    assert "usetool init" in spans().splitlines()
+    (folder.path / "config.toml").unlink(missing_ok=True)
+    assert folder.usetool("usetool init").returncode == 0
+    assert folder.usetool("usetool init").returncode == 2  # it replaces nothing
+    assert "no mistakes" in folder.usetool("usetool check --config config.toml").stdout
+
+
 def test_every_usetool_command_is_one_that_is_run_here() -> None:
     named = re.findall(
         rf"(?:{re.escape(USETOOL)}|\busetool) (\w+)", spans() + "".join(blocks(README))
@@ -233,6 +241,7 @@ def test_every_usetool_command_is_one_that_is_run_here() -> None:
         "check",
         "completion",
         "explain",
+        "init",
         "import",
         "last",
         "pull",
