@@ -17,9 +17,9 @@ def meant(name: str) -> Service | None:
 
 
 def usual_upstream(kind: str) -> dict[str, str]:
-    """What an upstream of a kind says that needs no more than its key."""
-    service = known_kind(kind).services[kind]
-    return {"kind": kind, "api_key": f"env:{service.variable}"}
+    """What an upstream of a kind says that needs no more than its key, if that."""
+    service = known_kind(kind).services.get(kind)
+    return {"kind": kind, **({"api_key": f"env:{service.variable}"} if service else {})}
 
 
 def _plain(name: str) -> str:

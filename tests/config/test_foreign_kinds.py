@@ -73,6 +73,15 @@ def test_a_kind_of_another_distribution_is_configured_and_checked(tmp_path: Path
     assert "upstreams.ours.options.mod: is no key here. Did you mean 'mood'?" in wrong.stderr
 
 
+def test_what_searches_is_named_by_its_kind(tmp_path: Path) -> None:
+    search = 'options=Options, search=print, base_url="http://127.0.0.1:1"'
+    install(tmp_path, CODE.replace("options=Options", search))
+    pipeline = '[models.both]\npipeline = "reason-then-answer"\nsearch = "acme"\n'
+    done = check(tmp_path, f'{STANZA}{pipeline}reasoner = "clever"\nanswerer = "clever"\n')
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 of 2 models available" in done.stdout
+
+
 async def serve(peer: Peer, told: list[dict[str, object]]) -> None:
     _, body = await peer.request()
     told.append(json.loads(body))
