@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 import unicodedata
@@ -19,7 +18,6 @@ from adapters.kind import Kind, Service
 from adapters.protocol import Json
 from adapters.shared.search import Finding, SearchFailure
 from adapters.wire.http import Link
-from adapters.wire.json_text import load
 
 _WORD = re.compile(r"\w+")
 _LONGEST_QUERY = 400
@@ -72,10 +70,8 @@ class Tavily:
 
     async def _ask(self, link: Link, query: str) -> Any:
         question = orjson.dumps({"query": query, "max_results": self.bounds.results})
-        due = asyncio.get_running_loop().time() + self.bounds.seconds
         try:
-            reply = await link.post("/search", question, due)
-            return load(await reply.whole(due))
+            return await link.fetch("POST", "/search", question, self.bounds.seconds)
         except GatewayError as error:
             raise SearchFailure(error.message) from error
 
@@ -94,12 +90,9 @@ def read(answer: Any, bounds: Bounds) -> tuple[Finding, ...]:
     """Take what is there of an answer: only `results` is certain to be."""
     results = answer.get("results") if isinstance(answer, dict) else None
     findings = [_finding(result, bounds) for result in results or () if isinstance(result, dict)]
-    best = sorted(filter(_has_address, findings), key=lambda finding: -finding.score)
+    findings = [finding for finding in findings if finding.address]
+    best = sorted(findings, key=lambda finding: -finding.score)
     return _within(best[: bounds.results], bounds.total)
-
-
-def _has_address(finding: Finding) -> bool:
-    return bool(finding.address)
 
 
 def _finding(result: Json, bounds: Bounds) -> Finding:
