@@ -12,7 +12,7 @@ from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.ollama.abilities import Abilities, AbilityCache
 from adapters.ollama.decode import State, close, decode, decode_answer
-from adapters.ollama.encode import Options, Setup, encode, is_call_forced
+from adapters.ollama.encode import Options, encode, is_call_forced
 from adapters.ollama.tools import offered_tools
 from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Events, Json, Planned
@@ -24,8 +24,6 @@ from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
-
-__all__ = ("KIND", "Ollama", "State", "close", "connect", "decode", "decode_answer", "encode")
 
 PATH = "/api/chat"
 _START = "ollama serve"
@@ -111,7 +109,7 @@ class Ollama(Leaf):
     def _exchange(self, request: ChatRequest, abilities: Abilities) -> tuple[Exchange[State], int]:
         """Return also the window it chose to ask for, 0 where somebody said which."""
         box = toolbox(request)
-        body, receipt = encode(request, box, Setup(abilities, self.options))
+        body, receipt = encode(request, box, abilities, self.options)
         tokens, window, chosen = needed(body), body["options"].get("num_ctx"), 0
         if window is None:
             window = chosen = self._window(request.model, tokens, abilities.context_length)

@@ -33,13 +33,8 @@ class Abilities:
     )
 
 
-def assumed_abilities(overrides: Mapping[str, Any]) -> Abilities:
-    """Say what is known without asking."""
-    return _overridden(Abilities(), overrides)
-
-
 def read_abilities(answer: Any, overrides: Mapping[str, Any]) -> Abilities:
-    """Read the answer of `/api/show`."""
+    """Read the answer of `/api/show`; an empty one says what is known without asking."""
     answer = answer if isinstance(answer, dict) else {}
     listed = answer.get("capabilities")
     details = answer.get("details")
@@ -87,7 +82,7 @@ class AbilityCache:
     def known(self, model: str) -> Abilities:
         """Say what is known so far, asking nobody."""
         found = self._known.get(model)
-        return found[1] if found else assumed_abilities(self.overrides)
+        return found[1] if found else read_abilities({}, self.overrides)
 
     async def of(self, model: str) -> Abilities:
         """Ask, unless a fresh answer is here; who comes meanwhile waits for the same answer."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -61,45 +61,35 @@ class Options:
     keep_alive: int | str | None = option("How long it stays loaded", DURATION)
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What besides the request decides its body."""
-
-    abilities: Abilities = field(default_factory=Abilities)
-    options: Options = Options()
-
-
-def encode(request: ChatRequest, box: Toolbox, setup: Setup) -> tuple[Json, Receipt]:
+def encode(
+    request: ChatRequest, box: Toolbox, abilities: Abilities, options: Options
+) -> tuple[Json, Receipt]:
     fields = Fields({**request.extra, **request.params})
     _refuse(fields)
     fields.notes.add_all(box.receipt)
     note_unknown_members(request, fields.notes, "Ollama")
-    turns = messages(request, setup.abilities, fields.notes)
+    turns = messages(request, abilities, fields.notes)
     # Streaming is the server's default, so a plain request has to say so.
     body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
     tools = offered_tools(box)
-    if tools and setup.abilities.tools is False:
+    if tools and abilities.tools is False:
         raise _cannot_call(request.model)
     if tools:
         body["tools"], receipt = declared(box)
         fields.notes.add_all(receipt)
     members = {
         "format": _format(fields, tools, is_call_forced(box)),
-        "think": _think(request.model, fields, setup.abilities),
-        "keep_alive": setup.options.keep_alive,
+        "think": _think(request.model, fields, abilities),
+        "keep_alive": options.keep_alive,
         # Else the server cuts the oldest messages off without a word; so it says that it must.
         "truncate": False,
-        **_taken(fields, _TOP_LEVEL),
+        **fields.take_all(_TOP_LEVEL),
     }
     body |= _given(members)
-    body["options"] = _options(fields, setup.options)
+    body["options"] = _options(fields, options)
     for name in ("parallel_tool_calls", "stream_options"):
         fields.take(name)  # kept by us, on the way back
     return body, fields.receipt("Ollama")
-
-
-def _taken(fields: Fields, names: Iterable[str]) -> Json:
-    return _given({name: fields.take(name) for name in names})
 
 
 def _given(members: Json) -> Json:
@@ -178,8 +168,7 @@ def _asked_to_think(fields: Fields) -> tuple[str, Any]:
 
 def _limit(fields: Fields) -> int | None:
     """The first of its names that is there counts."""
-    names = ("num_predict", "max_completion_tokens", "max_tokens")
-    said = _taken(fields, names)
+    said = fields.take_all(("num_predict", "max_completion_tokens", "max_tokens"))
     limit: int | None = next(iter(said.values()), None)
     for name, value in said.items():
         if value != limit:
@@ -189,7 +178,7 @@ def _limit(fields: Fields) -> int | None:
 
 def _options(fields: Fields, configured: Options) -> Json:
     """Collect sampling and limits; what a client says in Ollama's own words outranks."""
-    said = _given({"num_predict": _limit(fields) or None, **_taken(fields, _SAMPLING)})
+    said = _given({"num_predict": _limit(fields) or None, **fields.take_all(_SAMPLING)})
     native = fields.take("options") or {}
     if not isinstance(native, dict):
         raise BadRequest("'options' must be an object, as Ollama's API has it.", param="options")

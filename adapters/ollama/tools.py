@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from adapters.protocol import Json
 from adapters.receipts import Notes, Receipt
@@ -51,11 +51,12 @@ def _remembered(key: bytes) -> tuple[list[Json], Receipt]:
 def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
     written, notes = [], Notes()
     for tool in unfolded(tools):
-        parameters, moved, lost = _reduced(tool.parameters)
+        root, lost = object_root(tool.parameters)
+        reduced, moved = subset(root, _KEPT)
         function: Json = {"name": tool.name}
         if tool.description:
             function["description"] = tool.description
-        function["parameters"] = parameters
+        function["parameters"] = {name: reduced[name] for name in _ROOT if name in reduced}
         written.append({"type": "function", "function": function})
         if moved:
             text = f"only described to the model, not enforced: {', '.join(moved)}"
@@ -66,18 +67,6 @@ def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:
         text = "arguments are checked when they come, not enforced"
         notes.add("strict_not_enforced", "tools", text)
     return written, notes.receipt()
-
-
-class _Reduced(NamedTuple):
-    parameters: Json
-    moved: tuple[str, ...]
-    lost: tuple[str, ...]
-
-
-def _reduced(parameters: Json) -> _Reduced:
-    root, lost = object_root(parameters)
-    reduced, moved = subset(root, _KEPT)
-    return _Reduced({name: reduced[name] for name in _ROOT if name in reduced}, moved, lost)
 
 
 def call_shape(tools: tuple[Tool, ...]) -> Json:

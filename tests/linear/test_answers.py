@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters import claude
 from adapters.compatible import completions
 from adapters.protocol import Json
 from adapters.shared.cache import bounded
@@ -21,6 +20,7 @@ from adapters.wire.exchange import Exchange, Listener
 from adapters.wire.framing import Ndjson, Sse
 from tests.linear.measuring import LONGEST_HOLD, is_long, require_linear
 
+claude = import_module("adapters.claude.decode")
 ollama = import_module("adapters.ollama.decode")
 
 

@@ -17,7 +17,8 @@ from adapters.claude.encode import encode as claude_encode
 from adapters.claude.tools import box_of
 from adapters.compatible.dialect import Dialect
 from adapters.errors import GatewayError
-from adapters.ollama.encode import Setup
+from adapters.ollama.abilities import Abilities
+from adapters.ollama.encode import Options
 from adapters.ollama.encode import encode as ollama_encode
 from adapters.protocol import ChatRequest, Json
 from adapters.shared.toolbox import toolbox
@@ -36,7 +37,9 @@ LEAVES: Mapping[str, Callable[[ChatRequest], Any]] = {
     "claude": lambda prompted: claude_encode(prompted, box_of(prompted, _CLAUDE), Profile(_CLAUDE))[
         0
     ],
-    "ollama": lambda prompted: ollama_encode(prompted, toolbox(prompted), Setup())[0],
+    "ollama": lambda prompted: ollama_encode(prompted, toolbox(prompted), Abilities(), Options())[
+        0
+    ],
     "deepseek": lambda prompted: deepseek.encode(prompted, deepseek.Habits())[0],
     "compatible": lambda prompted: compatible.encode(prompted, Dialect())[0],
     "emulated": lambda request: prompt_for(request, Emulation(), True),

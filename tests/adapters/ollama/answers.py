@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from adapters.errors import GatewayError
-from adapters.ollama import State, close, decode, decode_answer
+from adapters.ollama.decode import State, close, decode, decode_answer
 from adapters.protocol import Event, Finish, Json, Noted, Opened, ReasoningDelta, TextDelta, Usage
 from adapters.receipts import Note
 from adapters.wire.exchange import Exchange, Listener

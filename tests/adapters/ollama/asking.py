@@ -7,15 +7,15 @@ from typing import Any
 
 import orjson
 
-from adapters.ollama import encode
 from adapters.ollama.abilities import Abilities
-from adapters.ollama.encode import Setup
+from adapters.ollama.encode import Options, encode
 from adapters.protocol import ChatRequest, Json, RequestContext
 from adapters.receipts import Receipt
 from adapters.shared.history import settle
 from adapters.shared.toolbox import toolbox
 
 ABLE = Abilities(tools=True, thinking=True, vision=True, context_length=32768)
+USUAL = Options()
 USER: Json = {"role": "user", "content": "hi"}
 
 
@@ -25,7 +25,11 @@ def tool(name: str = "get_weather", **parameters: Any) -> Json:
 
 
 def encoded(
-    *messages: Json, setup: Setup | None = None, streamed: bool = True, **fields: Any
+    *messages: Json,
+    able: Abilities = ABLE,
+    options: Options = USUAL,
+    streamed: bool = True,
+    **fields: Any,
 ) -> tuple[Json, Receipt]:
     """Encode, and read the body as the server will."""
     request = ChatRequest(
@@ -37,7 +41,7 @@ def encoded(
         params=fields,
         call=RequestContext(streamed=streamed),
     )
-    body, receipt = encode(request, toolbox(request), setup or Setup(ABLE))
+    body, receipt = encode(request, toolbox(request), able, options)
     return json.loads(orjson.dumps(body)), receipt
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.ollama import State
+from adapters.ollama.decode import State
 from adapters.protocol import (
     Finish,
     Json,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.errors import GatewayError, Truncated, UpstreamError
-from adapters.ollama import State
+from adapters.ollama.decode import State
 from adapters.protocol import (
     Finish,
     Json,

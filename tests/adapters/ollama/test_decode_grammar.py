@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.ollama import State
+from adapters.ollama.decode import State
 from adapters.protocol import (
     Event,
     Finish,

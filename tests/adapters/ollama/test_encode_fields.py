@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
-from adapters.ollama.encode import Options, Setup
+from adapters.ollama.encode import Options
 from adapters.protocol import Json
 from tests.adapters.ollama.asking import ABLE, USER, body, call, codes, encoded, tool
 
@@ -67,10 +67,10 @@ def test_what_is_said_twice_counts_once_and_the_other_is_named(
 
 
 def test_the_config_gives_what_the_client_does_not_say() -> None:
-    setup = Setup(ABLE, Options(max_tokens=9, num_ctx=4096, keep_alive="1h", min_num_ctx=5))
-    found = body(setup=setup)
+    options = Options(max_tokens=9, num_ctx=4096, keep_alive="1h", min_num_ctx=5)
+    found = body(able=ABLE, options=options)
     assert (found["options"], found["keep_alive"]) == ({"num_predict": 9, "num_ctx": 4096}, "1h")
-    found = body(setup=setup, max_tokens=3, extra={"keep_alive": 0, "num_ctx": 7})
+    found = body(able=ABLE, options=options, max_tokens=3, extra={"keep_alive": 0, "num_ctx": 7})
     assert (found["options"], found["keep_alive"]) == ({"num_predict": 3, "num_ctx": 7}, 0)
 
 
@@ -158,9 +158,9 @@ def test_effort_of_a_thinking_model(effort: str | None, think: Any) -> None:
 def test_gpt_oss_has_three_levels(
     effort: str | None, think: str, changed: bool, named: bool
 ) -> None:
-    setup = Setup(Abilities(thinking=True, family="" if named else "gptoss"))
+    able = Abilities(thinking=True, family="" if named else "gptoss")
     model = "gpt-oss:20b" if named else "renamed"
-    found, receipt = encoded(model=model, setup=setup, reasoning_effort=effort)
+    found, receipt = encoded(model=model, able=able, reasoning_effort=effort)
     assert found["think"] == think
     assert codes(receipt) == ["reasoning_effort_changed"] * changed
 
@@ -190,7 +190,7 @@ def test_a_vendors_own_word_outranks_effort(extra: Json, think: Any) -> None:
     ],
 )
 def test_a_model_that_cannot_think_is_not_asked_to(fields: Json, told: list[str]) -> None:
-    found, receipt = encoded(setup=Setup(Abilities(thinking=False)), **fields)
+    found, receipt = encoded(able=Abilities(thinking=False), **fields)
     assert "think" not in found
     assert [(note.code, note.field) for note in receipt] == [
         ("thinking_dropped", field) for field in told
@@ -198,7 +198,7 @@ def test_a_model_that_cannot_think_is_not_asked_to(fields: Json, told: list[str]
 
 
 def test_a_model_nobody_knows_is_asked_what_the_client_asks() -> None:
-    assert body(setup=Setup(), reasoning_effort="high")["think"] == "high"
+    assert body(able=Abilities(), reasoning_effort="high")["think"] == "high"
 
 
 # Laws ------------------------------------------------------------------------------------------

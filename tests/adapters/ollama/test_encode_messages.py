@@ -9,9 +9,8 @@ import orjson
 import pytest
 
 from adapters.errors import BadRequest
-from adapters.ollama import encode
-from adapters.ollama.abilities import Abilities, assumed_abilities, read_abilities
-from adapters.ollama.encode import Setup
+from adapters.ollama.abilities import Abilities, read_abilities
+from adapters.ollama.encode import Options, encode
 from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Json
 from adapters.shared.history import settle
@@ -23,7 +22,7 @@ from tests.adapters.ollama.asking import ABLE, ROUND, USER, body, call, codes, e
 
 def test_a_round_of_calls() -> None:
     request = ChatRequest("m", settle(ROUND)[0])
-    found, receipt = encode(request, toolbox(request), Setup(ABLE))
+    found, receipt = encode(request, toolbox(request), ABLE, Options())
     assert receipt == ()
     assert '"arguments":{"n":1.10,"city":"沈"}'.encode() in orjson.dumps(found)
     assert json.loads(orjson.dumps(found["messages"][1:])) == [
@@ -129,7 +128,7 @@ def test_parts_the_model_cannot_take_are_refused(
     message: list[Json], param: str, able: Abilities
 ) -> None:
     with pytest.raises(BadRequest) as caught:
-        body({"role": "user", "content": message}, setup=Setup(able))
+        body({"role": "user", "content": message}, able=able)
     assert caught.value.param == f"messages[0].{param}"
 
 
@@ -142,7 +141,7 @@ def test_an_image_in_a_result_is_refused() -> None:
 
 
 def test_a_sound_is_bytes_like_an_image_where_the_model_hears() -> None:
-    found = body({"role": "user", "content": [SOUND]}, setup=Setup(Abilities(audio=True)))
+    found = body({"role": "user", "content": [SOUND]}, able=Abilities(audio=True))
     assert found["messages"][0]["images"] == ["UklG"]
 
 
@@ -262,6 +261,6 @@ def test_what_the_server_says_of_a_model(
 
 
 def test_the_config_alone_is_enough() -> None:
-    assert assumed_abilities({"thinking": "always", "inline_think": True}) == Abilities(
+    assert read_abilities({}, {"thinking": "always", "inline_think": True}) == Abilities(
         thinking=True, inline_think=True
     )

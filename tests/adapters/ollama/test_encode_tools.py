@@ -8,7 +8,6 @@ import pytest
 
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
-from adapters.ollama.encode import Setup
 from adapters.protocol import Json
 from tests.adapters.ollama.asking import ROUND, body, codes, encoded, tool
 
@@ -116,17 +115,17 @@ def test_choice_required_holds_the_model_to_any_of_the_tools() -> None:
 
 @pytest.mark.parametrize("choice", ["none", None])
 def test_tools_for_a_model_that_cannot_call(choice: str | None) -> None:
-    setup = Setup(Abilities(tools=False))
+    able = Abilities(tools=False)
     if choice == "none":
-        assert "tools" not in body(setup=setup, tools=[tool()], tool_choice="none")
+        assert "tools" not in body(able=able, tools=[tool()], tool_choice="none")
         return
     with pytest.raises(BadRequest, match='tools = "emulated"') as caught:
-        body(setup=setup, tools=[tool()])
+        body(able=able, tools=[tool()])
     assert caught.value.param == "tools"
 
 
 def test_a_model_nobody_knows_is_given_the_tools() -> None:
-    assert body(setup=Setup(), tools=[tool()])["tools"]
+    assert body(able=Abilities(), tools=[tool()])["tools"]
 
 
 # Formats ---------------------------------------------------------------------------------------
