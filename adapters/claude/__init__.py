@@ -16,8 +16,6 @@ from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 
-__all__ = ("KIND", "Claude", "State", "close", "connect", "decode", "decode_answer", "encode")
-
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"
 

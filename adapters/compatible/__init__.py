@@ -23,30 +23,13 @@ from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Link
 
-__all__ = ("KIND", "Compatible", "State", "close", "connect", "decode", "decode_answer", "encode")
-
 PATH = "/chat/completions"
 # What is the gateway's own to decide, above all where another gateway stands as the upstream.
 DENIED = frozenset(
     {
-        "api_base",
-        "api_key",
-        "api_type",
-        "api_version",
-        "base_url",
-        "client",
-        "custom_llm_provider",
-        "deployment_id",
-        "extra_body",
-        "extra_headers",
-        "extra_query",
-        "fallbacks",
-        "headers",
-        "mock_response",
-        "model_list",
-        "organization",
-        "proxy",
-        "timeout",
+        *("api_base", "api_key", "api_type", "api_version", "base_url", "client", "organization"),
+        *("custom_llm_provider", "deployment_id", "model_list", "fallbacks", "mock_response"),
+        *("extra_body", "extra_headers", "extra_query", "headers", "proxy", "timeout"),
         "user_config",
     }
 )
@@ -63,14 +46,7 @@ class EncodedRequest(NamedTuple):
     box: Toolbox
 
 
-def encode(request: ChatRequest, spoken: Dialect) -> tuple[Json, Receipt]:
-    written = encode_request(request, spoken)
-    return written.body, written.receipt
-
-
-def encode_request(
-    request: ChatRequest, spoken: Dialect, notes: Notes | None = None
-) -> EncodedRequest:
+def encode(request: ChatRequest, spoken: Dialect, notes: Notes | None = None) -> EncodedRequest:
     """Encode behind what `notes` already say."""
     fields = Fields({**request.extra, **request.params}, notes)
     one_choice(fields)
@@ -90,10 +66,7 @@ def encode_request(
         **limit(fields, spoken.limit_field, spoken.longest),
         **_streaming(fields, request.call.streamed, spoken),
     }
-    for name in (*request.params, *request.extra):
-        value = fields.take(name)
-        if value is not None:
-            body[name] = value
+    body |= fields.take_all((*request.params, *request.extra))
     return EncodedRequest(body, fields.receipt("this upstream"), box)
 
 
@@ -266,11 +239,11 @@ class Compatible(Leaf):
     spoken: Dialect = field(default_factory=Dialect)
 
     def stream(self, request: ChatRequest) -> Events:
-        written = encode_request(request, self.spoken)
+        written = encode(request, self.spoken)
         return converse(self.link, exchange(self.link, written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        body, receipt = encode(request, self.spoken)
+        body, receipt, _ = encode(request, self.spoken)
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
 
     def may_think(self, request: ChatRequest) -> bool:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from adapters.compatible import PATH, EncodedRequest, chosen, exchange, limit, one_choice
-from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.deepseek.messages import LOST, Writer
 from adapters.errors import BadRequest
 from adapters.kind import CommonAbilities, Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.options import ANY_TEXT, made, option, whole
 from adapters.protocol import ChatRequest, Events, Json, Planned
-from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.history import GO_ON, text_of
 from adapters.shared.model_list import Listed, models_at
@@ -26,18 +24,11 @@ from adapters.shared.unknown_members import note_unknown_members
 from adapters.wire.exchange import converse
 from adapters.wire.http import Link
 
-__all__ = ("KIND", "DeepSeek", "State", "close", "connect", "decode", "decode_answer", "encode")
-
 _MOST_TOOLS, _MOST_STOPS = 128, 16
 # Only these go up as they are: an unknown field may be a 422.
 _CARRIED = (
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "top_logprobs",
-    "stop",
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty"),
+    *("logprobs", "top_logprobs", "stop"),
 )
 PLAIN = "deepseek-chat"
 """The one model that does not think unless asked to."""
@@ -79,34 +70,22 @@ class Habits:
         return "flash" in model if self.vision is None else self.vision
 
 
-class Thinking(NamedTuple):
-    on: bool
-    members: Json
-
-
-def encode(request: ChatRequest, habits: Habits) -> tuple[Json, Receipt]:
-    written = encode_request(request, habits)
-    return written.body, written.receipt
-
-
-def encode_request(request: ChatRequest, habits: Habits) -> EncodedRequest:
+def encode(request: ChatRequest, habits: Habits) -> EncodedRequest:
     fields, box = Fields({**request.extra, **request.params}), toolbox(request)
     fields.notes.add_all(box.receipt)
     note_unknown_members(request, fields.notes, "DeepSeek", LOST)
     _refuse(fields)
-    thinking = _thinking(request.model, box, habits, fields)
-    writer = Writer(
-        habits.reads_images(request.model), habits.filler if thinking.on else None, fields
-    )
+    thinks, thinking = _thinking(request.model, box, habits, fields)
+    writer = Writer(habits.reads_images(request.model), habits.filler if thinks else None, fields)
     told = [writer.message(*numbered) for numbered in enumerate(request.messages)]
     messages = _turns(told, habits, fields)
     body: Json = {
         "model": request.model,
         "messages": messages,
-        **thinking.members,
-        **_tools(request, box, thinking.on, habits, fields),
+        **thinking,
+        **_tools(request, box, thinks, habits, fields),
         **_response_format(messages, fields),
-        **_scalars(fields, thinking.on, habits),
+        **_scalars(fields, thinks, habits),
     }
     if request.call.streamed:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -124,8 +103,8 @@ def _refuse(fields: Fields) -> None:
     )
 
 
-def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> Thinking:
-    """Whether it will think: by default yes, except the old plain model."""
+def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> tuple[bool, Json]:
+    """Whether it will think, and how that is said: by default yes, except the old plain model."""
     asked, effort = fields.take("thinking"), fields.take("reasoning_effort")
     if isinstance(asked, dict) and asked.keys() - {"type"}:
         fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
@@ -142,7 +121,7 @@ def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> Think
     members: Json = _effort(effort, on, fields)
     if wanted is not None or on != by_default:
         members["thinking"] = {"type": "enabled" if on else "disabled"}
-    return Thinking(on, members)
+    return on, members
 
 
 def _effort(effort: str | None, thinks: bool, fields: Fields) -> Json:
@@ -228,14 +207,13 @@ def _instruct(messages: list[Json], text: str) -> None:
 
 
 def _scalars(fields: Fields, thinks: bool, habits: Habits) -> Json:
-    found = {name: fields.take(name) for name in _CARRIED}
-    found |= limit(fields, "max_tokens", habits.longest)
-    found["user_id"] = _user(fields)
-    stops = found["stop"]
+    found = fields.take_all(_CARRIED) | limit(fields, "max_tokens", habits.longest)
+    if user := _user(fields):
+        found["user_id"] = user
+    stops = found.get("stop")
     if isinstance(stops, list) and len(stops) > _MOST_STOPS:
         text = f"DeepSeek takes at most {_MOST_STOPS} stop sequences. Send fewer."
         raise BadRequest(text, param="stop")
-    found = {name: value for name, value in found.items() if value is not None}
     for name in _SAMPLING:
         if thinks and name in found:
             fields.note("sampling_ignored", name, "it has no effect while DeepSeek thinks")
@@ -281,11 +259,11 @@ class DeepSeek(Leaf):
     habits: Habits = Habits()
 
     def stream(self, request: ChatRequest) -> Events:
-        written = encode_request(request, self.habits)
+        written = encode(request, self.habits)
         return converse(self.link, exchange(self.link, written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        body, receipt = encode(request, self.habits)
+        body, receipt, _ = encode(request, self.habits)
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
 
     def may_think(self, request: ChatRequest) -> bool:

@@ -8,32 +8,28 @@ compatible server's.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
 import orjson
 
-from adapters.compatible import EncodedRequest, encode_request, exchange
+from adapters.compatible import EncodedRequest, encode, exchange
 from adapters.compatible.dialect import Dialect
 from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.local import limits
-from adapters.local.engine import Engine, EngineAnswer, Heard, LlamaServer
+from adapters.local.engine import Engine, EngineAnswer
 from adapters.local.files import INSTEAD, WINDOW, Model, find
 from adapters.local.keeper import Keeper
 from adapters.options import PATH, option, whole
-from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.protocol import ChatRequest, Events, Planned
 from adapters.shared.fields import Fields
 from adapters.shared.traits import Traits
 from adapters.wire.exchange import Clock, Listener, next_piece
 from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
-
-__all__ = ("KIND", "Engine", "Heard", "LlamaServer", "Local", "Model", "connect")
 
 _RUNTIME = "xllamacpp"
 _LONGEST = 1024
@@ -112,20 +108,16 @@ class Local(Leaf):
         fields = Fields({**request.extra, **request.params})
         for name in _MEANING:
             fields.refuse(name, f"The embedded model has no '{name}'. Leave it out.")
-        params = _taken(request.params, _KNOWN, fields)
-        extra = _taken(request.extra, _EXTRAS, fields)
+        params = fields.take_all(name for name in request.params if name in _KNOWN)
+        extra = fields.take_all(name for name in request.extra if name in _EXTRAS)
         spoken = Dialect(longest=self.longest)
         call = replace(request.call, streamed=True)
         sent = replace(request, model=self.name, params=params, extra=extra, call=call)
         fields.name_rest("llama.cpp")
-        written = encode_request(sent, spoken, fields.notes)
+        written = encode(sent, spoken, fields.notes)
         limits.check(written.body)
         body = {**written.body, "return_progress": True}  # so that it calls back while it reads
         return EncodedRequest(body, written.receipt, written.box)
-
-
-def _taken(given: Mapping[str, Any], names: frozenset[str], fields: Fields) -> Json:
-    return {name: given[name] for name in given if name in names and fields.take(name) is not None}
 
 
 def connect(settings: Settings[Options]) -> Local:
@@ -156,7 +148,7 @@ _ENGINES: WeakValueDictionary[Model, Engine] = WeakValueDictionary()
 
 
 def _engine(model: Model) -> Engine:
-    return _ENGINES.setdefault(model, Engine(lambda: LlamaServer(Keeper(model).answer)))
+    return _ENGINES.setdefault(model, Engine(Keeper(model).answer))
 
 
 KIND = Kind(

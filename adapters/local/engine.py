@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import BoundedSemaphore
-from typing import NamedTuple
 
 from adapters.errors import Busy, GatewayError, from_words
 from adapters.wire.failures import timed_out
@@ -17,19 +16,12 @@ Heard = Callable[[bytes], bool]
 """Takes a chunk, or none to be asked only; True ends the generation."""
 
 
-class LlamaServer(NamedTuple):
-    """What of llama.cpp's server is used."""
-
-    handle_chat_completions: Callable[[bytes, Heard], None]
-    """Calls back with each chunk, in the thread it is called in; bytes in, bytes out."""
-
-
 class Engine:
     """One model. It has one thread, so generations take turns; waiters may leave."""
 
-    def __init__(self, load: Callable[[], LlamaServer], waiting: int = _WAITING) -> None:
-        self._load = load
-        self._server: LlamaServer | None = None
+    def __init__(self, answer: Callable[[bytes, Heard], None], waiting: int = _WAITING) -> None:
+        self._answer = answer
+        """Calls back with each chunk, in the thread it is called in."""
         self._thread = ThreadPoolExecutor(1, "local-model")
         self._places = BoundedSemaphore(waiting)
 
@@ -44,11 +36,6 @@ class Engine:
         asked = self._thread.submit(self._answer, body, hear)
         asked.add_done_callback(lambda _: self._places.release())
         return asked
-
-    def _answer(self, body: bytes, hear: Heard) -> None:
-        if self._server is None:
-            self._server = self._load()
-        self._server.handle_chat_completions(body, hear)
 
 
 class EngineAnswer:

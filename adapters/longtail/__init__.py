@@ -15,14 +15,14 @@ from typing import Any
 
 import orjson
 
-from adapters.compatible import EncodedRequest, encode_request, exchange
+from adapters import compatible
+from adapters.compatible import EncodedRequest, exchange
 from adapters.compatible.dialect import Dialect
 from adapters.errors import GatewayError, from_words
 from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.options import TABLE, option
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
-from adapters.receipts import Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.wire.exchange import Clock, Listener, next_piece
@@ -64,12 +64,7 @@ class Library:
     """What it raises; each has the upstream's status."""
 
 
-def encode(request: ChatRequest, supported: frozenset[str] | None) -> tuple[Json, Receipt]:
-    written = _write(request, supported)
-    return written.body, written.receipt
-
-
-def _write(request: ChatRequest, supported: frozenset[str] | None) -> EncodedRequest:
+def encode(request: ChatRequest, supported: frozenset[str] | None) -> EncodedRequest:
     known = {name: value for name, value in request.extra.items() if name in _EXTRAS}
     foreign = {name: value for name, value in request.extra.items() if name not in _EXTRAS}
     fields = Fields(request.params)
@@ -77,11 +72,8 @@ def _write(request: ChatRequest, supported: frozenset[str] | None) -> EncodedReq
     fields.lose("metadata", "it would not reach the model")
     if supported is not None:
         _require_supported(request, supported, fields)
-    params = {
-        name: value for name, value in request.params.items() if fields.take(name) is not None
-    }
-    sent = replace(request, params=params, extra=foreign)
-    written = encode_request(sent, _SPOKEN, fields.notes)
+    sent = replace(request, params=fields.take_all(request.params), extra=foreign)
+    written = compatible.encode(sent, _SPOKEN, fields.notes)
     return EncodedRequest(written.body | known, written.receipt, written.box)
 
 
@@ -149,7 +141,7 @@ class Longtail(Leaf):
 
     def _written(self, request: ChatRequest) -> EncodedRequest:
         supported = self.library.supported(model=request.model)
-        return _write(request, None if supported is None else frozenset(supported))
+        return encode(request, None if supported is None else frozenset(supported))
 
 
 class _Answer:

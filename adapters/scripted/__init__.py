@@ -1,9 +1,7 @@
 """A model that answers by rules, and says so: for demos, tests and users' own tests."""
 
 from adapters.kind import Kind, Service
-from adapters.scripted.model import Options, Scripted, connect
-
-__all__ = ("KIND", "Scripted", "connect")
+from adapters.scripted.model import Options, connect
 
 KIND = Kind(
     name="scripted",

@@ -154,10 +154,10 @@ def whole(text: str) -> Json:
 
 def test_a_parameter_the_provider_lacks_is_left_out_by_name() -> None:
     params = {"temperature": 1, "seed": 1, "metadata": {"a": "b"}, "stream_options": {}, "n": 1}
-    body, receipt = encode(request(params=params), EVERYTHING)
+    body, receipt, _ = encode(request(params=params), EVERYTHING)
     assert body == {"model": "acme/m", "messages": list(HELLO), "temperature": 1}
     assert [note.field for note in receipt] == ["metadata", "seed"]
-    body, _ = encode(request(params=params), None)
+    body, *_ = encode(request(params=params), None)
     assert body["seed"] == 1
 
 
@@ -181,7 +181,7 @@ def test_custom_and_allowed_tools_are_put_in_words_litellm_knows() -> None:
     allowed = {"mode": "required", "tools": [function]}
     choice = {"type": "allowed_tools", "allowed_tools": allowed}
     tools = (function, {"type": "custom", "custom": {"name": "run"}})
-    body, _ = encode(request(tools=tools, tool_choice=choice), None)
+    body, *_ = encode(request(tools=tools, tool_choice=choice), None)
     assert [tool["function"]["name"] for tool in body["tools"]] == ["f"]
     assert body["tool_choice"] == "required"
     assert all(
@@ -191,7 +191,7 @@ def test_custom_and_allowed_tools_are_put_in_words_litellm_knows() -> None:
 
 def test_thoughts_a_client_echoes_are_handed_on() -> None:
     turn = {**assistant(None, ("a", "f", "{}")), "thinking_blocks": [{"signature": "s"}]}
-    body, _ = encode(request(messages=(*HELLO, turn, result("a", "x"))), None)
+    body, *_ = encode(request(messages=(*HELLO, turn, result("a", "x"))), None)
     assert body["messages"][1] == turn
 
 

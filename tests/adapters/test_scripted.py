@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Finish, Json, Opened, RequestContext
-from adapters.scripted import KIND, Scripted, connect
+from adapters.scripted import KIND
+from adapters.scripted.model import Scripted, connect
 from adapters.scripted.values import fill, read_words
 from adapters.shared.history import settle
 from adapters.shared.schema import mismatch

@@ -25,5 +25,5 @@ def request(**given: Any) -> ChatRequest:
 
 
 def written(spoken: Dialect = COMMON, **given: Any) -> tuple[Json, list[tuple[str, str]]]:
-    body, receipt = encode(request(**given), spoken)
+    body, receipt, _ = encode(request(**given), spoken)
     return body, [(note.code, note.field) for note in receipt]

@@ -32,7 +32,7 @@ def request(**given: Any) -> ChatRequest:
 
 
 def written(habits: Habits = USUAL, **given: Any) -> tuple[Json, list[tuple[str, str]]]:
-    body, receipt = encode(request(**given), habits)
+    body, receipt, _ = encode(request(**given), habits)
     return body, [(note.code, note.field) for note in receipt]
 
 

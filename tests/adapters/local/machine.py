@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from adapters.local import Engine, LlamaServer, Local, Model
+from adapters.local import Local
 from adapters.local.child import Child
+from adapters.local.engine import Engine
+from adapters.local.files import Model
 from adapters.local.keeper import Keeper
 from adapters.protocol import ChatRequest
 from adapters.wire.http import Link, Transport
@@ -34,7 +36,7 @@ class Machine:
         self.children: list[Child] = []
         keeper = Keeper(self.model, self._start, silent)
         link = Link("local", "", Transport())
-        self.local = Local(link, self.model, Engine(lambda: LlamaServer(keeper.answer)))
+        self.local = Local(link, self.model, Engine(keeper.answer))
 
     def _start(self, command: Sequence[str]) -> Child:
         python, *_, parent, said = command

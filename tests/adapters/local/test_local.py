@@ -12,7 +12,9 @@ import orjson
 import pytest
 
 from adapters.errors import BadRequest, Busy, Refused
-from adapters.local import Engine, Heard, LlamaServer, Local, Model
+from adapters.local import Local
+from adapters.local.engine import Engine, Heard
+from adapters.local.files import Model
 from adapters.protocol import ChatRequest, Events, Json, RequestContext
 from tests.adapters.local.scripts import HELLO, LINK
 from tests.support.dialogue import user
@@ -54,7 +56,7 @@ class Script:
                 return
 
     def local(self, waiting: int = 4) -> Local:
-        return Local(LINK, MODEL, Engine(lambda: LlamaServer(self.handle), waiting))
+        return Local(LINK, MODEL, Engine(self.handle, waiting))
 
 
 def said(request: ChatRequest) -> Json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.claude import State, close, decode, decode_answer
+from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.errors import Truncated, Unavailable
 from adapters.protocol import RequestContext, TextDelta
 from adapters.wire.exchange import Clock, Exchange, converse
