@@ -38,15 +38,6 @@ class Key:
     allowed: Allowed
     text: str
     default: Any = None
-    coming: tuple[str, ...] = ()
-    """Values this version knows but cannot serve yet; `ANY_VALUE` for all of them."""
-
-
-ANY_VALUE = ("*",)
-
-
-def _coming(text: str) -> Key:
-    return Key(ANYTHING, text, coming=ANY_VALUE)
 
 
 SERVER: Mapping[str, Key] = {
@@ -148,11 +139,12 @@ PIPELINE: Mapping[str, Key] = {
     ),
     "search_show": Key(FLAG, "Findings are shown with the thought"),
 }
+# What this version knows but cannot serve yet.
 COMING: Mapping[str, Key] = {
-    "server_tools": _coming("Tools the gateway runs itself"),
-    "fallback": _coming("Models asked when this one fails"),
-    "fallbacks": _coming("Models asked when this one fails"),
-    "choices": _coming("Models of which the first that answers is taken"),
+    "server_tools": Key(ANYTHING, "Tools the gateway runs itself"),
+    "fallback": Key(ANYTHING, "Models asked when this one fails"),
+    "fallbacks": Key(ANYTHING, "Models asked when this one fails"),
+    "choices": Key(ANYTHING, "Models of which the first that answers is taken"),
 }
 MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),

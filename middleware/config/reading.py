@@ -16,7 +16,6 @@ from middleware.config.fields import as_field, misspelt
 from middleware.config.file import stamp, unreadable
 from middleware.config.hints import elsewhere, path_of, suggest, toml_hint
 from middleware.config.keys import (
-    ANY_VALUE,
     COMING,
     DEFAULTS,
     MODEL,
@@ -337,11 +336,4 @@ def _timeouts(kind: Kind, common: Values, own: Values) -> Mapping[str, float]:
 
 def _coming(found: Any) -> tuple[str, ...]:
     """Name what a model asks for that this version cannot do."""
-    asked = []
-    for name, value in found.items() if isinstance(found, dict) else ():
-        coming = MODEL[name].coming if name in MODEL else ()
-        if coming == ANY_VALUE:
-            asked.append(name)
-        elif value in coming:
-            asked.append(f'{name} = "{value}"')
-    return tuple(asked)
+    return tuple(name for name in found if name in COMING) if isinstance(found, dict) else ()

@@ -80,10 +80,7 @@ def _section(title: str, text: str, keys: Mapping[str, Key]) -> str:
 
 def _row(named: tuple[str, Key]) -> tuple[str, ...]:
     name, key = named
-    meaning = key.text
-    if key.coming:
-        meaning += f" ({', '.join(key.coming)}: not in this version yet)"
-    return f"`{name}`", key.allowed.words, _default(key.default), meaning
+    return f"`{name}`", key.allowed.words, _default(key.default), key.text
 
 
 def _default(value: Any) -> str:
