@@ -23,18 +23,13 @@ def _known() -> frozenset[str]:
     return FIELDS | _USUAL
 
 
-def _is_field(name: str) -> bool:
-    """Whether it belongs to requests, and may be set for them."""
-    return name in _known() - OWN_FIELDS
-
-
 def misspelt(name: str) -> str:
     """The field that is meant, as a question; a name that resembles none may be anybody's own."""
     from difflib import get_close_matches
 
-    plain = name.lower().replace("-", "_")
     if name in _known():
         return ""
+    plain = name.lower().replace("-", "_")
     close = get_close_matches(plain, _known() - OWN_FIELDS, n=1, cutoff=_ALIKE)
     return f" Did you mean '{close[0]}'?" if close else ""
 
@@ -42,13 +37,8 @@ def misspelt(name: str) -> str:
 def as_field(path: tuple[str, ...], value: Any) -> str:
     """What is written beside a model's keys and belongs into its requests."""
     name = path[-1]
-    if path[0] != "models" or len(path) != 3 or not _is_field(name):
+    if path[0] != "models" or len(path) != 3 or name not in _known() - OWN_FIELDS:
         return ""
-    said = f"{name} = {_written(value)}"
+    dumped = json.dumps(value, default=str, ensure_ascii=False)
+    said = f"{name} = {'{ … }' if isinstance(value, dict) else dumped}"
     return f" Write it as a field of requests: defaults = {{ {said} }}, or override = {{ {said} }}."
-
-
-def _written(value: Any) -> str:
-    return (
-        "{ … }" if isinstance(value, dict) else json.dumps(value, default=str, ensure_ascii=False)
-    )

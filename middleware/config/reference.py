@@ -37,12 +37,12 @@ check` names all of them at once. Names with a dot or a star stand in quotes: `[
 that need it are listed as not available, with the reason. The gateway's own keys have to be set, \
 or it does not start.
 """
-_FREE = "`defaults` and `override` hold any field of a request but {fields}."
 
 
 def reference() -> str:
     """The whole document."""
-    of_models = {name: key for name, key in MODEL.items() if not _is_grouped(name, key)}
+    # The others have sections of their own.
+    of_models = {n: key for n, key in MODEL.items() if n not in PIPELINE and n not in COMING}
     parts = [
         _HEAD,
         _section("[server]", "How the gateway listens.", SERVER),
@@ -57,20 +57,16 @@ def reference() -> str:
         _section(
             "[models.NAME]", "A name clients may ask for; `*` stands for any text.", of_models
         ),
-        _fields(),
+        f"`defaults` and `override` hold any field of a request but {_own_fields()}.\n",
         *_own_keys(),
         _section(
             "[models.NAME]: pipelines",
             "A model with `pipeline` is made of two others, and has no `upstream` of its own.",
             PIPELINE,
         ),
+        _coming(),
     ]
-    return "\n".join(parts + ([_coming()] if COMING else []))
-
-
-def _is_grouped(name: str, key: Key) -> bool:
-    """It has a section of its own."""
-    return any(group.get(name) is key for group in (PIPELINE, COMING))
+    return "\n".join(parts)
 
 
 def _section(title: str, text: str, keys: Mapping[str, Key]) -> str:
@@ -138,9 +134,8 @@ def _rows(rows: Sequence[tuple[str, ...]]) -> str:
     return _table([("key", "in", "allowed", "default", "meaning"), ("---",) * 5, *rows])
 
 
-def _fields() -> str:
-    named = ", ".join(f"`{name}`" for name in sorted(OWN_FIELDS))
-    return f"{_FREE.format(fields=named)}\n"
+def _own_fields() -> str:
+    return ", ".join(f"`{name}`" for name in sorted(OWN_FIELDS))
 
 
 def _coming() -> str:
@@ -151,11 +146,8 @@ def _coming() -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    cells = [[text.replace("|", "\\|") for text in row] for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
 
 
 if __name__ == "__main__":
