@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,6 +37,12 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
 def address(server: Server) -> str:
     host = f"[{server.host}]" if ":" in server.host.strip("[]") else server.host
     return f"http://{host}:{server.port}"
+
+
+def own_address(server: Server) -> str:
+    """Where a gateway is called from its own machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host.strip("[]"), server.host)
+    return f"{address(replace(server, host=host))}/v1"
 
 
 def models(statuses: Iterable[Status]) -> str:

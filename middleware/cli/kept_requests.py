@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from middleware.cli import describe
 from middleware.cli.endpoint import Failed, GatewayAddress, address
 from middleware.config import Config
-from middleware.config.access import here
 
 Json = dict[str, Any]
 _PATH = "/x_usetool/last"
@@ -18,13 +16,9 @@ _PATH = "/x_usetool/last"
 
 def endpoints(config: Config, url: str, key: str) -> tuple[GatewayAddress, ...]:
     """The gateway as each of its clients: who has the config has all keys."""
-    where = address(url) if url else _address_of(config)
+    where = address(url) if url else describe.own_address(config.server)
     keys = [key] if key else [secret.value for secret in config.server.keys]
     return tuple(GatewayAddress(where, each) for each in keys or [""])
-
-
-def _address_of(config: Config) -> str:
-    return f"{describe.address(replace(config.server, host=here(config.server.host)))}/v1"
 
 
 def listing(gateway: Sequence[GatewayAddress]) -> str:

@@ -58,8 +58,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def here(host: str) -> str:
-    """Where a gateway that listens on `host` is called from its own machine."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host)

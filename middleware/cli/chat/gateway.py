@@ -12,7 +12,6 @@ from dataclasses import replace
 from middleware.cli import describe
 from middleware.cli.endpoint import Failed, GatewayAddress, models
 from middleware.config import Config
-from middleware.config.access import here
 
 _START_SECONDS, _STOP_SECONDS = 30.0, 5.0
 
@@ -21,9 +20,8 @@ _START_SECONDS, _STOP_SECONDS = 30.0, 5.0
 def running(config: Config, tell: Callable[[str], None]) -> Iterator[GatewayAddress]:
     """The gateway of this config: the one that runs, else one of our own."""
     server = config.server
-    reachable = replace(server, host=here(server.host))
     key = server.keys[0].value if server.keys else ""
-    endpoint = GatewayAddress(f"{describe.address(reachable)}/v1", key)
+    endpoint = GatewayAddress(describe.own_address(server), key)
     try:
         models(endpoint)
     except Failed as error:

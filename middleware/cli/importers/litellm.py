@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from middleware.cli.importers.deployment import (
     carry,
     usual_variable,
 )
+from middleware.config import is_named
 
 _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 _NO_FALLBACK = "this version asks no other model when one fails"
@@ -211,7 +211,7 @@ class _Writing:
     def aliases(self, aliases: Mapping[str, Any]) -> None:
         for alias, said in aliases.items():
             target = str(said.get("model", "")) if isinstance(said, dict) else str(said)
-            found = next((name for name in self.models if _is_named(target, name)), None)
+            found = next((name for name in self.models if is_named(target, name)), None)
             if alias in self.models:
                 self.lose(alias, "is a model already", "router_settings.model_group_alias")
             elif found is None or "*" in alias:
@@ -242,7 +242,3 @@ class _Writing:
         yield from (toml.table(("upstreams", n), table) for n, table in self.upstreams.items())
         for name, table in self.models.items():
             yield toml.table(("models", name), table, self.notes.get(name, ()))
-
-
-def _is_named(name: str, public: str) -> bool:
-    return name == public or ("*" in public and fnmatchcase(name, public))
