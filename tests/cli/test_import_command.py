@@ -16,9 +16,8 @@ from middleware import config
 from middleware.__main__ import main
 from middleware.cli.command import FINE, LACKING, WRONG
 from middleware.cli.importers import toml
-from middleware.cli.importers.collecting import Unreadable
+from middleware.cli.importers.collecting import Unreadable, lost_lines
 from middleware.cli.importers.litellm import from_litellm
-from middleware.cli.importers.report import lost_lines
 from tests.cli.importing import SET, TWELVE, imported
 
 # Whatever stands there -------------------------------------------------------------------------

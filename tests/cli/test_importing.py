@@ -13,9 +13,8 @@ import yaml
 from adapters.wire.http import Transport
 from middleware import config
 from middleware.building import build
-from middleware.cli.importers.collecting import Lost, Unreadable
+from middleware.cli.importers.collecting import Lost, Unreadable, lost_lines
 from middleware.cli.importers.litellm import Imported, from_litellm
-from middleware.cli.importers.report import lost_lines
 from tests.cli.importing import SECRET, TWELVE, Everything, imported
 
 

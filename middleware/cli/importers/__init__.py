@@ -28,9 +28,8 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from middleware.cli.importers.collecting import Unreadable
+    from middleware.cli.importers.collecting import Unreadable, lost_lines
     from middleware.cli.importers.litellm import from_litellm_file
-    from middleware.cli.importers.report import lost_lines
 
     output = Path(options.output) if options.output else None
     if output and output.exists() and not options.force:
@@ -38,7 +37,10 @@ def run(options: argparse.Namespace) -> int:
         return WRONG
     try:
         found = from_litellm_file(options.file, os.environ)
-        _write(found.text, output)
+        if output is None:
+            print(found.text, end="")
+        else:
+            output.write_text(found.text, "utf-8")
     except Unreadable as error:
         complain(error)
         return WRONG
@@ -51,10 +53,3 @@ def run(options: argparse.Namespace) -> int:
     if lost := lost_lines(found.lost):
         complain("\n  ".join(["Not carried:", *lost]))
     return LACKING if lost else FINE
-
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        print(text, end="")
-    else:
-        output.write_text(text, "utf-8")

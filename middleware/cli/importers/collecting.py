@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
-from adapters.options import Wrong
+from adapters.options import Environment, Wrong
 from middleware.config.values import HEADERS
 
-Environment = Mapping[str, str]
+NO_COUNTERPART = "has no counterpart here"
 Table = dict[str, Any]
 _REFERENCE = "os.environ/"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -20,6 +20,7 @@ _SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization",
 _STAND_INS = frozenset(
     {"none", "null", "empty", "dummy", "fake", "fake-key", "not-needed", "no-key", "anything"}
 )
+_NAMES_SHOWN = 4
 
 
 class Unreadable(Exception):
@@ -97,6 +98,11 @@ class Taking:
     def lose(self, key: str, why: str) -> None:
         self.left.pop(key, None)
         self.lost.append(Lost(self.of, f"{self.path}{key}", why))
+
+    def lose_rest(self, why: Mapping[str, str], otherwise: str = NO_COUNTERPART) -> None:
+        """What nobody took."""
+        for key in list(self.left):
+            self.lose(key, why.get(key, otherwise))
 
     def take(self, *keys: str) -> Any:
         """The first of these keys that says something; the others mean the same."""
@@ -196,3 +202,20 @@ def tables_of(value: Any) -> Iterator[tuple[int, Table]]:
     for place, entry in enumerate(value if isinstance(value, list) else ()):
         if isinstance(entry, dict):
             yield place, {str(name): inner for name, inner in entry.items()}
+
+
+def lost_lines(lost: Iterable[Lost]) -> list[str]:
+    """One line for each thing that was not carried; what is lost of many models stands once."""
+    models: dict[tuple[str, str], list[str]] = {}
+    for one in lost:
+        models.setdefault((one.key, one.why), []).append(one.of)
+    return [f"{key}{_of(names)}: {why}" for (key, why), names in models.items()]
+
+
+def _of(names: list[str]) -> str:
+    named = list(dict.fromkeys(filter(None, names)))
+    if not named:
+        return ""
+    more = len(named) - _NAMES_SHOWN
+    shown = named if more <= 1 else [*named[:_NAMES_SHOWN], f"{more} more"]
+    return f" of {', '.join(shown)}"

@@ -27,27 +27,20 @@ _EMBEDS = ("compatible", "ollama", "longtail")
 _REQUEST = frozenset(FIELDS) - OWN_FIELDS | {"min_p", "repetition_penalty", "thinking", "top_k"}
 _CONNECTION = ("aws_", "azure_", "vertex_", "watsonx_", "region_name", "tenant_id", "client_id")
 _ORGANIZATION = "OpenAI-Organization"
-_NO_LIMITS = "there are no limits per model here"
-_NO_BALANCING = "there is no load balancing here"
-_NO_COSTS = "costs are not kept here"
 _OWN_TABLE = "the gateway has its own knowledge of models; abilities can be set in the model"
 WHY: Mapping[str, str] = {
-    "rpm": _NO_LIMITS,
-    "tpm": _NO_LIMITS,
-    "max_parallel_requests": _NO_LIMITS,
-    "max_budget": _NO_LIMITS,
-    "budget_duration": _NO_LIMITS,
-    "weight": _NO_BALANCING,
-    "order": _NO_BALANCING,
-    "cooldown_time": _NO_BALANCING,
-    "routing_strategy": _NO_BALANCING,
-    "input_cost_per_token": _NO_COSTS,
-    "output_cost_per_token": _NO_COSTS,
+    **dict.fromkeys(
+        ("rpm", "tpm", "max_parallel_requests", "max_budget", "budget_duration"),
+        "there are no limits per model here",
+    ),
+    **dict.fromkeys(
+        ("weight", "order", "cooldown_time", "routing_strategy"), "there is no load balancing here"
+    ),
+    **dict.fromkeys(("input_cost_per_token", "output_cost_per_token"), "costs are not kept here"),
     "drop_params": "not needed: what an upstream cannot take is left out, and the answer says so",
     "modify_params": "not needed: requests are fitted to the upstream, and the answer says so",
     "mock_response": 'an upstream of kind "scripted" answers by rules',
 }
-NO_COUNTERPART = "has no counterpart here"
 
 
 class NotCarried(Exception):
@@ -79,7 +72,8 @@ def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
         _service(params, reached, address),
         _model(params, information, reached, retries),
     )
-    _lose_rest(params, information)
+    params.lose_rest(WHY)
+    information.lose_rest({}, _OWN_TABLE)
     return carried
 
 
@@ -112,7 +106,8 @@ def _service(params: Taking, reached: Reached, address: str | None) -> Table:
     if kind == "claude":
         version = params.text("api_version")
         found["api_version"] = None if version == known_kind(kind).api_version else version
-    found["timeouts"] = _timeouts(params)
+    whole = params.number("timeout", 0.001, 1e8)
+    found["timeouts"] = waits(whole, params.number("stream_timeout", 0.001, 1e8))
     if kind == "longtail" and (connection := _connection(params)):
         found["options"] = {"litellm": connection}
     return found
@@ -158,9 +153,7 @@ def usual_variable(params: Table) -> str:
     return reach(model, said if isinstance(said, str) else None, elsewhere).provider.variable
 
 
-def _timeouts(params: Taking) -> Table:
-    whole = params.number("timeout", 0.001, 1e8)
-    first = params.number("stream_timeout", 0.001, 1e8)
+def waits(whole: float | None, first: float | None = None) -> Table:
     found: Table = {"first_event": first or whole, "plain": whole}
     if whole and whole > 600:
         found["total"] = whole
@@ -222,10 +215,3 @@ def _ollama(params: Taking) -> Table:
         except Wrong:
             params.lose(name, f"is not {keys[name].allowed.words}")
     return kept
-
-
-def _lose_rest(params: Taking, information: Taking) -> None:
-    for name in list(params.left):
-        params.lose(name, WHY.get(name, NO_COUNTERPART))
-    for name in list(information.left):
-        information.lose(name, _OWN_TABLE)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from adapters.options import Environment
 from middleware.cli.importers import toml
 from middleware.cli.importers.collecting import (
-    Environment,
+    NO_COUNTERPART,
     Lost,
     Surroundings,
     Table,
@@ -19,18 +20,22 @@ from middleware.cli.importers.collecting import (
     tables_of,
 )
 from middleware.cli.importers.deployment import (
-    NO_COUNTERPART,
     WHY,
     Carried,
     NotCarried,
     carry,
     usual_variable,
+    waits,
 )
 from middleware.config import is_named
 
 _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 _NO_FALLBACK = "this version asks no other model when one fails"
 _SECTIONS = ("litellm_settings", "router_settings", "general_settings")
+_WHY_NOT: Mapping[str, str] = {
+    "environment_variables": "set these in the environment of the gateway",
+    "include": "other files are not read: import them one by one",
+}
 
 
 class Imported(NamedTuple):
@@ -63,12 +68,12 @@ def from_litellm(text: str, source: str, environment: Environment) -> Imported:
     writing.aliases(_table(router.take("model_group_alias")))
     for key in _FALLBACKS:
         writing.fallbacks(key, [*_pairs(library.take(key)), *_pairs(router.take(key))])
-    header = _header(source, general, _timeout(router, library))
+    timeout = router.number("timeout", 0.001, 1e8) or library.number("request_timeout", 0.001, 1e8)
+    header = _header(source, general, timeout)
     for taking in settings.values():
-        for name in list(taking.left):
-            taking.lose(name, WHY.get(name, NO_COUNTERPART))
+        taking.lose_rest(WHY)
         writing.lost += taking.lost
-    writing.lost += [Lost("", str(name), _why_not(str(name))) for name in found]
+    writing.lost += [Lost("", str(n), _WHY_NOT.get(str(n), NO_COUNTERPART)) for n in found]
     if not writing.models:
         raise Unreadable(_none_carried(writing.lost))
     parts = (header, *writing.sections())
@@ -107,15 +112,9 @@ def _table(value: Any) -> Table:
 
 
 def _retries(settings: Mapping[str, Taking]) -> int | None:
-    for name in ("router_settings", "litellm_settings"):
-        number = settings[name].number("num_retries", 0, 5)
-        if number is not None:
-            return int(number)
-    return None
-
-
-def _timeout(router: Taking, library: Taking) -> float | None:
-    return router.number("timeout", 0.001, 1e8) or library.number("request_timeout", 0.001, 1e8)
+    sections = (settings[name] for name in ("router_settings", "litellm_settings"))
+    found = (section.number("num_retries", 0, 5) for section in sections)
+    return next((int(number) for number in found if number is not None), None)
 
 
 def _credentials(value: Any) -> Mapping[str, Table]:
@@ -132,14 +131,6 @@ def _pairs(value: Any) -> Iterator[tuple[str, list[str]]]:
             yield name, [str(other) for other in others] if isinstance(others, list) else []
 
 
-def _why_not(section: str) -> str:
-    if section == "environment_variables":
-        return "set these in the environment of the gateway"
-    if section == "include":
-        return "other files are not read: import them one by one"
-    return NO_COUNTERPART
-
-
 def _header(source: str, general: Taking, timeout: float | None) -> str:
     notes = (
         f"Imported from LiteLLM's {source}. `usetool check` says what this file means and what is "
@@ -154,9 +145,7 @@ def _header(source: str, general: Taking, timeout: float | None) -> str:
     )
     parts = ["\n".join(f"# {toml.comment(note)}" for note in notes), server]
     if timeout:
-        waits = {"first_event": timeout, "plain": timeout}
-        waits |= {"total": timeout} if timeout > 600 else {}
-        parts.append(toml.table(("defaults", "timeouts"), waits))
+        parts.append(toml.table(("defaults", "timeouts"), waits(timeout)))
     return "\n\n".join(parts)
 
 

@@ -25,6 +25,11 @@ _ALIKE = (
     *("anthropic", "cerebras", "deepseek", "groq", "mistral", "moonshot", "nvidia_nim", "openai"),
     *("openrouter", "sambanova", "together_ai", "xai"),
 )
+_COMPATIBLE = (
+    *("aiohttp_openai", "custom_openai", "dashscope", "deepinfra", "docker_model_runner"),
+    *("hosted_vllm", "litellm_proxy", "llamafile", "lm_studio", "modelscope", "novita"),
+    *("openai_like", "perplexity", "siliconflow", "volcengine", "xinference", "zai"),
+)
 
 PROVIDERS: Mapping[str, Service] = {
     **{
@@ -35,28 +40,7 @@ PROVIDERS: Mapping[str, Service] = {
     },
     "ollama": _OLLAMA,
     "ollama_chat": _OLLAMA,
-    **dict.fromkeys(
-        (
-            "aiohttp_openai",
-            "custom_openai",
-            "dashscope",
-            "deepinfra",
-            "docker_model_runner",
-            "hosted_vllm",
-            "litellm_proxy",
-            "llamafile",
-            "lm_studio",
-            "modelscope",
-            "novita",
-            "openai_like",
-            "perplexity",
-            "siliconflow",
-            "volcengine",
-            "xinference",
-            "zai",
-        ),
-        _OWN_SERVER,
-    ),
+    **dict.fromkeys(_COMPATIBLE, _OWN_SERVER),
 }
 # LiteLLM knows these without a provider before them.
 _OPENAI = ("gpt-", "chatgpt", "ft:gpt-", "o1", "o3", "o4", "text-embedding-")
