@@ -15,7 +15,7 @@ from adapters.receipts import Receipt
 from middleware import __version__
 from middleware.cli.default_config import OWN, built_in
 from middleware.cli.live_check import PROXIES, Diagnosis
-from middleware.config import Config, Server, UpstreamConfig, is_loopback
+from middleware.config import Config, Server, is_loopback
 from middleware.config.access import meant_variable
 from middleware.routing import ModelEntry
 from middleware.server.models import ModelList, Status
@@ -172,16 +172,14 @@ def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
     called = [each for each in config.upstreams.values() if each.base_url]
     if not (variable and called) or any(upstream.proxy for upstream in called):
         return ""
-    outside = list(filter(_is_outside, called)) or called
-    lines = "\n".join([f'  [upstreams.{each.id}]\n  proxy = "env:{variable}"' for each in outside])
+    outside = [each for each in called if not is_loopback(urlsplit(each.base_url).hostname or "")]
+    lines = "\n".join(
+        [f'  [upstreams.{each.id}]\n  proxy = "env:{variable}"' for each in outside or called]
+    )
     return (
         f"{variable} is set, but proxies of the environment are not used, and no upstream has one. "
         f"For those that need it, write:\n{lines}"
     )
-
-
-def _is_outside(upstream: UpstreamConfig) -> bool:
-    return not is_loopback(urlsplit(upstream.base_url).hostname or "")
 
 
 def findings(probed: Sequence[Diagnosis]) -> str:

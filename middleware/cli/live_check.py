@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from adapters.errors import GatewayError, Refused
 from adapters.kind import Auth
 from adapters.leaf import Leaf
-from adapters.protocol import Adapter, ChatRequest, Finish, RequestContext
+from adapters.protocol import ChatRequest, Finish, RequestContext
 from adapters.wire.http import Transport
 from middleware.building import build
 from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, suggest
@@ -119,19 +119,19 @@ class _Prober:
             name, why = await self._listed(model, routes)
             if not name:
                 return Diagnosis(upstream.id, model.id, why[0], why[1])
-        error = await self._ask(routes, name)
+        error = await _ask(routes, name)
         if error is None:
             return Diagnosis(upstream.id, name, "answers, and takes tools", well=True)
         if refuses_tools(error):
             return self._without_tools(model, name)
         if error.code == "model_not_found":
             return await self._not_found(model, name, routes, error)
-        advice = await self._repaired(upstream, name, error) or await self._advice(model, error)
+        advice = await self._repaired(upstream, name, error) or self._advice(model, error)
         return Diagnosis(upstream.id, name, _verdict(error), advice, of_all=error.code in _OF_ALL)
 
     async def _listed(self, model: ModelConfig, routes: Routes) -> tuple[str, tuple[str, str]]:
         """A model a wildcard stands for, or why there is none."""
-        listing = ModelList(self.config, routes)
+        listing, upstream = ModelList(self.config, routes), self.config.upstreams[model.upstream]
         if names := await listing.names(model.id):
             return names[0], ("", "")
         reason = (await listing.listed(model.id)).reason
@@ -141,10 +141,9 @@ class _Prober:
                 f'give one a name: [models.NAME] upstream = "{model.upstream}"',
             )
         advice = ""
-        if _unreachable(reason):
-            upstream = self.config.upstreams[model.upstream]
+        if "connection" in reason:
             advice = await self._repaired(upstream, model.id.replace("*", "x"), None)
-        return "", (reason, advice or _start(self.config.upstreams[model.upstream]))
+        return "", (reason, advice or _start(upstream))
 
     async def _not_found(
         self, model: ModelConfig, public: str, routes: Routes, error: GatewayError
@@ -171,13 +170,6 @@ class _Prober:
         verdict = "answers; tools unsupported, so the gateway makes them by prompt"
         return Diagnosis(model.upstream, name, verdict, well=True)
 
-    def _named(self, public: str) -> str:
-        return build(self.config, self.transport).find(public).name
-
-    async def _ask(self, routes: Routes, public: str) -> GatewayError | None:
-        name, leaf = routes.leaf(public)
-        return await _answer(leaf, name)
-
     async def _repaired(
         self, upstream: UpstreamConfig, public: str, error: GatewayError | None
     ) -> str:
@@ -200,12 +192,11 @@ class _Prober:
         """The first line with which the failure is gone, or at least another one."""
         for repair in self._repairs(upstream, error):
             upstreams = {**self.config.upstreams, upstream.id: repair.upstream}
-            left = await self._ask(
-                build(replace(self.config, upstreams=upstreams), self.transport), public
-            )
+            routes = build(replace(self.config, upstreams=upstreams), self.transport)
+            left = await _ask(routes, public)
             if left is None or refuses_tools(left):
                 return repair, None
-            known = _speaks_of(left, self._named(public))
+            known = _speaks_of(left, routes.find(public).name)
             if known or left.code not in (*AWAY, error.code if error is not None else ""):
                 return repair, left
         return None, error
@@ -224,7 +215,7 @@ class _Prober:
             for address in _addresses(upstream):
                 yield _Repair(f'base_url = "{address}"', replace(upstream, base_url=address))
 
-    async def _advice(self, model: ModelConfig, error: GatewayError) -> str:
+    def _advice(self, model: ModelConfig, error: GatewayError) -> str:
         upstream = self.config.upstreams[model.upstream]
         if error.code == "upstream_auth":
             key = upstream.api_key
@@ -276,8 +267,9 @@ def _question(name: str) -> ChatRequest:
     return ChatRequest(name, messages, (dict(_TOOL),), params={"max_tokens": 16}, call=call)
 
 
-async def _answer(leaf: Adapter, name: str) -> GatewayError | None:
+async def _ask(routes: Routes, public: str) -> GatewayError | None:
     """Have a few words said; None: it did."""
+    name, leaf = routes.leaf(public)
     try:
         stream = leaf.stream(_question(name))
         async with asyncio.timeout(_SECONDS), aclosing(stream) as events:
@@ -308,7 +300,3 @@ def _start(upstream: UpstreamConfig) -> str:
     start = upstream.language.start_command
     where = f"or write where it is: base_url = (now {upstream.base_url})"
     return f"start it with `{start}`, {where}" if start else ""
-
-
-def _unreachable(reason: str) -> bool:
-    return "connection" in reason

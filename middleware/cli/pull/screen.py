@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TextIO
 
 _EVERY, _WIDTH = 0.2, 24
@@ -18,7 +18,7 @@ class Bar:
     _have: int = 0
     _since: float = 0.0
     _from: int = 0
-    _drawn: float = field(default=0.0)
+    _drawn: float = 0.0
     _open: bool = False
     """The cursor stands behind a bar."""
 

@@ -6,15 +6,14 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import Protocol
 
 from adapters.local.files import folder
 from middleware.cli.importers.toml import table
 from middleware.cli.pull.naming import ModelSource
+from middleware.cli.pull.screen import Bar
 from middleware.cli.pull.web import Broken, Facts, HubReply, PullFailed, facts, fetch, refuse
 
 __all__ = ("PullFailed", "Pulled", "pull", "told")
@@ -26,14 +25,6 @@ _SPARE = 64 << 20
 _MAGIC = b"GGUF"
 
 
-class Progress(Protocol):
-    def begin(self, name: str, size: int | None, have: int) -> None: ...
-
-    def more(self, count: int) -> None: ...
-
-    def note(self, words: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Pulled:
     path: Path
@@ -42,7 +33,7 @@ class Pulled:
     """By the sha256 of its hub."""
 
 
-def pull(source: ModelSource, screen: Progress, pause: float = 2.0) -> Pulled:
+def pull(source: ModelSource, screen: Bar, pause: float = 2.0) -> Pulled:
     """Fetch it, going on where it broke off as long as that brings more of it."""
     transfer = _Transfer(source, folder() / source.place, screen)
     failures = received = 0
@@ -76,7 +67,7 @@ def told(pulled: Pulled) -> str:
 
 
 class _Transfer:
-    def __init__(self, source: ModelSource, path: Path, screen: Progress) -> None:
+    def __init__(self, source: ModelSource, path: Path, screen: Bar) -> None:
         self.path = path
         self.received = 0
         """Bytes, in all attempts."""
@@ -150,7 +141,7 @@ class _Transfer:
 
     def _write(self, reply: HubReply, part: Path, have: int) -> None:
         with open(part, "ab" if have else "wb") as file:
-            for piece in _pieces(reply):
+            while piece := reply.read(_PIECE):
                 if not have and not file.tell() and not piece.startswith(_MAGIC):
                     raise PullFailed(f"{self._source.url}: what it gives is no GGUF file.")
                 self._require(len(piece))
@@ -185,8 +176,3 @@ def _goes_on(reply: HubReply, have: int) -> bool:
     if not reply.headers.get("content-range", "").startswith(f"bytes {have}-"):
         raise Broken("its server sent another part of the file than it was asked for")
     return True
-
-
-def _pieces(reply: HubReply) -> Iterator[bytes]:
-    while piece := reply.read(_PIECE):
-        yield piece

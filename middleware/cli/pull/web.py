@@ -77,7 +77,7 @@ def facts(source: ModelSource) -> Facts:
     if not source.page and reply.status in (403, 405, 501):  # a server that only gives
         return Facts(None, "", "")
     refuse(source, reply)
-    linked = _unquoted(reply.headers.get("x-linked-etag", ""))
+    linked = reply.headers.get("x-linked-etag", "").removeprefix("W/").strip('"')
     etag = reply.headers.get("x-linked-etag") or reply.headers.get("etag") or ""
     size = reply.number("x-linked-size")
     return Facts(
@@ -172,10 +172,6 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, TimeoutError):
         return f"said nothing for {_SILENT:.0f} seconds"
     return _clean(str(cause)) or type(cause).__name__
-
-
-def _unquoted(etag: str) -> str:
-    return etag.removeprefix("W/").strip('"')
 
 
 def _clean(words: str) -> str:
