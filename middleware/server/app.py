@@ -16,7 +16,6 @@ from adapters.errors import BadRequest
 from adapters.wire.http import Transport
 from middleware.config import Config
 from middleware.doors import CHAT_DOOR
-from middleware.routing import Routes
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
@@ -57,10 +56,6 @@ class Gateway:
         self.app = app
         self._transport = transport
         self._cross = _cross_origin(self)
-
-    @property
-    def routes(self) -> Routes:
-        return self.chat.runtime.routes
 
     def prepare(self, config: Config) -> Runtime:
         """Build what a config says beside what is served: may take a while, in any thread."""

@@ -85,11 +85,10 @@ def _useful(entries: Any) -> Iterator[tuple[str, Traits]]:
 
 
 def _traits(entry: Mapping[str, Any]) -> Traits:
-    tools = _flag(entry, "supports_function_calling")
     return Traits(
         context_length=_count(entry.get("max_input_tokens")),
         max_output=_count(entry.get("max_output_tokens")),
-        tools=tools,
+        tools=_flag(entry, "supports_function_calling"),
         parallel=_flag(entry, "supports_parallel_function_calling"),
         vision=_flag(entry, "supports_vision"),
         reasoning=_flag(entry, "supports_reasoning"),

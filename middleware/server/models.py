@@ -22,8 +22,6 @@ _FRESH, _FAILED = 60.0, 5.0
 """Seconds an upstream's list serves, and its failure."""
 _ANSWER_WITHIN = 4.0
 """Seconds for everything that is asked; what comes later is in the next list."""
-
-
 AWAY = ("upstream_unreachable", "upstream_timeout")
 """Codes of an upstream where nothing answers."""
 
@@ -182,10 +180,7 @@ class ModelList:
         }
         if traits.context_length:
             # The second name is vLLM's, which many clients read.
-            said |= {
-                "context_length": traits.context_length,
-                "max_model_len": traits.context_length,
-            }
+            said |= dict.fromkeys(("context_length", "max_model_len"), traits.context_length)
         if traits.max_output:
             said["max_output_tokens"] = traits.max_output
         ours: Json = {"available": not reason, "upstream": entry.upstream}

@@ -14,7 +14,6 @@ from middleware.cli import describe
 from middleware.config import Config, ConfigError, stamp
 from middleware.config.shape import Stamp
 from middleware.server.app import Gateway
-from middleware.server.runtime import Runtime
 
 _POLL_SECONDS = 0.5
 _BEFORE = "what was served before still is."
@@ -85,7 +84,7 @@ class Reloader:
     async def reload(self) -> None:
         try:
             # Beside the requests: a config may import heavy packages.
-            runtime = await asyncio.to_thread(self._prepare)
+            runtime = await asyncio.to_thread(lambda: self.gateway.prepare(self.load()))
         except ConfigError as error:
             self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
             return
@@ -96,6 +95,3 @@ class Reloader:
             f"{self.path}: loaded again; {count} of {len(entries)} models available on "
             f"{describe.address(runtime.server)}/v1 (another host or port takes a restart)."
         )
-
-    def _prepare(self) -> Runtime:
-        return self.gateway.prepare(self.load())

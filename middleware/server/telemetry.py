@@ -13,7 +13,7 @@ import orjson
 
 from adapters.errors import GatewayError
 from adapters.protocol import Finish, Json, Opened, Usage
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Receipt
 
 _FLUSH_SECONDS = 0.2
 # A client may send as many strange fields as it likes, of any length.
@@ -77,15 +77,14 @@ class Visit:
 
     def _tell_trouble(self, told: dict[str, Any]) -> None:
         if self.receipt:
-            told["warnings"] = [_warning(note) for note in self.receipt[:_NOTES]]
+            told["warnings"] = [
+                f"{note.code}: {note.field[:_LONGEST_FIELD]}: {note.text}"
+                for note in self.receipt[:_NOTES]
+            ]
         if self.error is not None:
             told["error"] = {"code": self.error.code, "message": self.error.message}
         if self.gone:
             told["client_gone"] = True
-
-
-def _warning(note: Note) -> str:
-    return f"{note.code}: {note.field[:_LONGEST_FIELD]}: {note.text}"
 
 
 def _figures(usage: Usage) -> list[int]:

@@ -13,8 +13,6 @@ from middleware.server.telemetry import Visit
 PATH = "/v1/x_usetool/last"
 MOST_BYTES = 16 << 20
 """Of all records together: long conversations must not fill the memory."""
-
-
 _NOTE = 200
 """Bytes of a note beside its texts."""
 _REFUSED = 20

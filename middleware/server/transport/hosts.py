@@ -46,11 +46,10 @@ class Hosts:
     def check(self, scope: Scope) -> None:
         """Raise a 403 for a request that a stranger's page may have sent."""
         for name, value in scope["headers"]:
-            if name == b"host":
-                if value not in self._usual and not self._answers_to(
-                    value.decode("latin-1"), scope
-                ):
-                    raise _refused_host(value.decode("latin-1"))
+            if name == b"host" and value not in self._usual:
+                host = value.decode("latin-1")
+                if not (self._any_host or self._is_own(host, scope)):
+                    raise _refused_host(host)
             elif name == b"origin" and not self._hears(value.decode("latin-1"), scope):
                 raise _refused_origin(value.decode("latin-1"))
         if scope.get("method") in _WITHOUT_ORIGIN and self._is_embedded(dict(scope["headers"])):
@@ -63,9 +62,6 @@ class Hosts:
         place = headers.get(b"sec-fetch-dest", b"document")
         is_link = headers.get(b"sec-fetch-mode") == b"navigate" and place == b"document"
         return not is_link and _ALL not in self._origins
-
-    def _answers_to(self, host: str, scope: Scope) -> bool:
-        return self._any_host or self._is_own(host, scope)
 
     def _hears(self, origin: str, scope: Scope) -> bool:
         origin = origin.strip().lower()

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from typing import Any
 import uvicorn
 
 from middleware.cli import describe
+from middleware.cli.command import complain
 from middleware.config import Config, load
 from middleware.server.app import Gateway, create
 from middleware.server.reloading import Reloader
-from middleware.server.runtime import Runtime
-from middleware.server.terminal import visible
 from middleware.server.transport.listening import Protocol
 from middleware.server.watchdog import Watchdog
 
@@ -27,8 +25,6 @@ GRACE_SECONDS = 25
 _KEEP_ALIVE_SECONDS = 75
 # uvicorn's own news at start and end; the banner says it better.
 _UVICORN_LEVEL: Mapping[str, str] = {"info": "warning"}
-
-
 # A request leaves no cycles behind; looking for them every 700 objects is a tenth of its cost.
 _COLLECT = (50_000, 20, 50)
 
@@ -53,25 +49,17 @@ class _Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(*_COLLECT)
         self._reloader.heed_signals()
-        _say(await _banner(self._runtime))
+        statuses = await self._runtime.models.statuses(only_local=True)
+        complain(describe.banner(self._runtime.config, statuses))
         self._watching = asyncio.create_task(self._reloader.watch())
         self._watchdog.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        _say("stopping")
+        complain("stopping")
         if self._watching is not None:
             self._watching.cancel()
         self._watchdog.stop()
         await super().shutdown(sockets)
-
-
-async def _banner(runtime: Runtime) -> str:
-    return describe.banner(runtime.config, await runtime.models.statuses(only_local=True))
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{visible(text)}\n")
-    sys.stderr.flush()
 
 
 def serve(config: Config, asked: Mapping[str, Any]) -> None:
@@ -82,7 +70,8 @@ def serve(config: Config, asked: Mapping[str, Any]) -> None:
         server = config.server
         # Checked for the address that is listened on, whatever a changed file says of it.
         fixed = {**asked, "host": server.host, "port": server.port}
-        again = Reloader(app, Path(config.source), lambda: load(config.source, server=fixed), _say)
+        source = config.source
+        again = Reloader(app, Path(source), lambda: load(source, server=fixed), complain)
         _Server(settings(app, server.log_level), app, again).run(sockets=[listening])
 
 
