@@ -37,10 +37,7 @@ def run(options: argparse.Namespace) -> int:
         return WRONG
     try:
         found = from_litellm_file(options.file, os.environ)
-        if output is None:
-            print(found.text, end="")
-        else:
-            output.write_text(found.text, "utf-8")
+        _write(found.text, output)
     except Unreadable as error:
         complain(error)
         return WRONG
@@ -53,3 +50,10 @@ def run(options: argparse.Namespace) -> int:
     if lost := lost_lines(found.lost):
         complain("\n  ".join(["Not carried:", *lost]))
     return LACKING if lost else FINE
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+    else:
+        output.write_text(text, "utf-8")
