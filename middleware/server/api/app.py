@@ -14,7 +14,7 @@ from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
 from middleware.server.api.pages import add_pages
-from middleware.server.api.routes import add_health, add_last, add_models
+from middleware.server.api.routes import add_routes
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
@@ -39,10 +39,9 @@ def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) ->
         redirect_slashes=False,
         exception_handlers=_failures(edge),
     )
-    add_models(api, edge)
+    api.state.edge = edge
+    add_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
-    add_last(api, edge)
-    add_health(api)
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api
 

@@ -1,4 +1,7 @@
-"""The GETs beside the doors: models, the last requests, health."""
+"""The GETs beside the doors: models, the last requests, health.
+
+No closures: FastAPI's caches would keep what they hold for as long as the process lives.
+"""
 
 from __future__ import annotations
 
@@ -25,53 +28,66 @@ _All = Annotated[
 ]
 
 
-def add_models(api: FastAPI, edge: Edge) -> None:
-    @get(api, "/v1/models", ModelObjects, 401, 403, 500)
-    async def list_models(request: Request, everything: _All = "") -> Response:
-        """Those that can answer now, wildcards as their upstreams fill them."""
-        edge.runtime.keys.client(request.scope)
-        found = await edge.runtime.models.entries(everything.lower() in ("1", "true", "yes"))
-        return answered({"object": "list", "data": found})
-
-    @get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)
-    async def describe_one_model(request: Request, model: str) -> Response:
-        """Every name that would be answered, slashes included."""
-        edge.runtime.keys.client(request.scope)
-        return answered(await edge.runtime.models.entry(model))
+def add_routes(api: FastAPI) -> None:
+    """Register them; they find the gateway in `api.state.edge`."""
+    get(api, "/v1/models", ModelObjects, 401, 403, 500)(list_models)
+    get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)(describe_one_model)
+    get(api, PATH, KeptRequests, 401, 403, 500)(list_the_last_requests)
+    get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)(show_one_request)
+    get(api, "/healthz", Health, 403, 500)(check_health)
+    get(api, "/readyz", Readiness, 403, 500)(check_readiness)
 
 
-def add_last(api: FastAPI, edge: Edge) -> None:
-    @get(api, PATH, KeptRequests, 401, 403, 500)
-    async def list_the_last_requests(request: Request) -> Response:
-        """Each key sees its own; without keys this machine sees all of them."""
-        client = reader(request.scope, edge.runtime.keys, edge.runtime.server)
-        found = [summary(one) for one in edge.records.of(client)]
-        return answered({"object": "list", "data": found, "keep_last": edge.records.count})
-
-    @get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)
-    async def show_one_request(request: Request, identity: str) -> Response:
-        """What was asked, sent and answered, without secrets."""
-        runtime = edge.runtime
-        client = reader(request.scope, runtime.keys, runtime.server)
-        record = edge.records.find(client, identity)
-        if record is None:
-            raise BadRequest(
-                f"No request '{identity[:60]}' is kept. GET {PATH} lists those that are; only the "
-                "last ones are kept ([server] keep_last), each for its own key.",
-                status=404,
-                code="not_kept",
-            )
-        address = str(request.base_url).rstrip("/")
-        return answered(told(record, runtime.scrubber, address, bool(runtime.server.keys)))
+def _edge(request: Request) -> Edge:
+    edge: Edge = request.app.state.edge
+    return edge
 
 
-def add_health(api: FastAPI) -> None:
-    @get(api, "/healthz", Health, 403, 500)
-    async def check_health() -> Response:
-        """Whether the process answers. No key."""
-        return answered({"status": "ok"})
+async def list_models(request: Request, everything: _All = "") -> Response:
+    """Those that can answer now, wildcards as their upstreams fill them."""
+    runtime = _edge(request).runtime
+    runtime.keys.client(request.scope)
+    found = await runtime.models.entries(everything.lower() in ("1", "true", "yes"))
+    return answered({"object": "list", "data": found})
 
-    @get(api, "/readyz", Readiness, 403, 500)
-    async def check_readiness() -> Response:
-        """Whether it may be sent requests. No key."""
-        return answered({"status": "ready"})
+
+async def describe_one_model(request: Request, model: str) -> Response:
+    """Every name that would be answered, slashes included."""
+    runtime = _edge(request).runtime
+    runtime.keys.client(request.scope)
+    return answered(await runtime.models.entry(model))
+
+
+async def list_the_last_requests(request: Request) -> Response:
+    """Each key sees its own; without keys this machine sees all of them."""
+    edge = _edge(request)
+    client = reader(request.scope, edge.runtime.keys, edge.runtime.server)
+    found = [summary(one) for one in edge.records.of(client)]
+    return answered({"object": "list", "data": found, "keep_last": edge.records.count})
+
+
+async def show_one_request(request: Request, identity: str) -> Response:
+    """What was asked, sent and answered, without secrets."""
+    edge = _edge(request)
+    runtime = edge.runtime
+    client = reader(request.scope, runtime.keys, runtime.server)
+    record = edge.records.find(client, identity)
+    if record is None:
+        raise BadRequest(
+            f"No request '{identity[:60]}' is kept. GET {PATH} lists those that are; only the "
+            "last ones are kept ([server] keep_last), each for its own key.",
+            status=404,
+            code="not_kept",
+        )
+    address = str(request.base_url).rstrip("/")
+    return answered(told(record, runtime.scrubber, address, bool(runtime.server.keys)))
+
+
+async def check_health() -> Response:
+    """Whether the process answers. No key."""
+    return answered({"status": "ok"})
+
+
+async def check_readiness() -> Response:
+    """Whether it may be sent requests. No key."""
+    return answered({"status": "ready"})
