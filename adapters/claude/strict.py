@@ -51,16 +51,12 @@ def _is_closed(schema: Any) -> bool:
     """Neither "anything" nor an object of unknown properties can be compiled."""
     if not isinstance(schema, dict) or not schema.keys() & {"type", "enum", "const", "anyOf"}:
         return False
-    if _is_object(schema) and schema.get("additionalProperties", _open_if_bare(schema)):
+    # An object without a word on its properties stands for any object.
+    if _is_object(schema) and schema.get("additionalProperties", "properties" not in schema):
         return False
     if schema.get("type") == "array" and "items" not in schema:
         return False
     return all(map(_is_closed, _children(schema)))
-
-
-def _open_if_bare(schema: Json) -> bool:
-    """An object without a word on its properties stands for any object."""
-    return "properties" not in schema
 
 
 def _is_object(schema: Json) -> bool:

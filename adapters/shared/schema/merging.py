@@ -20,7 +20,7 @@ from adapters.shared.schema.walk import (
     without,
 )
 
-_COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 MOST_BRANCHES = 10_000
 
 
@@ -41,9 +41,9 @@ def object_root(schema: Json, budget: StepBudget | None = None) -> tuple[Json, t
 
 def _flattened(walk: Walk, schema: Any, lost: list[str], depth: int) -> Json:
     """Merge what is combined at this level; always a copy."""
-    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step(_size(schema)):
+    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.budget.spend(_size(schema)):
         return {}
-    if not schema.keys() & _COMBINERS:
+    if not schema.keys() & COMBINERS:
         return schema.copy()
     parts = _each(walk, branches(schema, "allOf"), lost, depth)
     if "$ref" in schema:
@@ -54,7 +54,7 @@ def _flattened(walk: Walk, schema: Any, lost: list[str], depth: int) -> Json:
             parts.append(_any_of(choices))
         if len(choices) > 1:
             lost.append(_in_words(keyword, choices))
-    return all_of([*parts, without(schema, _COMBINERS)])
+    return all_of([*parts, without(schema, COMBINERS)])
 
 
 def _size(schema: Json) -> int:

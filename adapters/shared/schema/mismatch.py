@@ -69,7 +69,7 @@ def _faults(walk: Walk, value: Any, schema: Any, at: _At) -> Iterator[str]:
     path, depth = at
     if schema is False:
         yield f"{path}: must be left out"
-    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.step(_size(schema)):
+    if not isinstance(schema, dict) or depth > MOST_LEVELS or not walk.budget.spend(_size(schema)):
         return
     if (kinds := schema.get("type")) and not _is_of(value, kinds):
         yield f"{path}: must be of type {shown(kinds)}, is {shown(value)}"
@@ -96,11 +96,8 @@ def _is_of(value: Any, kinds: Any) -> bool:
     names = [kinds] if isinstance(kinds, str) else kinds
     if not isinstance(names, list):
         return True
-    return any(not isinstance(name, str) or _KINDS.get(name, _anything)(value) for name in names)
-
-
-def _anything(_value: Any) -> bool:
-    return True
+    known = [_KINDS[name] for name in names if isinstance(name, str) and name in _KINDS]
+    return len(known) < len(names) or any(fits(value) for fits in known)
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -132,7 +129,7 @@ def _misses(walk: Walk, pattern: str, text: str) -> bool:
     steps = len(pattern) + (tries + len(text)) // _WAYS_A_STEP
     if not walk.budget.affords(steps):
         return False
-    walk.step(steps)
+    walk.budget.spend(steps)
     try:
         return re.search(pattern, text) is None
     except (re.error, OverflowError, RecursionError):
@@ -155,10 +152,10 @@ def _denied_faults(walk: Walk, value: Any, schema: Json, at: _At) -> Iterator[st
     """What must not fit; a check that was cut short is no proof that it does."""
     choices = branches(schema, "oneOf")
     fitting = [one for one in choices if not _fault(walk, value, one, at)]
-    if len(fitting) > 1 and not walk.over:
+    if len(fitting) > 1 and not walk.budget.over:
         yield f"{at[0]}: fits {len(fitting)} of oneOf, must fit exactly one"
     refused = schema.get("not", False)
-    if refused is not False and not _fault(walk, value, refused, at) and not walk.over:
+    if refused is not False and not _fault(walk, value, refused, at) and not walk.budget.over:
         yield f"{at[0]}: must not fit {shown(refused)}"
 
 
@@ -175,7 +172,7 @@ def _object_faults(walk: Walk, value: Json, schema: Json, at: _At) -> Iterator[s
     # Names that fit a pattern are known as well, and patterns are not tried.
     others = True if "patternProperties" in schema else schema.get("additionalProperties", True)
     for name, member in value.items():
-        if not walk.step():
+        if not walk.budget.spend():
             return
         if name not in known and others is False:
             yield f"{path}: property '{clipped(name)}' is not known"
@@ -188,7 +185,7 @@ def _list_faults(walk: Walk, value: list[Any], schema: Json, at: _At) -> Iterato
     first = branches(schema, "prefixItems")
     rest = schema.get("items")
     for position, member in enumerate(value):
-        if not walk.step():
+        if not walk.budget.spend():
             return
         expected = first[position] if position < len(first) else rest
         yield from _faults(walk, member, expected, (f"{path}[{position}]", depth))

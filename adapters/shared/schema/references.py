@@ -65,7 +65,7 @@ class _Unfolding:
         if not isinstance(schema, dict):
             return schema
         if len(within) > 1:
-            self._walk.step()
+            self._walk.budget.spend()
         if depth > MOST_LEVELS:
             return cut(schema, "nested too deeply to be shown")
         if "$ref" in schema:
@@ -83,7 +83,7 @@ class _Unfolding:
         steps = _weight(target.get("description")) if again else self._weight(reference, target)
         if not self._walk.budget.affords(steps):
             return cut({"type": target.get("type"), **beside}, why)
-        self._walk.step(steps)
+        self._walk.budget.spend(steps)
         merged = all_of((target, beside))
         if again:
             return cut(merged, why)

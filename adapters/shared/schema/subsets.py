@@ -63,17 +63,13 @@ def _rewritten(schema: Json, keywords: frozenset[str]) -> Json:
     """Say the same in keywords the language has."""
     missing = schema.keys() & (_SAID_OTHERWISE - keywords)
     if "allOf" in missing:
-        parts = filter(_is_object, branches(schema, "allOf"))
+        parts = [one for one in branches(schema, "allOf") if isinstance(one, dict)]
         schema = all_of((*parts, without(schema, ("allOf",))))
     if "const" in missing and "enum" in keywords:
         schema = {**without(schema, ("const",)), "enum": [schema["const"]]}
     if "oneOf" in missing and "anyOf" in keywords - schema.keys():
         schema = {"anyOf" if name == "oneOf" else name: schema[name] for name in schema}
     return schema
-
-
-def _is_object(schema: Any) -> bool:
-    return isinstance(schema, dict)
 
 
 def _words(schema: Json, keywords: frozenset[str], moved: dict[str, None]) -> list[str]:

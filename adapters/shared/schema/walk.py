@@ -51,13 +51,6 @@ class Walk:
     budget: StepBudget
     _targets: dict[str, Json | None] = field(default_factory=dict)
 
-    def step(self, steps: int = 1) -> bool:
-        return self.budget.spend(steps)
-
-    @property
-    def over(self) -> bool:
-        return self.budget.over
-
     def target(self, reference: Any) -> Json | None:
         """Find what a `$ref` inside this document points at."""
         if not isinstance(reference, str) or (reference != "#" and reference[:2] != "#/"):
