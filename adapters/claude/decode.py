@@ -23,7 +23,6 @@ from adapters.protocol import (
     TextDelta,
 )
 from adapters.receipts import Note
-from adapters.shared.calls import Calls
 from adapters.shared.history import is_json_object
 from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import exact, load
@@ -34,9 +33,6 @@ _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
 @dataclass(slots=True)
 class State(AnswerState):
-    upstream: str = "upstream"
-    secrets: tuple[str, ...] = ()
-    calls: Calls = field(default_factory=lambda: Calls("req_local"))
     blocks: list[Json] = field(default_factory=list)
     """Claude's own content so far, in order."""
     block: Json = field(default_factory=dict)
@@ -101,8 +97,16 @@ def _delta(delta: Json, state: State) -> Iterable[Event]:
             return _think(_own(delta, "thinking", str, state), state)
         case "input_json_delta":
             state.pieces.append(_own(delta, "partial_json", str, state) or "")
-        case kind:
-            _extend(kind, delta, state)
+        # What no client is shown, but Claude may want back.
+        case "signature_delta":
+            _add("signature", _own(delta, "signature", str, state), state)
+        case "citations_delta":
+            _add("citations", _own(delta, "citation", dict, state), state)
+        case "compaction_delta":
+            # A summary comes in pieces, what stands for it enciphered comes whole.
+            _add("content", _own(delta, "content", str, state) or "", state)
+            if delta.get("encrypted_content"):
+                state.block["encrypted_content"] = delta["encrypted_content"]
     return ()
 
 
@@ -118,20 +122,6 @@ def _think(thought: str | None, state: State) -> Iterable[Event]:
         return ()
     state.pieces.append(thought)
     return (ReasoningDelta(thought),)
-
-
-def _extend(kind: str, delta: Json, state: State) -> None:
-    """What no client is shown, but Claude may want back."""
-    match kind:
-        case "signature_delta":
-            _add("signature", _own(delta, "signature", str, state), state)
-        case "citations_delta":
-            _add("citations", _own(delta, "citation", dict, state), state)
-        case "compaction_delta":
-            # A summary comes in pieces, what stands for it enciphered comes whole.
-            _add("content", _own(delta, "content", str, state) or "", state)
-            if delta.get("encrypted_content"):
-                state.block["encrypted_content"] = delta["encrypted_content"]
 
 
 def _add(name: str, piece: str | Json | None, state: State) -> None:
@@ -166,15 +156,11 @@ def _whole(message: Json, state: State) -> Iterator[Event]:
     for position, block in enumerate(few(message["content"])):
         yield from _start({"content_block": block}, state)
         if block is not precise[position] and block["type"] == "tool_use":
-            yield from _say_arguments(precise[position].get("input") or {}, state)
+            arguments = orjson.dumps(precise[position].get("input") or {}).decode()
+            state.pieces.append(arguments)
+            yield from state.calls.delta(state.position, arguments)
         yield from _end_block(state)
     _take_reason(message, state)
-
-
-def _say_arguments(value: Any, state: State) -> Iterable[Event]:
-    arguments = orjson.dumps(value).decode()
-    state.pieces.append(arguments)
-    return state.calls.delta(state.position, arguments)
 
 
 def _start(event: Json, state: State) -> Iterator[Event]:
@@ -201,10 +187,6 @@ def _note_once(note: Note, state: State) -> Iterator[Event]:
     if note not in state.noted:
         state.noted.add(note)
         yield Noted((note,))
-
-
-def _stop(event: Json, state: State) -> Iterator[Event]:
-    return _end_block(state)
 
 
 def _end_block(state: State) -> Iterator[Event]:
@@ -278,13 +260,10 @@ def _take_reason(said: Json, state: State) -> None:
         state.details = state.optional(said, "stop_details", dict) or state.details
 
 
-def _end(event: Json, state: State) -> Iterator[Event]:
-    return _finish(state)
-
-
 def _finish(state: State) -> Iterator[Event]:
     yield from _end_block(state)
-    _require_something(state)
+    if not state.begun and not state.blocks:
+        raise UpstreamError(f"Upstream '{state.upstream}' ended an answer it had not begun.")
     yield from state.calls.close()
     if explanation := state.optional(state.details, "explanation", str):
         yield RefusalDelta(explanation)
@@ -298,15 +277,10 @@ def _finish(state: State) -> Iterator[Event]:
     yield Finish(reason, usage, state.native, turn)
 
 
-def _require_something(state: State) -> None:
-    if not state.begun and not state.blocks:
-        raise UpstreamError(f"Upstream '{state.upstream}' ended an answer it had not begun.")
-
-
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {
     "message_start": _begin,
     "content_block_start": _start,
-    "content_block_stop": _stop,
+    "content_block_stop": lambda _, state: _end_block(state),
     "message_delta": _reason,
-    "message_stop": _end,
+    "message_stop": lambda _, state: _finish(state),
 }

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adapters.compatible.reasons import FAILED, FINISH, error_in, failure
-from adapters.errors import Truncated, UpstreamError
+from adapters.errors import Truncated
 from adapters.protocol import (
     Aside,
     CallKind,
@@ -28,7 +28,6 @@ from adapters.protocol import (
     TextDelta,
 )
 from adapters.receipts import Note, Receipt
-from adapters.shared.calls import Calls
 from adapters.shared.usage import usage_of
 from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import load
@@ -48,9 +47,6 @@ class _Slot:
 
 @dataclass(slots=True)
 class State(AnswerState):
-    upstream: str = "upstream"
-    secrets: tuple[str, ...] = ()
-    calls: Calls = field(default_factory=lambda: Calls("req_local"))
     slots: dict[Hashable, _Slot] = field(default_factory=dict)
     """Where an upstream says its calls stand → the call; a new call may take over a place."""
     last: Hashable = 0
@@ -72,7 +68,7 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
 def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
     """Read one chunk of a stream."""
     if type(chunk) is not dict:
-        raise _unreadable(state, f"sent {type(chunk).__name__} where a chunk belongs")
+        raise state.unreadable(f"sent {type(chunk).__name__} where a chunk belongs")
     if not state.model:
         _identify(chunk, state)
     choices = chunk.get("choices")
@@ -85,7 +81,9 @@ def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
 def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[Event]:
     if not choices:
         _require_no_error(chunk, state)
-        _require_chunk(chunk, state)
+        # Usage may come without choices; a whole completion without them is a lost answer.
+        if "choices" not in chunk and chunk.get("object") == "chat.completion":
+            raise state.unreadable("sent a completion without 'choices'")
     for choice in few(choices) or ():
         yield from _choice(choice, chunk, state)
     # With the reason, after it, or on every chunk: the last one is the whole. Beside a choice it
@@ -150,14 +148,14 @@ def close(state: State) -> Iterator[Event]:
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
     """Read one plain completion."""
     if not isinstance(body, dict):
-        raise _unreadable(state, f"sent {type(body).__name__} where a completion belongs")
+        raise state.unreadable(f"sent {type(body).__name__} where a completion belongs")
     _identify(body, state)
     choices = body.get("choices") or [{}]
     state.further = len(choices) > 1
     choice, message = choices[0], choices[0].get("message")
     if not isinstance(message, dict):
         _require_no_error(body, state)
-        raise _unreadable(state, "sent a completion without a message in 'choices'")
+        raise state.unreadable("sent a completion without a message in 'choices'")
     yield from _say(message, choice, state)
     yield from _whole_calls(message, state)
     state.usage = state.optional(body, "usage", dict)
@@ -333,17 +331,7 @@ def _read_reason(state: State) -> tuple[FinishReason, Receipt]:
     return "tool_calls" if made_calls else "stop", notes
 
 
-def _require_chunk(said: Json, state: State) -> None:
-    """Usage may come without choices; a whole completion without them is a lost answer."""
-    if "choices" not in said and said.get("object") == "chat.completion":
-        raise _unreadable(state, "sent a completion without 'choices'")
-
-
 def _require_no_error(said: Json, state: State) -> None:
     error = error_in(said)
     if error:
         raise failure(error, 500, state.upstream, state.secrets)
-
-
-def _unreadable(state: State, what: str) -> UpstreamError:
-    return UpstreamError(f"Upstream '{state.upstream}' {what}.", code="upstream_unreadable")

@@ -21,7 +21,6 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from adapters.shared.calls import Calls
 from adapters.shared.history import is_json_object
 from adapters.shared.schema import mismatch
 from adapters.shared.schema.mismatch import MOST_STEPS
@@ -60,9 +59,6 @@ _NEARLY_FULL = 0.95
 
 @dataclass(slots=True)
 class State(AnswerState):
-    upstream: str = "upstream"
-    secrets: tuple[str, ...] = ()
-    calls: Calls = field(default_factory=lambda: Calls("req_local"))
     count: int = 0
     """Calls so far; the server's own index is 0 for every call in some versions."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
@@ -110,7 +106,7 @@ def decode_answer(body: Any, state: State) -> Iterator[Event]:
 
 def _decode_line(line: Any, state: State) -> Iterator[Event]:
     if type(line) is not dict:
-        raise _unreadable(state, f"sent {type(line).__name__} where an object belongs")
+        raise state.unreadable(f"sent {type(line).__name__} where an object belongs")
     if line.get("error"):
         raise _failure(line, state)
     message = line.get("message")
@@ -119,7 +115,7 @@ def _decode_line(line: Any, state: State) -> Iterator[Event]:
         yield from _say(message, line, state)
         state.quick = not state.shaped and state.thought is None
     elif message is not None or not state.model:
-        raise _unreadable(state, "sent an object without a message")
+        raise state.unreadable("sent an object without a message")
     if line.get("done"):
         yield from _end(line, state)
 
@@ -178,7 +174,7 @@ def _call(call: Any, precise: Any, state: State) -> Iterator[Event]:
     said: Any = call.get("function") if isinstance(call, dict) else None
     name = _string(said, "name")
     if not name:
-        raise _unreadable(state, "sent a tool call without a name")
+        raise state.unreadable("sent a tool call without a name")
     arguments = said.get("arguments")
     if not isinstance(arguments, str):
         yield from _checked(name, arguments or {}, state)
@@ -207,7 +203,7 @@ def _dumped(arguments: Any, state: State) -> str:
     try:
         return orjson.dumps(arguments).decode()
     except orjson.JSONEncodeError as error:
-        raise _unreadable(state, "sent arguments that are nested too deeply") from error
+        raise state.unreadable("sent arguments that are nested too deeply") from error
 
 
 def _logprob(said: Any) -> Json:
@@ -230,7 +226,10 @@ def _logprob(said: Any) -> Json:
 
 def _end(line: Json, state: State) -> Iterator[Event]:
     native = quoted(line.get("done_reason"))
-    yield from _flush(state, cut=native == "length")
+    if state.thought is not None:
+        yield from state.thought.close()
+    if state.held:
+        yield from _shaped_call(state, cut=native == "length")
     yield from state.calls.close()
     usage, notes = _usage(line, state.window)
     notes += _afterthoughts(native, state)
@@ -238,13 +237,6 @@ def _end(line: Json, state: State) -> Iterator[Event]:
         yield Noted(tuple(notes))
     reason = FINISH.get(native, "stop")
     yield Finish("tool_calls" if reason == "stop" and state.calls else reason, usage, native)
-
-
-def _flush(state: State, cut: bool) -> Iterator[Event]:
-    if state.thought is not None:
-        yield from state.thought.close()
-    if state.held:
-        yield from _shaped_call(state, cut)
 
 
 def _afterthoughts(native: str, state: State) -> Iterator[Note]:
@@ -303,7 +295,3 @@ def _failure(line: Json, state: State) -> UpstreamError:
         low = said.lower()
         status = next((status for part, status in _ERROR_WORDS if part in low), 500)
     return from_words(status, said, state.upstream, state.secrets, within=True)
-
-
-def _unreadable(state: State, what: str) -> UpstreamError:
-    return UpstreamError(f"Upstream '{state.upstream}' {what}.", code="upstream_unreadable")

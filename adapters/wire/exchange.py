@@ -29,6 +29,7 @@ from adapters.protocol import (
     Upstream,
 )
 from adapters.receipts import Note, Receipt
+from adapters.shared.calls import Calls
 from adapters.wire.failures import too_large
 from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
 from adapters.wire.headers import for_client, request_id
@@ -53,6 +54,9 @@ _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 class AnswerState:
     """What every language's state remembers; each leaf's `State` extends it."""
 
+    upstream: str = "upstream"
+    secrets: tuple[str, ...] = ()
+    calls: Calls = field(default_factory=lambda: Calls("req_local"))
     model: str = ""
     """The upstream's own name for the model that answered."""
     fingerprint: str | None = None
@@ -80,6 +84,9 @@ class AnswerState:
         if odd := [one for one in listed if not isinstance(one, dict)]:
             self.leave_out(name, odd[0])
         return [one for one in listed if isinstance(one, dict)]
+
+    def unreadable(self, what: str) -> UpstreamError:
+        return UpstreamError(f"Upstream '{self.upstream}' {what}.", code="upstream_unreadable")
 
     def leave_out(self, name: str, value: Any) -> None:
         text = f"the upstream sent {type(value).__name__} there, which means nothing"
@@ -159,9 +166,9 @@ class Source(Protocol):
 
 async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
     if listener.collecting:
-        return await reply.read(clock.until_whole())
-    if not listener.ending:
-        data = await reply.read(clock.due(listener.busy))
+        return await reply.read(clock.whole)
+    if not listener.state.ending:
+        data = await reply.read(clock.due(listener.state.busy))
         clock.alive = True
         return data
     try:
@@ -182,20 +189,13 @@ class Listener(Generic[S]):
         """The answer is one JSON text, read at the end of input."""
         self._upstream = upstream
         self._exchange = exchange
+        self.state = exchange.state
         self._headers = headers
         self._framer = exchange.framing()
         self._begun = False
         self._collected = bytearray()
         self._opened = False
         self._notes = exchange.receipt
-
-    @property
-    def ending(self) -> bool:
-        return self._exchange.state.ending
-
-    @property
-    def busy(self) -> bool:
-        return self._exchange.state.busy
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
         """Return what this piece says; b"" is the end of input."""
@@ -213,7 +213,7 @@ class Listener(Generic[S]):
             self.failure = error
         except _MISSHAPEN as error:
             self.failure = _unreadable(self._upstream, error)
-        if self.over and (left_out := self._exchange.state.left_out):
+        if self.over and (left_out := self.state.left_out):
             events.insert(-1, Noted(tuple(left_out.values())))
         return tuple(events) if self._opened else self._through(events)
 
@@ -230,15 +230,15 @@ class Listener(Generic[S]):
             if len(self._collected) > MAX_ANSWER:
                 raise too_large(self._upstream, MAX_ANSWER)
             return
-        self._exchange.state.raw = bytes(self._collected)
-        answer = load(self._exchange.state.raw)
+        self.state.raw = bytes(self._collected)
+        answer = load(self.state.raw)
         said: list[Event] = []
-        self._take(self._exchange.decode_answer(answer, self._exchange.state), said)
+        self._take(self._exchange.decode_answer(answer, self.state), said)
         self._require_finish()
         events += said
 
     def _decode(self, frames: list[bytes], events: list[Event]) -> None:
-        decode, state = self._exchange.decode, self._exchange.state
+        decode, state = self._exchange.decode, self.state
         for frame in frames:
             events.extend(decode(frame, state))
             if events and type(events[-1]) is Finish:
@@ -253,7 +253,7 @@ class Listener(Generic[S]):
                 raise
             # Half an event at the end of input is a cut, and a cut is for `close` to judge.
         if not self.over:
-            self._take(self._exchange.close(self._exchange.state), events)
+            self._take(self._exchange.close(self.state), events)
             self._require_finish()
 
     def _take(self, said: Iterable[Event], events: list[Event]) -> None:
@@ -278,7 +278,7 @@ class Listener(Generic[S]):
         return (Opened(self._notes, self._answerer()), *kept)
 
     def _answerer(self) -> Upstream:
-        state = self._exchange.state
+        state = self.state
         return Upstream(
             name=self._upstream,
             model=state.model if isinstance(state.model, str) else "",
@@ -312,16 +312,13 @@ class Clock:
         most = max(timeouts.first_event, timeouts.content)
         self._first_content = start + most
         self._only_pings = start + min(most, _PINGS_FOR * timeouts.first_event)
-        self._whole = min(start + timeouts.plain, self._end)
+        self.whole = min(start + timeouts.plain, self._end)
         self._content_at: float | None = None
         self._in_block = False
         self._reason_at: float | None = None
 
     def until_headers(self, streamed: bool) -> float:
-        return min(self._first_event, self._end) if streamed else self._whole
-
-    def until_whole(self) -> float:
-        return self._whole
+        return min(self._first_event, self._end) if streamed else self.whole
 
     def heard(self, events: tuple[Event, ...]) -> None:
         """Note that content came and was passed on, and whether a thought or a call is open."""
