@@ -6,8 +6,6 @@ longer conversation begins with the same bytes and Claude's cache and signatures
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ import orjson
 from adapters.claude.content import CACHING, Content
 from adapters.errors import BadRequest
 from adapters.protocol import TURN, Json
+from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON, wrapped_arguments
 from adapters.shared.toolbox import alias
@@ -199,7 +198,10 @@ class _Writer:
         calls = message.get("tool_calls") or []
         own = _own_turn(message[TURN], calls) if TURN in message else []
         if own:
-            self._take_ids(own, calls)
+            # Results follow the ids of Claude's own turn.
+            ids = [block["id"] for block in own if block["type"] == "tool_use"]
+            self.used.update(dict.fromkeys(ids, 1))
+            self.open_calls = {call["id"]: mine for call, mine in zip(calls, ids, strict=True)}
             return own
         if message.get("audio"):
             raise unsupported(f"{where}.audio", "Claude has no such audio. Send its text instead.")
@@ -211,12 +213,6 @@ class _Writer:
         for position, call in enumerate(calls):
             blocks.append(self._tool_use(call, f"{where}.tool_calls[{position}]"))
         return blocks
-
-    def _take_ids(self, own: list[Json], calls: list[Json]) -> None:
-        """Results follow the ids of Claude's own turn."""
-        ids = [block["id"] for block in own if block["type"] == "tool_use"]
-        self.used.update(dict.fromkeys(ids, 1))
-        self.open_calls = {call["id"]: mine for call, mine in zip(calls, ids, strict=True)}
 
     def _thoughts(self, message: Json, where: str) -> list[Json]:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
@@ -237,9 +233,7 @@ class _Writer:
         count = self.used[identity] = self.used.get(identity, 0) + 1
         if count == 1 and _IDENTITY.fullmatch(identity):
             return identity
-        made = identity if count == 1 else f"{identity}#{count}"
-        digest = hashlib.sha256(made.encode()).digest()
-        return "call_" + base64.b32encode(digest)[:24].decode().lower()
+        return call_id(identity if count == 1 else f"{identity}#{count}")
 
     def _tool_use(self, call: Json, where: str) -> Json:
         kind = call.get("type", "function")
@@ -265,9 +259,7 @@ def _blocks_in(holder: Any, name: str) -> list[Json]:
 
 
 def _is_signed(block: Json) -> bool:
-    return block["type"] in ("thinking", "redacted_thinking") and bool(
-        block.get("signature") or block.get("data")
-    )
+    return block["type"] in THOUGHTS and bool(block.get("signature") or block.get("data"))
 
 
 def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:

@@ -52,10 +52,6 @@ class ThinkingFields:
     on: bool = False
     max_tokens: int = 0
 
-    @property
-    def kind(self) -> str:
-        return self.thinking.get("type", "") if self.thinking else ""
-
 
 def is_on(thinking: Json | None, capability: Capability) -> bool:
     if thinking is None:
@@ -73,7 +69,7 @@ def thought_of(fields: Fields, capability: Capability, seen: Situation) -> Think
         thought = _asked(effort, fields, capability) if effort is not None else ThinkingFields()
     if vendor is not None and not isinstance(vendor, dict):
         fields.note("parameter_dropped", "thinking", "'thinking' is an object with a 'type'")
-    if thought.kind == "enabled":
+    if (thought.thinking or {}).get("type") == "enabled":
         thought = _allowed(thought, fields, capability, seen)
     on = is_on(thought.thinking, capability)
     if on and seen.thoughtless:

@@ -13,7 +13,7 @@ from adapters.receipts import Notes, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.fields import unsupported
 from adapters.shared.schema import object_root
-from adapters.shared.schema.merging import MOST_BRANCHES
+from adapters.shared.schema.merging import COMBINERS, MOST_BRANCHES
 from adapters.shared.schema.walk import StepBudget
 from adapters.shared.toolbox import (
     REMEMBERED,
@@ -31,7 +31,6 @@ from adapters.shared.toolbox import (
 MOST_STRICT = 20
 MOST_OPTIONAL = 24
 MOST_UNIONS = 16
-_COMBINERS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
 def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
@@ -72,7 +71,7 @@ def encode_choice(box: Toolbox, capability: Capability) -> Json | None:
 def choice_in_words(request: ChatRequest, box: Toolbox, capability: Capability) -> str:
     """What of the choice can only be asked for."""
     allowed = _allowed(request, capability)
-    names = [box.upstream_name(tool[tool["type"]]["name"]) for tool in allowed.get("tools", ())]
+    names = [alias(tool[tool["type"]]["name"]) for tool in allowed.get("tools", ())]
     which = f"one of these tools: {', '.join(names)}" if names else ""
     if box.mode in ("required", "named") and not capability.forced_tool:
         which = f"the tool '{box.named}'" if box.named else which or "one of the tools"
@@ -138,7 +137,7 @@ class _Writer:
         if reduced:
             return _said(tool, tool.description, reduced.schema) | {"strict": True}
         schema, description = tool.parameters, tool.description
-        if schema.get("type") != "object" or _COMBINERS & schema.keys():
+        if schema.get("type") != "object" or COMBINERS & schema.keys():
             schema, lost = object_root(schema, self.budget)
             description = "\n".join(filter(None, [description, *lost]))
             text = "Claude takes one object: the schema was merged into one"

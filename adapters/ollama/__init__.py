@@ -13,7 +13,6 @@ from adapters.leaf import Leaf
 from adapters.ollama.abilities import Abilities, AbilityCache
 from adapters.ollama.decode import State, close, decode, decode_answer
 from adapters.ollama.encode import Options, encode, is_call_forced
-from adapters.ollama.tools import offered_tools
 from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.shared.embeddings import EmbeddingRequest, answer
@@ -119,7 +118,7 @@ class Ollama(Leaf):
             upstream=self.link.name,
             secrets=self.link.secrets,
             calls=box.calls(request.call.id),
-            schemas={tool.name: tool.parameters for tool in offered_tools(box)},
+            schemas={tool.name: tool.parameters for tool in box.offered},
             shaped=shaped,
             must_call=is_call_forced(box),
             thought=Splitter() if abilities.inline_think and not shaped else None,

@@ -10,7 +10,7 @@ from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.grammar import grammar_subset
 from adapters.ollama.messages import messages
-from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape, offered_tools
+from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape
 from adapters.ollama.window import MINIMUM
 from adapters.options import DURATION, option, whole
 from adapters.protocol import ChatRequest, Json
@@ -71,7 +71,7 @@ def encode(
     turns = messages(request, abilities, fields.notes)
     # Streaming is the server's default, so a plain request has to say so.
     body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
-    tools = offered_tools(box)
+    tools = box.offered
     if tools and abilities.tools is False:
         raise _cannot_call(request.model)
     if tools:

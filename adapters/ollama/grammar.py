@@ -32,9 +32,8 @@ def grammar_subset(schema: Json) -> tuple[Json, tuple[str, ...]]:
 def _sayable(schema: Any, lost: dict[str, None], depth: int) -> Json:
     if not isinstance(schema, dict) or depth > MOST_LEVELS:
         return {}
-    if unsayable := [
-        name for name in _CAN_SAY.keys() & schema.keys() if not _can_say(name, schema)
-    ]:
+    known = _CAN_SAY.keys() & schema.keys()
+    if unsayable := [name for name in known if not _CAN_SAY[name](schema[name])]:
         lost.update(dict.fromkeys(sorted(unsayable)))
         schema = _loosened(schema, unsayable)
     return _with_definitions(schema, lambda child: _sayable(child, lost, depth + 1))
@@ -47,10 +46,6 @@ def _with_definitions(schema: Json, change: Callable[[Any], Any]) -> Json:
         if isinstance(schema.get(name), dict):
             changed[name] = {key: change(one) for key, one in schema[name].items()}
     return changed
-
-
-def _can_say(name: str, schema: Json) -> bool:
-    return _CAN_SAY[name](schema[name])
 
 
 def _loosened(schema: Json, unsayable: list[str]) -> Json:

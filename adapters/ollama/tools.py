@@ -24,20 +24,10 @@ _ENFORCED = frozenset(
 )
 
 
-def offered_tools(box: Toolbox) -> tuple[Tool, ...]:
-    """The tools the model is shown: there is no tool_choice, so none means none, one means one."""
-    if box.mode == "none":
-        return ()
-    if box.mode == "named":
-        return tuple(tool for tool in box.tools if tool.name == box.named)
-    return box.tools
-
-
 def declared(box: Toolbox) -> tuple[list[Json], Receipt]:
     """Write the offered tools as the server reads them."""
-    tools = offered_tools(box)
-    if not box.key or len(tools) < len(box.tools):
-        return _declared(tools)
+    if not box.key or len(box.offered) < len(box.tools):
+        return _declared(box.offered)
     written, notes = _remembered(box.key)
     return [*written], notes
 

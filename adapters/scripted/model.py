@@ -38,11 +38,8 @@ _PIECES = re.compile(r"\s*\S{1,12}|\s+")
 _WORDS = re.compile(r"[a-z]{3,}|[\u4e00-\u9fff]")
 _ARGUMENTS_PIECE, _QUOTED = 8, 120
 _OBEYED = (
-    "parallel_tool_calls",
-    "reasoning_effort",
-    "response_format",
-    "stream_options",
-    "top_logprobs",
+    *("parallel_tool_calls", "reasoning_effort", "response_format"),
+    *("stream_options", "top_logprobs"),
 )
 Batch = tuple[Event, ...]
 _HOW_TO = (
@@ -89,7 +86,7 @@ def _thought(request: ChatRequest, box: Toolbox) -> str:
 
 
 def _calls(box: Toolbox, rule: Rule | None, words: Words, last: str) -> tuple[ScriptedCall, ...]:
-    tools = _offered(box)
+    tools = box.offered
     names = {tool.name for tool in tools}
     wanted = tuple(call for call in (rule.calls if rule else ()) if alias(call.name) in names)
     if wanted or not tools:
@@ -99,13 +96,7 @@ def _calls(box: Toolbox, rule: Rule | None, words: Words, last: str) -> tuple[Sc
     return _built_in_calls(_most_fitting(tools, words.text), words, box.parallel)
 
 
-def _offered(box: Toolbox) -> list[Tool]:
-    if box.mode == "none":
-        return []
-    return [tool for tool in box.tools if box.mode != "named" or tool.name == box.named]
-
-
-def _most_fitting(tools: list[Tool], text: str) -> Tool:
+def _most_fitting(tools: tuple[Tool, ...], text: str) -> Tool:
     """The tool that shares most words with the question; the first one of equals."""
     said = text.lower()
     return max(tools, key=lambda tool: _shared(f"{tool.name} {tool.description}", said))

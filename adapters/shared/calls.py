@@ -19,6 +19,7 @@ import orjson
 from adapters.errors import UpstreamError
 from adapters.protocol import CallKind, Event, Noted, ToolCallDelta, ToolCallStart
 from adapters.receipts import Note
+from adapters.shared.history import is_json_object
 
 _EMPTY = re.compile(r"(?:\s*\{\s*\}\s*(?=\{))++")
 _BARE = re.compile(r"\s*\{?\s*\}?\s*")
@@ -52,7 +53,7 @@ class End:
                 self.whole &= not piece.strip()
             elif (end := self._end_in(piece)) is not None:
                 self.closed = True
-                self.whole = not piece[end:].strip() and _is_object("".join(said[: self.read]))
+                self.whole = not piece[end:].strip() and is_json_object("".join(said[: self.read]))
         return self.whole
 
     def _end_in(self, piece: str) -> int | None:
@@ -100,7 +101,7 @@ class _Open:
         self.checks += 1
         if self.checks > _CHECKS and not self.lead:
             return self.end.seen(self.said)
-        return _is_object(self.text)
+        return is_json_object(self.text)
 
 
 @dataclass(slots=True)
@@ -145,9 +146,6 @@ class Calls:
         yield from self._end_current()
         yield from self._begin(call)
 
-    def known(self, key: Hashable) -> bool:
-        return key in self._calls
-
     def is_whole(self, key: Hashable) -> bool:
         """Nothing more can belong to this call: its arguments are one JSON object."""
         return self._calls[key].is_object()
@@ -190,7 +188,8 @@ class Calls:
         else:
             call.said.append(piece)
         if self._waiting and call is self._current and piece.rstrip()[-1:] == "}":
-            yield from self._advance_if_complete()
+            while self._waiting and self._current is not None and self._current.complete():
+                yield from self._advance()
 
     def whole(
         self, key: Hashable, identity: str | None, name: str, arguments: str
@@ -216,10 +215,6 @@ class Calls:
             text = f"{self._left_out} further calls were left out: parallel_tool_calls is false"
             yield Noted((Note("parallel_calls_dropped", "parallel_tool_calls", text),))
             self._left_out = 0
-
-    def _advance_if_complete(self) -> Iterator[Event]:
-        while self._waiting and self._current is not None and self._current.complete():
-            yield from self._advance()
 
     def _advance(self) -> Iterator[Event]:
         yield from self._end_current()
@@ -269,7 +264,12 @@ def too_many() -> UpstreamError:
 
 
 def made_id(request_id: str, position: int) -> str:
-    digest = hashlib.sha256(f"{request_id}/{position}".encode()).digest()
+    return call_id(f"{request_id}/{position}")
+
+
+def call_id(text: str) -> str:
+    """An id that depends on this text alone."""
+    digest = hashlib.sha256(text.encode()).digest()
     return "call_" + base64.b32encode(digest)[:24].decode().lower()
 
 
@@ -282,13 +282,6 @@ def _behind_empty(text: str) -> str:
 def _emptied(call: _Open) -> Noted:
     text = f"the arguments of call {call.index} ({call.name}) began with an empty object"
     return Noted((Note("empty_arguments_dropped", "tool_calls", text),))
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(orjson.loads(text), dict)
-    except orjson.JSONDecodeError:
-        return False
 
 
 def _custom_input(index: int, arguments: str) -> Iterator[Event]:

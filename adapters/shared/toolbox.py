@@ -65,8 +65,12 @@ class Toolbox:
     key: bytes = field(default=b"", compare=False, repr=False)
     """Stands for `tools` in `declared`; empty where they are not remembered."""
 
-    def upstream_name(self, name: str) -> str:
-        return alias(name)
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """What a model is shown where there is no tool_choice: none means none, one means one."""
+        if self.mode == "named":
+            return tuple(tool for tool in self.tools if tool.name == self.named)
+        return () if self.mode == "none" else self.tools
 
     def calls(self, request_id: str) -> Calls:
         """The reader of an answer's calls that undoes what was done to the tools."""
@@ -151,7 +155,9 @@ def _read(declarations: Iterable[Json], allowed: frozenset[str] | None) -> Decla
         if kind == "custom":
             custom.add(name)
             notes.append(_as_function(said, position))
-        tools.append(_custom(name, said) if kind == "custom" else _function(name, said))
+            tools.append(Tool(name, said.get("description") or "", dict(_INPUT)))
+        else:
+            tools.append(_function(name, said))
     _require_distinct(tools)
     return DeclaredTools(tuple(tools), originals, frozenset(custom), tuple(notes))
 
@@ -161,10 +167,6 @@ def _function(name: str, said: Json) -> Tool:
     if "type" not in parameters and not {"anyOf", "oneOf", "allOf", "$ref"} & parameters.keys():
         parameters = {"type": "object", **parameters}
     return Tool(name, said.get("description") or "", parameters, bool(said.get("strict")))
-
-
-def _custom(name: str, said: Json) -> Tool:
-    return Tool(name, said.get("description") or "", dict(_INPUT))
 
 
 def _as_function(said: Json, position: int) -> Note:

@@ -12,9 +12,7 @@ from adapters.receipts import Note, Receipt
 _DETAILS: Mapping[str, tuple[str, ...]] = {
     "prompt_tokens_details": ("audio_tokens", "image_tokens", "text_tokens"),
     "completion_tokens_details": (
-        "accepted_prediction_tokens",
-        "rejected_prediction_tokens",
-        "audio_tokens",
+        *("accepted_prediction_tokens", "rejected_prediction_tokens", "audio_tokens"),
         "text_tokens",
     ),
 }
