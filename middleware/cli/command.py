@@ -14,6 +14,10 @@ FINE, LACKING, WRONG = 0, 1, 2
 Run = Callable[[argparse.Namespace], int]
 
 
+class Failed(Exception):
+    """A command cannot go on; the text is for people."""
+
+
 def add(commands: Any, name: str, summary: str, text: str, run: Run) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from middleware.cli.command import Failed
+
 Json = dict[str, Any]
 _LOOK_SECONDS = 5.0
 # The gateway itself ends what takes too long, and keeps a stream alive until then.
 _CHAT_SECONDS = 660.0
-
-
-class Failed(Exception):
-    """No answer, or an answer that is an error; the text is for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,15 +43,11 @@ def run(options: argparse.Namespace) -> int:
     from adapters.wire.http import Transport
     from middleware.building import build
     from middleware.cli import describe
-    from middleware.cli.endpoint import Failed
     from middleware.doors import CHAT_DOOR
 
     config = _without_keys(options.config)
     try:
         body = _body(options)
-    except Failed as error:
-        complain(error)
-        return LACKING
     except OSError as error:
         complain(f"{options.request}: cannot be read: {error.strerror}")
         return WRONG

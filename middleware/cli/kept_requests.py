@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from middleware.cli import describe
-from middleware.cli.endpoint import Failed, GatewayAddress, address
+from middleware.cli.command import Failed
+from middleware.cli.endpoint import GatewayAddress, Json, address
 from middleware.config import Config
 
-Json = dict[str, Any]
 _PATH = "/x_usetool/last"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from middleware.cli.command import FINE, LACKING, add_configured, complain, say
+from middleware.cli.command import FINE, add_configured, say
 
 _ABOUT = """\
 Asks the running gateway for the requests it keeps ([server] keep_last). Without an ID it lists
@@ -25,18 +25,13 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from middleware.cli import kept_requests
-    from middleware.cli.endpoint import Failed
     from middleware.config import load
 
     gateway = kept_requests.endpoints(load(options.config), options.url, options.key)
-    try:
-        if options.id is None:
-            say(kept_requests.listing(gateway))
-        else:
-            record = kept_requests.fetch(gateway, options.id)
-            show = kept_requests.commands if options.curl else kept_requests.details
-            say(show(record))
-    except Failed as error:
-        complain(error)
-        return LACKING
+    if options.id is None:
+        say(kept_requests.listing(gateway))
+    else:
+        record = kept_requests.fetch(gateway, options.id)
+        show = kept_requests.commands if options.curl else kept_requests.details
+        say(show(record))
     return FINE

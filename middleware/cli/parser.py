@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from middleware import __version__
 from middleware.cli import chat, check, completion, explain, importers, init, last, pull, serve
-from middleware.cli.command import WRONG, complain
+from middleware.cli.command import LACKING, WRONG, Failed, complain
 
 _ABOUT = """\
 Makes every model a first-class OpenAI chat-completions endpoint with tools.
@@ -36,6 +36,9 @@ def run(arguments: Sequence[str] | None) -> int:
 
     try:
         code: int = options.command(options)
+    except Failed as error:
+        complain(error)
+        return LACKING
     except ConfigError as error:
         complain(error)
         return WRONG

@@ -6,7 +6,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
-from middleware.cli.command import FINE, LACKING, add_configured, complain
+from middleware.cli.command import FINE, add_configured
 
 _ABOUT = """\
 Listens until it is interrupted; requests that are being answered then get 30 seconds to end.
@@ -26,12 +26,8 @@ def run(options: argparse.Namespace) -> int:
     given = {"host": options.host, "port": options.port, "log_level": options.log_level}
     given = {name: value for name, value in given.items() if value is not None}
     config = load(options.config, server=given)
-    from middleware.server.transport.serving import AddressTaken, serve
+    from middleware.server.transport.serving import serve
 
-    try:
-        with suppress(KeyboardInterrupt):
-            serve(config, given)
-    except AddressTaken as error:
-        complain(error)
-        return LACKING
+    with suppress(KeyboardInterrupt):
+        serve(config, given)
     return FINE

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from middleware.cli.command import FINE, LACKING, add_configured, complain
+from middleware.cli.command import FINE, add_configured
 
 _ABOUT = """\
 A chat on this terminal: text as it streams in, thoughts dim, tool calls and their results. The
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from middleware.cli.chat.screen import Screen
     from middleware.cli.chat.session import chat
     from middleware.cli.chat.tools import example_tools
-    from middleware.cli.endpoint import Failed, GatewayAddress, address
+    from middleware.cli.endpoint import GatewayAddress, address
     from middleware.config import load
 
     with suppress(ImportError):  # not on Windows; it makes input() remember and edit lines
@@ -40,16 +40,12 @@ def run(options: argparse.Namespace) -> int:
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     screen = Screen(_print_now, colours)
     tools = () if options.no_tools else example_tools()
-    try:
-        if options.url:
-            endpoint = GatewayAddress(address(options.url), options.key)
-            chat(endpoint, options.model, tools, input, screen)
-            return FINE
-        with running(load(options.config), screen.note) as endpoint:
-            chat(endpoint, options.model, tools, input, screen)
-    except Failed as error:
-        complain(error)
-        return LACKING
+    if options.url:
+        endpoint = GatewayAddress(address(options.url), options.key)
+        chat(endpoint, options.model, tools, input, screen)
+        return FINE
+    with running(load(options.config), screen.note) as endpoint:
+        chat(endpoint, options.model, tools, input, screen)
     return FINE
 
 

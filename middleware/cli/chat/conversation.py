@@ -9,7 +9,8 @@ from typing import Any
 
 from middleware.cli.chat.screen import Screen
 from middleware.cli.chat.tools import ChatTool
-from middleware.cli.endpoint import Failed, Json
+from middleware.cli.command import Failed
+from middleware.cli.endpoint import Json
 
 _MOST_ROUNDS = 10
 Ask = Callable[[Json], Generator[Json, None, None]]

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from middleware.cli import describe
-from middleware.cli.endpoint import Failed, GatewayAddress, models
+from middleware.cli.command import Failed
+from middleware.cli.endpoint import GatewayAddress, models
 from middleware.config import Config
 
 _START_SECONDS, _STOP_SECONDS = 30.0, 5.0

@@ -8,7 +8,8 @@ from dataclasses import replace
 from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.screen import Screen
 from middleware.cli.chat.tools import ChatTool
-from middleware.cli.endpoint import Failed, GatewayAddress, models, require
+from middleware.cli.command import Failed
+from middleware.cli.endpoint import GatewayAddress, models, require
 
 Read = Callable[[str], str]
 _HELP = "/model NAME  another model    /new  forget what was said    /tools  on or off    /quit"

@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from middleware.cli import describe
-from middleware.cli.command import complain
+from middleware.cli.command import Failed, complain
 from middleware.config import Config, load
 from middleware.server.app import Gateway, create
 from middleware.server.reloading import Reloader
@@ -27,10 +27,6 @@ _KEEP_ALIVE_SECONDS = 75
 _UVICORN_LEVEL: Mapping[str, str] = {"info": "warning"}
 # A request leaves no cycles behind; looking for them every 700 objects is a tenth of its cost.
 _COLLECT = (50_000, 20, 50)
-
-
-class AddressTaken(Exception):
-    """We cannot listen where the config says."""
 
 
 class _Server(uvicorn.Server):
@@ -110,7 +106,7 @@ def listen(config: Config) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         reason = (error.strerror or str(error)).partition(" (")[0]
-        raise AddressTaken(
+        raise Failed(
             f"Cannot listen on {describe.address(config.server)}: {reason}. Choose another "
             "address with --host and --port, or in [server] of the config."
         ) from error

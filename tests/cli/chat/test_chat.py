@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.screen import Screen
-from middleware.cli.endpoint import Failed
+from middleware.cli.command import Failed
 from tests.cli.chat.talking import TOOLS, Json, chunk
 
 # Tools -----------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from middleware.cli.chat import session as chat_session
 from middleware.cli.chat.conversation import Dialogue
 from middleware.cli.chat.gateway import running
 from middleware.cli.chat.screen import Screen
-from middleware.cli.command import FINE, LACKING
-from middleware.cli.endpoint import Failed, GatewayAddress, address, models
+from middleware.cli.command import FINE, LACKING, Failed
+from middleware.cli.endpoint import GatewayAddress, address, models
 from tests.cli.chat.talking import TOOLS, Json, chunk
 from tests.support.paths import ROOT
 
