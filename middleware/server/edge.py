@@ -22,11 +22,10 @@ from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
 from middleware.server.runtime import Runtime
 from middleware.server.telemetry import Log, Visit
-from middleware.server.terminal import visible
+from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import read_body, sent_key
 from middleware.server.transport.responses import raw
 
-_OUR_MISTAKE = "The gateway made a mistake of its own; its log has the details."
 _LONGEST_PATH = 100
 
 
@@ -101,7 +100,7 @@ class Edge:
     ) -> Response:
         """The answer to a request that nothing is done for."""
         now = asyncio.get_running_loop().time()
-        path = _printable(scope["path"])
+        path = one_line(scope["path"][:_LONGEST_PATH])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
         visit.status, visit.error = self.door.error_status(error), error
         if path.startswith(LAST):
@@ -124,16 +123,10 @@ def request_id() -> str:
 
 
 def our_mistake() -> GatewayError:
-    return GatewayError(_OUR_MISTAKE)
+    return GatewayError("The gateway made a mistake of its own; its log has the details.")
 
 
 def _logged(error: Exception, request_id: str) -> GatewayError:
     trace = "".join(traceback.format_exception(error))
     sys.stderr.write(f"{request_id}: unforeseen error\n{visible(trace)}")
     return our_mistake()
-
-
-def _printable(path: str) -> str:
-    """A stranger's path, in the log and on a terminal."""
-    cut = path[:_LONGEST_PATH]
-    return cut if cut.isprintable() else "".join([c if c.isprintable() else "?" for c in cut])

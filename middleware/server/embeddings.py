@@ -11,11 +11,10 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json, RequestContext, Usage
+from adapters.protocol import RequestContext, Usage
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.doors.endpoint import Endpoint, described
 from middleware.doors.mistakes import refusal
-from middleware.routing import Routes
 from middleware.server.edge import AdmittedRequest, Edge
 
 _MOST = 2048
@@ -74,7 +73,8 @@ async def _give(admitted: AdmittedRequest) -> None:
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model
     answer.watch(admitted.receive)
-    vectors = await _embed(asked, admitted.runtime.routes)
+    name, leaf = admitted.runtime.routes.leaf(asked.model)
+    vectors = {**await leaf.embed(replace(asked, model=name)), "model": asked.model}
     answer.visit.usage = _used(vectors.get("usage"))
     await answer.respond_json(orjson.dumps(vectors))
 
@@ -82,12 +82,6 @@ async def _give(admitted: AdmittedRequest) -> None:
 def _used(usage: Any) -> Usage | None:
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return Usage(tokens, 0) if type(tokens) is int else None
-
-
-async def _embed(asked: EmbeddingRequest, routes: Routes) -> Json:
-    name, leaf = routes.leaf(asked.model)
-    vectors = await leaf.embed(replace(asked, model=name))
-    return {**vectors, "model": asked.model}
 
 
 def parse_embedding(body: bytes, call: RequestContext) -> EmbeddingRequest:

@@ -14,6 +14,7 @@ import orjson
 from adapters.errors import GatewayError
 from adapters.protocol import Finish, Json, Opened, Usage
 from adapters.receipts import Receipt
+from middleware.server.terminal import one_line
 
 _FLUSH_SECONDS = 0.2
 # A client may send as many strange fields as it likes, of any length.
@@ -151,9 +152,8 @@ def readable(line: Json, clock: str) -> str:
     said += ["{code}: {message}".format(**line["error"])] if "error" in line else []
     text = "  ".join([*said, line["id"]])
     # Nothing a client or an upstream wrote may steer the terminal.
-    shown = "".join([letter if letter.isprintable() else "?" for letter in text])
     colour = _COLOURS.get(_weight(line) // 100, "")
-    return f"{clock}  {colour}{line['status']}{_UNCOLOURED if colour else ''}  {shown}"
+    return f"{clock}  {colour}{line['status']}{_UNCOLOURED if colour else ''}  {one_line(text)}"
 
 
 def _weight(line: Json) -> int:

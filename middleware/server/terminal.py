@@ -14,6 +14,13 @@ _UNSEEN = re.compile(
 )
 
 
+def one_line(text: str) -> str:
+    """What cannot be printed, line breaks too, as question marks."""
+    if text.isprintable():
+        return text
+    return "".join([letter if letter.isprintable() else "?" for letter in text])
+
+
 def visible(text: str) -> str:
     """Such characters as JSON escapes them: inside a JSON text they still mean the same."""
     return _UNSEEN.sub(_escaped, text.replace("\r\n", "\n"))

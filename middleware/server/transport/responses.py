@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from starlette.types import Send
 
 from middleware.doors.door import Stream
+from middleware.server.terminal import one_line
 
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
@@ -19,14 +20,11 @@ _STREAM: tuple[tuple[bytes, bytes], ...] = (
 
 
 def raw(headers: Mapping[str, str]) -> RawHeaders:
-    return [(name.lower().encode(), _one_line(value)) for name, value in headers.items()]
-
-
-def _one_line(value: str) -> bytes:
-    """What came from elsewhere may not end a header and begin another."""
-    if not value.isprintable():
-        value = "".join([letter if letter.isprintable() else "?" for letter in value])
-    return value.encode("latin-1", "replace")
+    """As bytes; what came from elsewhere may not end a header and begin another."""
+    return [
+        (name.lower().encode(), one_line(value).encode("latin-1", "replace"))
+        for name, value in headers.items()
+    ]
 
 
 async def send_json(
