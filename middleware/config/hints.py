@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any
 
 from adapters.kind import all_kinds
-from middleware.config.keys import SECTIONS, ability_keys, option_keys
+from middleware.config.keys import OWN_FIELDS, SECTIONS, ability_keys, option_keys
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # What the parser's words mean to somebody who does not know TOML.
@@ -16,6 +19,12 @@ _TOML_HINTS: Mapping[str, str] = {
     "Cannot declare": "Each [section] stands once in the file, with all its keys.",
     "Cannot overwrite": "Each key stands once in its section.",
 }
+# Fields OpenAI does not have and many servers take.
+_USUAL = frozenset(
+    {"enable_thinking", "min_p", "min_tokens", "repetition_penalty", "thinking", "top_a", "top_k"}
+)
+# "temprature" is above it; "top_k" beside "top_p", "min_tokens" beside "max_tokens" are not.
+_ALIKE = 0.87
 
 
 def toml_hint(words: str) -> str:
@@ -27,11 +36,11 @@ def path_of(*names: str) -> str:
     return ".".join(name if _BARE.fullmatch(name) else f'"{name}"' for name in names)
 
 
-def suggest(name: str, known: Collection[str]) -> str:
+def suggest(name: str, known: Collection[str], alike: float = 0.6) -> str:
     """The known name that was probably meant, as a question; else nothing."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, known, n=1, cutoff=alike)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
@@ -46,3 +55,26 @@ def elsewhere(path: tuple[str, ...]) -> str:
     if not places and name in {**option_keys(""), **ability_keys("")}:
         places = ["[models.NAME]"]
     return f" It belongs in {' or '.join(places)}." if places else ""
+
+
+@cache
+def _known() -> frozenset[str]:
+    from middleware.doors import FIELDS  # late: it loads pydantic
+
+    return FIELDS | _USUAL
+
+
+def misspelt(name: str) -> str:
+    """The field that is meant, as a question; a name that resembles none may be anybody's own."""
+    plain = name.lower().replace("-", "_")
+    return "" if name in _known() else suggest(plain, _known() - OWN_FIELDS, _ALIKE)
+
+
+def as_field(path: tuple[str, ...], value: Any) -> str:
+    """What is written beside a model's keys and belongs into its requests."""
+    name = path[-1]
+    if path[0] != "models" or len(path) != 3 or name not in _known() - OWN_FIELDS:
+        return ""
+    dumped = json.dumps(value, default=str, ensure_ascii=False)
+    said = f"{name} = {'{ … }' if isinstance(value, dict) else dumped}"
+    return f" Write it as a field of requests: defaults = {{ {said} }}, or override = {{ {said} }}."

@@ -212,12 +212,12 @@ def _joined(described: Sequence[type[DataclassInstance]]) -> Mapping[str, Key]:
     return joined
 
 
-def model_keys(kind: str, written: Any) -> Mapping[str, Key]:
+def model_keys(kind: str, written: Mapping[str, Any]) -> Mapping[str, Key]:
     """What a model may have: options and abilities too, and what of other kinds is written there,
     which is let be.
     """
     keys = {**ability_keys(kind), **option_keys(kind), **MODEL}
-    if not isinstance(written, dict) or written.keys() <= keys.keys():
+    if written.keys() <= keys.keys():
         return keys
     every = {**ability_keys(""), **option_keys("")}
     return {**{name: every[name] for name in written if name in every}, **keys}

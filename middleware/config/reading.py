@@ -12,9 +12,8 @@ from typing import Any
 from adapters.kind import Kind, UnusableKind, all_kinds, find_kind, kind_names
 from adapters.options import Environment, Wrong
 from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
-from middleware.config.fields import as_field, misspelt
 from middleware.config.file import stamp, unreadable
-from middleware.config.hints import elsewhere, path_of, suggest, toml_hint
+from middleware.config.hints import as_field, elsewhere, misspelt, path_of, suggest, toml_hint
 from middleware.config.keys import (
     COMING,
     DEFAULTS,
@@ -243,10 +242,13 @@ class _Reading:
 
     def model(self, name: str, found: Any, upstreams: Mapping[str, UpstreamConfig]) -> ModelConfig:
         path = ("models", name)
-        upstream = _upstream_of(found, upstreams)
+        written = found if isinstance(found, dict) else {}
+        named = written.get("upstream")
+        upstream = upstreams.get(named) if isinstance(named, str) else None
         usual = upstream.language if upstream and upstream.kind else _NO_KIND
-        values = self.table(found, model_keys(usual.name, found), path)
-        coming, pipeline = _coming(found), _given(values, PIPELINE)
+        values = self.table(found, model_keys(usual.name, written), path)
+        coming = tuple(name for name in written if name in COMING)
+        pipeline = _given(values, PIPELINE)
         optional = bool(coming or pipeline)
         self.reference(values["upstream"], upstreams, path, optional=optional)
         self.wildcards(name, values["name"], path)
@@ -315,11 +317,6 @@ def _kinds() -> str:
     return ", ".join([kind.name for kind in all_kinds()])
 
 
-def _upstream_of(found: Any, upstreams: Mapping[str, UpstreamConfig]) -> UpstreamConfig | None:
-    name = found.get("upstream") if isinstance(found, dict) else None
-    return upstreams.get(name) if isinstance(name, str) else None
-
-
 def _given(values: Values, keys: Keys) -> Values:
     return {name: values[name] for name in keys if values[name] is not None}
 
@@ -332,8 +329,3 @@ def _timeouts(kind: Kind, common: Values, own: Values) -> Mapping[str, float]:
     if "first_event" in configured:
         configured.setdefault("plain", configured["first_event"])
     return {**kind.timeouts, **configured}
-
-
-def _coming(found: Any) -> tuple[str, ...]:
-    """Name what a model asks for that this version cannot do."""
-    return tuple(name for name in found if name in COMING) if isinstance(found, dict) else ()
