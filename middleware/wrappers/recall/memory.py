@@ -45,11 +45,6 @@ class Memory:
     results: tuple[Any, ...] | None = None
     """What stood between that turn and this one, if that called one tool twice."""
 
-    @property
-    def thoughtful(self) -> bool:
-        """Only such a turn is put back; any other only says which conversation it is."""
-        return bool(self.reasoning or self.turn)
-
     def message(self) -> Json:
         """The turn as a client would send it back."""
         message: Json = {"role": "assistant", "content": self.text}
@@ -57,9 +52,6 @@ class Memory:
             message["content"] = self.text or None
             message["tool_calls"] = list(self.calls)
         return message
-
-    def dumped(self) -> bytes:
-        return orjson.dumps(self)
 
     def ids(self) -> list[str]:
         return [call["id"] for call in self.calls]
@@ -105,16 +97,10 @@ def _wordless(turn: Json) -> Json:
 
 def loaded(value: bytes) -> Memory:
     data = orjson.loads(value)
-    previous, results = data["previous"], data["results"]
-    return Memory(
-        text=data["text"],
-        calls=tuple(data["calls"]),
-        reasoning=data["reasoning"],
-        turn=data["turn"],
-        images=data["images"],
-        previous=previous and (previous[0], previous[1]),
-        results=None if results is None else tuple(results),
-    )
+    for name in ("calls", "previous", "results"):
+        if data[name] is not None:
+            data[name] = tuple(data[name])
+    return Memory(**data)
 
 
 def remembered(batches: Batches, before: Mapping[str, Any], has_ids: bool) -> Memory | None:
@@ -134,16 +120,13 @@ def remembered(batches: Batches, before: Mapping[str, Any], has_ids: bool) -> Me
 
 def _turn(finish: Event) -> Json | None:
     """The upstream's own turn, if there are thoughts in it."""
-    if not isinstance(finish, Finish) or finish.turn is None or not _complete(finish):
+    if not isinstance(finish, Finish) or finish.turn is None:
         return None
+    if finish.reason not in ("stop", "tool_calls"):
+        return None  # it was cut, maybe in half a block, which no upstream takes back
     blocks = finish.turn.get("content")
     signed = isinstance(blocks, list) and any(block["type"] in _SIGNED for block in blocks)
     return finish.turn if signed or "thought" in finish.turn else None
-
-
-def _complete(finish: Finish) -> bool:
-    """A turn that was cut may end in half a block, which no upstream takes back."""
-    return finish.reason in ("stop", "tool_calls")
 
 
 _ARGUMENTS: Mapping[str, str] = {"function": "arguments", "custom": "input"}

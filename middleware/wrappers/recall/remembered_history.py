@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
+
 from adapters.protocol import TURN, ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.recall.fingerprint import (
@@ -48,13 +50,10 @@ class Turn:
         """One tool was called twice, which not every client can say again."""
         return len(dict(self.calls)) < len(self.calls)
 
-    def ids(self) -> list[str]:
-        return _ids(self.message)
-
     def fits(self, memory: Memory) -> bool:
         """Is this what the memory says, or what a client may have made of it?"""
         own = calls_of(memory.message())
-        allowed = own if memory.ids() == self.ids() else collapsed(own)
+        allowed = own if memory.ids() == _ids(self.message) else collapsed(own)
         if not all(call in pair for call, *pair in zip(self.calls, own, allowed, strict=True)):
             return False
         # Dify replaces images by a word from the second round of tools on.
@@ -96,7 +95,8 @@ class RememberedHistory:
         self._restored = {
             self._turns[number].position: memory.restored(self._turns[number].message)
             for number, (memory, _) in self._line.items()
-            if memory.thoughtful
+            # Any other only says which conversation it is.
+            if memory.reasoning or memory.turn
         }
 
     # Forward: what was said --------------------------------------------------------------------
@@ -136,7 +136,7 @@ class RememberedHistory:
 
     def entries(self, memory: Memory) -> list[Entry]:
         """What is kept of the turn that follows here."""
-        calls, value = calls_of(memory.message()), memory.dumped()
+        calls, value = calls_of(memory.message()), orjson.dumps(memory)
         keys = self._keys(plain_text(memory.text), calls, memory.ids())
         identity = identity_of(value)
         return [Entry(identity, value), *(Entry(key, identity) for key in keys)]
@@ -178,7 +178,7 @@ class RememberedHistory:
     def _own(self, turn: Turn, named: bytes) -> tuple[Memory | None, bytes]:
         """The memory that a later one names, unless the client's ids say that it is another."""
         memory = self._loaded(named)
-        if memory is not None and memory.ids() == turn.ids():
+        if memory is not None and memory.ids() == _ids(turn.message):
             return memory, named
         own = self._get(turn.id_key)
         return (memory, named) if own in (None, named) else (self._loaded(own), own)
@@ -202,7 +202,7 @@ class RememberedHistory:
         memory = line[number][0] if number in line else None
         sent = _results(turn, turn.results)
         kept = tuple(zip((name for name, _ in sent), map(plain_text, own), strict=False))
-        allowed = kept if memory is None or memory.ids() == turn.ids() else collapsed(kept)
+        allowed = kept if memory is None or memory.ids() == _ids(turn.message) else collapsed(kept)
         return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
 
     def _get(self, key: bytes) -> bytes | None:

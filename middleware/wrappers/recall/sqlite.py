@@ -97,7 +97,7 @@ class SqliteStore:
             self._write(connection, entries, used)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            _roll_back(connection)
+            connection.rollback()
             if _code(error) in _BUSY:
                 return False
             raise self._failure(error) from error
@@ -138,11 +138,8 @@ class SqliteStore:
     def _tidy(self) -> None:
         """Delete what is too old or too much: beside the requests, a slice at a time."""
         try:
-            connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-            try:
+            with closing(_connected(self._path)) as connection:
                 self._tidied(connection)
-            finally:
-                connection.close()
         except sqlite3.Error:
             pass  # who reads or writes next says what is wrong
         finally:
@@ -194,27 +191,20 @@ class SqliteStore:
             os.chmod(self._path, 0o600)
             if self._own_folder:
                 os.chmod(folder, 0o700)
-        connection = self._connected()
-        if connection is None:
-            # Dropping its tables would take long.
-            _remove(self._path)
-            return self._open()
-        return connection
-
-    def _connected(self) -> sqlite3.Connection | None:
-        """None: it is a file of another version."""
-        connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        connection, usable = _connected(self._path), False
         try:
             usable = self._prepare(connection)
-        except sqlite3.Error:
-            connection.close()
-            raise
+        finally:
+            if not usable:
+                connection.close()
         if usable:
             return connection
-        connection.close()
-        return None
+        # Dropping its tables would take long.
+        _remove(self._path)
+        return self._open()
 
     def _prepare(self, connection: sqlite3.Connection) -> bool:
+        """Make it ours; False: it is a file of another version."""
         # A power cut may cost memories, never a request: not worth waiting for the disk.
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA busy_timeout = 50")
@@ -256,6 +246,10 @@ class SqliteStore:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, isolation_level=None)
 
 
 def foreign(path: Path) -> str:
@@ -300,11 +294,6 @@ def _forget(connection: sqlite3.Connection, before: int) -> int:
             break
     connection.executemany("DELETE FROM memory WHERE rowid = ?", rows)
     return freed
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.rollback()
 
 
 def _code(error: Exception) -> int:

@@ -34,11 +34,9 @@ class Store(Protocol):
 
     def get(self, key: bytes) -> bytes | None:
         """Return what is kept under a key."""
-        ...
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         """Put entries under their keys; what lies under `used` was needed again and stays young."""
-        ...
 
     def close(self) -> None: ...
 
