@@ -27,8 +27,6 @@ from middleware.wrappers.base import Wrapper
 
 Manner = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 _BEFORE, _BEHIND = f"{OPENER}\n", f"\n{CLOSER}\n\n"
-
-
 _HIDDEN = Note(
     "reasoning_hidden",
     "response_format",
@@ -81,10 +79,10 @@ class _Shown:
                     yield from self._thought(text)
                 case Opened() if self._manner == "hidden":
                     self._held = event
-                case Noted(receipt) if self._held is not None:
-                    self._note(receipt)
-                case Opened() | Noted():
+                case Opened():
                     yield event
+                case Noted(receipt):
+                    yield from self._note(receipt)
                 case TextDelta() | RefusalDelta() | ToolCallStart() | ToolCallDelta():
                     yield from self._other(event)
                 case Aside() | Finish():
@@ -92,18 +90,17 @@ class _Shown:
                 case _:
                     assert_never(event)
 
-    def _note(self, receipt: Receipt) -> None:
+    def _note(self, receipt: Receipt) -> Iterator[Event]:
         if self._held is not None:
             self._held = Opened(self._held.receipt + receipt, self._held.upstream)
+        elif receipt:
+            yield Noted(receipt)
 
     def _thought(self, text: str) -> Iterator[Event]:
         match self._manner:
             case "hidden":
                 receipt, self._receipt = self._receipt, ()
-                if self._held is not None:
-                    self._note(receipt)
-                elif receipt:
-                    yield Noted(receipt)
+                yield from self._note(receipt)
             case "reasoning":
                 yield Aside("reasoning", text)
             case "think-tags":

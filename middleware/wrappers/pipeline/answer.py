@@ -48,11 +48,10 @@ class PipelineAnswer:
     def read_reasoner(self, batch: Sequence[Event]) -> tuple[Event, ...]:
         """Read a reasoner's batch; what of it the client sees."""
         for event in batch:
-            if type(event) is Opened:
+            if isinstance(event, Opened | Noted):
+                self.receipt += _of_reasoner(event.receipt)
+            if isinstance(event, Opened):
                 self.upstream = event.upstream
-                self.receipt += _of_reasoner(event.receipt)
-            elif type(event) is Noted:
-                self.receipt += _of_reasoner(event.receipt)
         return self.show(self.thought.read(batch))
 
     def starts_over(self, error: GatewayError) -> bool:
@@ -96,10 +95,10 @@ class PipelineAnswer:
         return batch
 
     def _begin_answer(self, answerer: Opened) -> tuple[Event, ...]:
-        receipt, self.receipt = self.receipt + answerer.receipt, ()
+        self.receipt += answerer.receipt
         if not self.opened:
-            self.opened = True
-            return (Opened(receipt, answerer.upstream),)
+            return (self._open(answerer.upstream),)
+        receipt, self.receipt = self.receipt, ()
         return (Noted(receipt),) if receipt else ()
 
     def _end_answer(self, answerer: Finish) -> tuple[Event, ...]:
@@ -133,11 +132,9 @@ def _tokens(texts: Iterable[str]) -> int:
 
 
 def _of_reasoner(receipt: Receipt) -> Receipt:
-    return tuple(note._replace(field=_inside(note.field)) for note in receipt)
-
-
-def _inside(field_name: str) -> str:
-    return f"reasoner.{field_name}" if field_name else ""
+    return tuple(
+        note._replace(field=f"reasoner.{note.field}") if note.field else note for note in receipt
+    )
 
 
 def _total(reasoner: Usage, answerer: Usage | None) -> Usage:

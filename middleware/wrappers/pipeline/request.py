@@ -210,23 +210,20 @@ def _leading_system(messages: Sequence[Json]) -> int:
 
 def _without_images(messages: Sequence[Json]) -> tuple[list[Json], Receipt]:
     """What a reasoner that cannot see is told of images and files."""
+    told = [_in_words(message) for message in messages]
     notes = tuple(
         Note("image_not_seen", f"reasoner.messages[{at}]", "told [image] or [file] in its place")
         for at, message in enumerate(messages)
-        if any(part["type"] not in _WORDS for part in _parts(message))
+        if told[at] is not message
     )
-    return [_in_words(message) for message in messages], notes
-
-
-def _parts(message: Json) -> list[Json]:
-    content = message.get("content")
-    return content if isinstance(content, list) else []
+    return told, notes
 
 
 def _in_words(message: Json) -> Json:
-    if not any(part["type"] not in _WORDS for part in _parts(message)):
+    content = message.get("content")
+    if not isinstance(content, list) or all(part["type"] in _WORDS for part in content):
         return message
-    return {**message, "content": [_part_in_words(part) for part in message["content"]]}
+    return {**message, "content": [_part_in_words(part) for part in content]}
 
 
 _WORDS = frozenset({"text", "refusal"})
