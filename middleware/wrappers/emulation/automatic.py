@@ -131,13 +131,10 @@ class Automatic(Wrapper):
                 single = single or lesser.single
 
     def _refuses(self, model: str) -> bool:
-        until = self.refused.get(model)
-        if until is None:
-            return False
-        if until < asyncio.get_running_loop().time():
-            del self.refused[model]
-            return False
-        return True
+        if self.refused.get(model, 0.0) >= asyncio.get_running_loop().time():
+            return True
+        self.refused.pop(model, None)
+        return False
 
     def _remember(self, model: str) -> None:
         if len(self.refused) < _MOST:

@@ -5,14 +5,15 @@ The constraint guarantees the form alone: the full schema is checked afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from adapters.protocol import Json
+from adapters.shared.schema.walk import properties
 from adapters.shared.toolbox import Tool
-from middleware.wrappers.emulation.judge.schemas import choices_of, properties
+from middleware.wrappers.emulation.judge.schemas import choices_of
 
 Way = Literal["response_format", "structured_outputs", "json_schema", "lark", "off"]
 _DEPTH = 8
@@ -46,8 +47,17 @@ class Constraint(NamedTuple):
 
 
 def constraint_for(tools: Sequence[Tool], way: Way) -> Constraint | None:
-    make = _WAYS.get(way)
-    return make(tools) if make and tools else None
+    if not tools or way == "off":
+        return None
+    if way == "lark":
+        return Constraint({}, {"grammar": _lark(tools)})
+    schema = call_schema(tools)
+    if way == "structured_outputs":  # vLLM from 0.12 on
+        return Constraint({}, {"structured_outputs": {"json": schema}})
+    if way == "json_schema":  # llama.cpp's server
+        return Constraint({}, {"json_schema": schema})
+    shape = {"name": "tool_call", "schema": schema}
+    return Constraint({"response_format": {"type": "json_schema", "json_schema": shape}}, {})
 
 
 def call_schema(tools: Sequence[Tool]) -> Json:
@@ -97,22 +107,7 @@ def _ends(schema: Json) -> Json:
     return {name: end[name] for end in ends for name in end}
 
 
-def _response_format(tools: Sequence[Tool]) -> Constraint:
-    shape = {"name": "tool_call", "schema": call_schema(tools)}
-    return Constraint({"response_format": {"type": "json_schema", "json_schema": shape}}, {})
-
-
-def _structured_outputs(tools: Sequence[Tool]) -> Constraint:
-    """vLLM from 0.12 on."""
-    return Constraint({}, {"structured_outputs": {"json": call_schema(tools)}})
-
-
-def _json_schema(tools: Sequence[Tool]) -> Constraint:
-    """llama.cpp's server."""
-    return Constraint({}, {"json_schema": call_schema(tools)})
-
-
-def _lark(tools: Sequence[Tool]) -> Constraint:
+def _lark(tools: Sequence[Tool]) -> str:
     """llguidance: the canonical block itself, with each tool's own arguments."""
     calls = " | ".join(f"c{position}" for position in range(len(tools)))
     rules = [f'start: "USE_TOOL\\nTOOL_NAME: " ({calls})']
@@ -120,12 +115,4 @@ def _lark(tools: Sequence[Tool]) -> Constraint:
         name = orjson.dumps(f"{tool.name}\nTOOL_ARGS: ").decode()
         schema = orjson.dumps({**_SPACED, **bounded(tool.parameters)}).decode()
         rules.append(f"c{position}: {name} a{position}\na{position}: %json {schema}")
-    return Constraint({}, {"grammar": "%llguidance {}\n" + "\n".join(rules)})
-
-
-_WAYS: Mapping[str, Callable[[Sequence[Tool]], Constraint]] = {
-    "response_format": _response_format,
-    "structured_outputs": _structured_outputs,
-    "json_schema": _json_schema,
-    "lark": _lark,
-}
+    return "%llguidance {}\n" + "\n".join(rules)

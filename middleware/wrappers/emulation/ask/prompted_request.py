@@ -71,10 +71,6 @@ class PromptedRequest(NamedTuple):
     added: frozenset[str] = frozenset()
     """Fields that emulation asks with and the client did not send: their loss is none of its."""
 
-    @property
-    def forced(self) -> bool:
-        return self.rules.forced
-
     def notes(self, inner: Receipt) -> Receipt:
         """What was not taken as the client said it, here and below."""
         return self.receipt + tuple(note for note in inner if note.top not in self.added)
@@ -122,7 +118,7 @@ def prompt_for(request: ChatRequest, options: Emulation, constrain: bool) -> Pro
 def decided_first(prompt: PromptedRequest, request: ChatRequest) -> PromptedRequest | None:
     """The question whether to call a tool, in place of the user's; None where it is no question."""
     last = request.messages[-1]
-    if prompt.forced or not prompt.tools or prompt.rules.withheld or last["role"] != "user":
+    if not prompt.tools or prompt.rules.forced or prompt.rules.withheld or last["role"] != "user":
         return None
     question = text_of(last.get("content"))
     text = decision(prompt.tools, question, "", first_question(request.messages))
@@ -197,8 +193,10 @@ def correction(
         _complaint(fault, prompt.tools) for fault in faults[:_MOST_COMPLAINTS]
     )
     wrong = "\n".join(complaints) or _nothing_called(prompt.tools)
-    way = way if _must_call(prompt, faults) else None
-    answer = _CORRECTED if _must_call(prompt, faults) else _CORRECTED_OR_NONE
+    # A tool that is not there may have no stand-in: then nobody presses for one.
+    must = prompt.rules.forced or not any(fault.kind == "unknown_tool" for fault in faults)
+    way = way if must else None
+    answer = _CORRECTED if must else _CORRECTED_OR_NONE
     messages: tuple[Json, ...] = (
         *prompt.request.messages,
         {"role": "assistant", "content": text or "(nothing)"},
@@ -207,7 +205,7 @@ def correction(
     params = {**_briefly(prompt.request.params), **(way.params if way else {})}
     extra = {**prompt.request.extra, **(way.extra if way else {})}
     request = replace(prompt.request, messages=messages, params=params, extra=extra)
-    rules = replace(prompt.rules, forced=_must_call(prompt, faults), bare=True)
+    rules = replace(prompt.rules, forced=must, bare=True)
     return prompt._replace(request=request, rules=rules, constrained=way is not None)
 
 
@@ -218,11 +216,6 @@ def _briefly(params: Mapping[str, Any]) -> dict[str, Any]:
     given = params.get(limit)
     tokens = min(given, _CORRECTION_TOKENS) if isinstance(given, int) else _CORRECTION_TOKENS
     return {**_without(params, frozenset(limits)), limit: tokens, "temperature": 0}
-
-
-def _must_call(prompt: PromptedRequest, faults: Sequence[Fault]) -> bool:
-    """A tool that is not there may have no stand-in: then nobody presses for one."""
-    return prompt.forced or not any(fault.kind == "unknown_tool" for fault in faults)
 
 
 def _complaint(fault: Fault, tools: Sequence[Tool]) -> str:
