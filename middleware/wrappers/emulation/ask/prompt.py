@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from adapters.shared.schema.walk import properties, required
 from adapters.shared.toolbox import Mode, Tool
 from middleware.wrappers.emulation.judge.names import plain
-from middleware.wrappers.emulation.judge.schemas import properties, required, types
+from middleware.wrappers.emulation.judge.schemas import types
 
 _FLAT = frozenset(("string", "integer", "number", "boolean", "null"))
 

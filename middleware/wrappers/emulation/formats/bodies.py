@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from adapters.shared.schema.walk import properties
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.formats.elements import elements, gathered
 from middleware.wrappers.emulation.formats.raw_call import RawCall
 from middleware.wrappers.emulation.formats.synonyms import ARGUMENTS, HOLDERS, NAMES
 from middleware.wrappers.emulation.judge import lenient_json as lenient
 from middleware.wrappers.emulation.judge.names import Names
-from middleware.wrappers.emulation.judge.schemas import properties
 from middleware.wrappers.emulation.judge.strict_json import parse_strict
 
 JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")

@@ -14,6 +14,7 @@ import orjson
 
 from adapters.protocol import Json
 from adapters.shared.history import canonical
+from adapters.shared.schema.walk import properties, required
 from middleware.wrappers.emulation.formats.elements import SPACE, nested
 from middleware.wrappers.emulation.formats.synonyms import ARGUMENTS, NAMES
 from middleware.wrappers.emulation.judge import lenient_json as lenient
@@ -22,8 +23,6 @@ from middleware.wrappers.emulation.judge.schemas import (
     coerced,
     is_json,
     problem,
-    properties,
-    required,
     types,
     value_of,
 )

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from adapters.protocol import Event, FinishReason
 from adapters.receipts import Code, Note
 from adapters.shared.calls import MOST_CALLS, Calls, too_many
+from adapters.shared.schema.walk import properties
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.ask.prompt import PLACEHOLDERS
 from middleware.wrappers.emulation.formats.raw_call import Fault, RawCall, Ready
 from middleware.wrappers.emulation.judge.arguments import as_text, settle
 from middleware.wrappers.emulation.judge.names import Names, plain
-from middleware.wrappers.emulation.judge.schemas import properties
 
 _MOST_NOTES = 16
 

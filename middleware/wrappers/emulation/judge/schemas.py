@@ -15,21 +15,10 @@ import orjson
 from adapters.protocol import Json
 from adapters.shared.schema import mismatch
 from adapters.shared.schema.mismatch import MOST_STEPS
-from adapters.shared.schema.walk import StepBudget, branches, properties, required
+from adapters.shared.schema.walk import StepBudget, branches, properties
 from middleware.wrappers.emulation.judge import lenient_json as lenient
 from middleware.wrappers.emulation.judge.names import plain, same
 from middleware.wrappers.emulation.judge.strict_json import parse_strict
-
-__all__ = (
-    "choices_of",
-    "coerced",
-    "is_json",
-    "problem",
-    "properties",
-    "required",
-    "types",
-    "value_of",
-)
 
 _DEPTH = 12
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?")
