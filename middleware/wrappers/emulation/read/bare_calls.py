@@ -8,7 +8,8 @@ from middleware.wrappers.emulation.formats import bodies
 from middleware.wrappers.emulation.formats.raw_call import RawCall
 from middleware.wrappers.emulation.formats.synonyms import ARGUMENTS, BESIDE, HOLDERS, NAMES
 from middleware.wrappers.emulation.judge.arguments import lone_parameter
-from middleware.wrappers.emulation.language import beginning, is_fence
+from middleware.wrappers.emulation.language import beginning
+from middleware.wrappers.emulation.read.block import end_of_fence
 from middleware.wrappers.emulation.read.context import Candidate
 from middleware.wrappers.emulation.read.output import Output
 from middleware.wrappers.emulation.read.quotation import Quotation
@@ -56,10 +57,6 @@ class BareCallReader:
         self._output = output
         self._quotation = quotation
 
-    def json(self) -> Waiting[bool]:
-        """An object or a list that begins like a call: held until its first key rules that out."""
-        return (yield from self._json("", ""))
-
     def headed(self) -> Waiting[bool]:
         """`Action:` or `Tool call:` above JSON, perhaps in a fence."""
         head = yield from self._head()
@@ -67,9 +64,10 @@ class BareCallReader:
             return False
         self._tape.pull(head)
         fence = _FENCE.match(self._tape.text, self._tape.at)
-        return (yield from self._json(head, self._tape.pull(fence[0]) if fence else ""))
+        return (yield from self.json(head, self._tape.pull(fence[0]) if fence else ""))
 
-    def _json(self, head: str, fence: str) -> Waiting[bool]:
+    def json(self, head: str = "", fence: str = "") -> Waiting[bool]:
+        """An object or a list that begins like a call: held until its first key rules that out."""
         likely = not self._output.nested and (yield from self._likely())
         self._tape.back(head + fence)
         if likely:
@@ -90,7 +88,7 @@ class BareCallReader:
         else:
             raw = head + value.text + (yield from self._tape.direct_stray())
             if fenced:
-                raw += yield from self._end_of_fence()
+                raw += yield from end_of_fence(self._tape)
             exact = all(self._output.names.exact(call.name) for call in calls)
             self._output.propose(Candidate(calls, raw, exact, fenced))
             yield from self._separator()
@@ -177,14 +175,6 @@ class BareCallReader:
         """Was it a call to be, when the answer ran out of tokens?"""
         names = self._output.names.declared
         return not closed and self._output.cut and any(name in text for name in names)
-
-    def _end_of_fence(self) -> Waiting[str]:
-        blank = yield from self._tape.past_blank()
-        line = yield from self._tape.line()
-        if line and is_fence(line):
-            return blank + self._tape.take(self._tape.at + len(line))
-        self._tape.back(blank)
-        return ""
 
     def named(self) -> Waiting[bool]:
         """Functionary: a tool's name on the first line, its arguments on the next."""

@@ -38,10 +38,6 @@ class Block:
     whole: bool = True
     _seen: set[str] = field(default_factory=set)
 
-    def begins(self) -> Waiting[bool]:
-        """Is there a key behind the marker?"""
-        return (yield from key_ahead(self.tape)) is not None
-
     def read(self) -> Waiting[RawCall]:
         """Take the block; whatever is not part of it stays on the tape."""
         while True:
@@ -64,10 +60,6 @@ class Block:
         else:
             yield from _take_line(self.tape)
 
-    def _took_fence(self) -> Waiting[bool]:
-        line = yield from self.tape.line()
-        return is_fence(line) and bool(self.tape.pull(line))
-
     def _line_value(self) -> Waiting[str]:
         """The rest of the line, up to another key on it."""
         line = yield from self.tape.line()
@@ -76,7 +68,7 @@ class Block:
 
     def _args(self) -> Waiting[None]:
         yield from self.tape.ahead(3)
-        while self.tape.peek() in ("`", "*", " ", "\t") and not self._at_fence():
+        while self.tape.peek() in ("`", "*", " ", "\t") and not self.tape.stands_at("```"):
             self.tape.take(self.tape.at + 1)
             yield from self.tape.ahead(3)
         start = self.tape.peek()
@@ -84,9 +76,6 @@ class Block:
             yield from self._args_below()
         else:
             yield from self._args_here()
-
-    def _at_fence(self) -> bool:
-        return self.tape.stands_at("```")
 
     def _args_here(self) -> Waiting[None]:
         start = self.tape.peek()
@@ -107,22 +96,17 @@ class Block:
         blank = yield from self.tape.past_blank()
         self.arguments = ""
         line = yield from self.tape.line()
-        if self._at_fence() or line.startswith("~~~"):
+        if line.startswith(("```", "~~~")):
             yield from _take_line(self.tape)
             yield from self.tape.past_blank()
             yield from self._args_here()
-            yield from self._end_fence()
+            yield from end_of_fence(self.tape)
         elif line[:1] in ("{", "[", "｛", "［") or line.startswith(('"{', "“{", "`{")):
             self.tape.take(self.tape.at + (line[0] == "`"))
             yield from self._args_here()
         else:
             self.tape.back(blank)
             yield from self._spread()
-
-    def _end_fence(self) -> Waiting[None]:
-        blank = yield from self.tape.past_blank()
-        if not (yield from self._took_fence()):
-            self.tape.back(blank)
 
     def _spread(self) -> Waiting[None]:
         pairs: list[tuple[str, str]] = []
@@ -138,6 +122,16 @@ class Block:
         self.tape.back(blank)
         if pairs:
             self.arguments = pairs
+
+
+def end_of_fence(tape: Tape) -> Waiting[str]:
+    """Take the line of a fence that follows."""
+    blank = yield from tape.past_blank()
+    line = yield from tape.line()
+    if is_fence(line):
+        return blank + tape.pull(line)
+    tape.back(blank)
+    return ""
 
 
 def read_short(tape: Tape) -> Waiting[list[RawCall]]:

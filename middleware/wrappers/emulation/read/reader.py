@@ -29,7 +29,7 @@ from middleware.wrappers.emulation.judge.call_judge import CallJudge
 from middleware.wrappers.emulation.judge.names import Names
 from middleware.wrappers.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.wrappers.emulation.read.bare_calls import BareCallReader
-from middleware.wrappers.emulation.read.block import Block, read_no_tool, read_short
+from middleware.wrappers.emulation.read.block import Block, key_ahead, read_no_tool, read_short
 from middleware.wrappers.emulation.read.body import token_ahead
 from middleware.wrappers.emulation.read.echoes import Echoes, continues
 from middleware.wrappers.emulation.read.format_reader import FormatReader
@@ -301,14 +301,13 @@ class Reader:
         if kind == "no":
             yield from read_no_tool(tape)
             return
-        block = Block(tape, self._judge.parameters)
         if marker and (short := (yield from read_short(tape))):
             for call in short:
                 self._output.accept(call)
             self._line_start = True
             return
         blank = yield from tape.past_blank()
-        if marker and not (yield from block.begins()):
+        if marker and (yield from key_ahead(tape)) is None:
             if tape.ended and self._output.cut and len(tape.peek(_LOOK)) < _LOOK:
                 self._judge.drop()
                 tape.take(len(tape.text))
@@ -317,5 +316,5 @@ class Reader:
             self._output.say(marker)
             self._line_start = False
             return
-        self._output.accept((yield from block.read()))
+        self._output.accept((yield from Block(tape, self._judge.parameters).read()))
         self._line_start = True
