@@ -10,28 +10,16 @@ from adapters.receipts import Receipt
 from middleware.doors.x_usetool import warnings_object
 
 
-def error_object(error: GatewayError, request_id: str) -> Json:
+def error_body(error: GatewayError, request_id: str = "", untold: Receipt = ()) -> bytes:
+    """With the notes that no header has told."""
     message = f"{error.message} (request id {request_id})" if request_id else error.message
-    return {
-        "error": {
-            "message": message,
-            "type": error.type,
-            "param": error.param,
-            "code": error.code,
-        }
-    }
-
-
-def error_body(error: GatewayError, request_id: str = "") -> bytes:
-    return orjson.dumps(error_object(error, request_id))
+    said = {"message": message, "type": error.type, "param": error.param, "code": error.code}
+    body: Json = {"error": said}
+    if untold:
+        body["x_usetool"] = warnings_object(untold)
+    return orjson.dumps(body)
 
 
 def error_frame(error: GatewayError, request_id: str = "", untold: Receipt = ()) -> bytes:
-    """The last frame of a stream that failed: nothing follows it, not even `[DONE]`.
-
-    With the notes that no header has told.
-    """
-    body = error_object(error, request_id)
-    if untold:
-        body["x_usetool"] = warnings_object(untold)
-    return b"data: " + orjson.dumps(body) + b"\n\n"
+    """The last frame of a stream that failed: nothing follows it, not even `[DONE]`."""
+    return b"data: " + error_body(error, request_id, untold) + b"\n\n"
