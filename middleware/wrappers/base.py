@@ -19,6 +19,16 @@ class Wrapper(Adapter):
         return self.inner.plan(request)
 
 
+def noted(
+    planned: tuple[Planned, ...], receipt: Receipt, configured: frozenset[str] = frozenset()
+) -> tuple[Planned, ...]:
+    """The calls with something more in their receipts, and in what the config asked for."""
+    return tuple(
+        replace(call, receipt=receipt + call.receipt, configured=call.configured | configured)
+        for call in planned
+    )
+
+
 def with_notes(batch: tuple[Event, ...], receipt: Receipt) -> tuple[Event, ...]:
     """The batch with something more in the receipt, if it opens the answer."""
     first = batch[0]

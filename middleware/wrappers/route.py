@@ -14,7 +14,7 @@ from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
-from middleware.wrappers.base import Wrapper, with_notes
+from middleware.wrappers.base import Wrapper, noted, with_notes
 
 # Two names of one limit: whoever sets one of them has set both.
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
@@ -148,13 +148,7 @@ class Route(Wrapper):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         changed, notes = self._changed(request)
-        planned = self.inner.plan(changed)
-        return tuple(
-            replace(
-                call, receipt=notes + call.receipt, configured=call.configured | changed.configured
-            )
-            for call in planned
-        )
+        return noted(self.inner.plan(changed), notes, changed.configured)
 
     def _changed(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
         renamed = replace(request, model=self.name)

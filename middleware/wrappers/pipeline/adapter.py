@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from adapters.errors import GatewayError
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note
 from adapters.shared.search import SearchFailure, as_text
+from middleware.wrappers.base import noted
 from middleware.wrappers.pipeline.answer import PipelineAnswer
 from middleware.wrappers.pipeline.request import Pipeline, PipelineRequest
 
@@ -49,14 +50,7 @@ class ReasonThenAnswer(Adapter):
         if not task.thinks:
             return self.answerer.plan(task.to_answerer(""))
         thinking, receipt = task.to_reasoner("", None)
-        planned = [
-            replace(
-                call,
-                receipt=receipt + call.receipt,
-                configured=call.configured | thinking.configured,
-            )
-            for call in self.reasoner.plan(thinking)
-        ]
+        planned = noted(self.reasoner.plan(thinking), receipt, thinking.configured)
         return (*planned, *self.answerer.plan(task.to_answerer(_NOT_YET)))
 
     async def _think(self, task: PipelineRequest, answer: PipelineAnswer) -> Events:

@@ -17,7 +17,7 @@ from adapters.protocol import (
     ReasoningDelta,
 )
 from adapters.receipts import Note
-from middleware.wrappers.base import Wrapper, with_notes
+from middleware.wrappers.base import Wrapper, noted, with_notes
 from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.memory import Batches, remembered
 from middleware.wrappers.recall.remembered_history import RememberedHistory
@@ -91,7 +91,7 @@ class Recall(Wrapper):
         calls = self.inner.plan(history.request())
         if not any("reasoning_content" in message for message in request.messages):
             calls = tuple(map(_without_own_losses, calls))
-        return tuple(replace(call, receipt=history.receipt() + call.receipt) for call in calls)
+        return noted(calls, history.receipt())
 
     async def _remember_first(
         self, history: RememberedHistory, batches: Batches, *beside: Entry
