@@ -11,7 +11,7 @@ from adapters.wire.http import Transport
 from middleware import config
 from middleware.building import build
 from middleware.wrappers.base import Wrapper
-from middleware.wrappers.emulation import EmulatedTools
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from tests.config.reading import mistakes
 
 UP = '[upstreams.up]\nkind = "{}"\nbase_url = "http://up"\n'

@@ -26,10 +26,8 @@ from adapters.protocol import (
     Upstream,
     Usage,
 )
-from middleware.wrappers.emulation import (
-    EmulatedTools,
-    Emulation,
-)
+from middleware.wrappers.emulation import Emulation
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from tests.support.adapters import FakeAdapter, Step
 from tests.support.fold import folded
 

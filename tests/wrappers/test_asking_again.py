@@ -21,7 +21,8 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Note
-from middleware.wrappers.emulation import LeakRescue, ToolSettings, with_tools
+from middleware.wrappers.emulation import ToolSettings, with_tools
+from middleware.wrappers.emulation.rescue import LeakRescue
 from middleware.wrappers.recall import Entry, MemoryStore, Recall
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.strict import Strict

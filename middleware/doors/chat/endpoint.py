@@ -1,7 +1,5 @@
 """This door as `/openapi.json` describes it."""
 
-from __future__ import annotations
-
 from middleware.doors.chat.answers import Chunk, Completion
 from middleware.doors.chat.shapes import ChatBody
 from middleware.doors.endpoint import Endpoint

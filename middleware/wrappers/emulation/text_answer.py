@@ -34,7 +34,6 @@ from middleware.wrappers.emulation.read.reader import Reader
 
 _MOMENT = 1 << 14
 _MOST_NOTES = 64
-
 _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
 
@@ -49,6 +48,7 @@ class TextAnswer:
         """The model's own text, to show it what was wrong."""
         self._calls = prompt.box.calls(prompt.request.call.id)
         self._reader = Reader(prompt.tools, self._calls, prompt.rules)
+        self._judge = self._reader.judge
         self._first: Opened | None = None
         self._waiting: list[Event] = []
         """What came of an answer from which a call is demanded, before the call."""
@@ -60,7 +60,7 @@ class TextAnswer:
 
     @property
     def faults(self) -> list[Fault]:
-        return [call for call in self._reader.open if isinstance(call, Fault)]
+        return [call for call in self._judge.open if isinstance(call, Fault)]
 
     @property
     def needs_correction(self) -> bool:
@@ -72,18 +72,18 @@ class TextAnswer:
     @property
     def _missing(self) -> bool:
         """A call was demanded and none was made."""
-        return self.prompt.rules.forced and not self._reader.made and not self._reader.open
+        return self.prompt.rules.forced and not self._judge.made and not self._judge.open
 
     @property
     def calls(self) -> list[Ready]:
         """Every good call that was read."""
-        ready = (call for call in self._reader.open if isinstance(call, Ready))
-        return [*self._reader.made, *ready]
+        ready = (call for call in self._judge.open if isinstance(call, Ready))
+        return [*self._judge.made, *ready]
 
     @property
     def notes(self) -> Receipt:
         """What was read otherwise than it was written, and what became of faulty calls."""
-        return (*self._reader.notes, *self._notes)
+        return (*self._judge.notes.values(), *self._notes)
 
     def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
         """What may leave of one batch."""
@@ -135,12 +135,12 @@ class TextAnswer:
         if not self._native:
             self._native = True
             yield from self._reader.close("stop")
-        yield replace(event, index=event.index + len(self._reader.made))
+        yield replace(event, index=event.index + len(self._judge.made))
 
     def _gate(self, events: list[Event]) -> tuple[Event, ...]:
         """`Opened` leaves with the first real event; all waits where a call is demanded."""
         events = self._waiting + events if self._waiting else events
-        if self.prompt.rules.forced and not self._reader.made:
+        if self.prompt.rules.forced and not self._judge.made:
             self._waiting = events
             return ()
         self._waiting = []
@@ -162,11 +162,12 @@ class TextAnswer:
         if self.finish is None:
             return ()
         out = [*self._waiting, *self._corrected_calls()]
-        called = self._native or bool(self._reader.made) or any(map(_is_call, out))
+        made = self._judge.made or any(isinstance(event, ToolCallStart) for event in out)
+        called = self._native or bool(made)
         reason = self._reason(self.finish.reason, called)
-        if self._reader.open or not self._reader.made:
+        if self._judge.open or not self._judge.made:
             out += self._calls.close()
-        if self._reader.dropped:
+        if self._judge.dropped:
             self._note("tool_call_withheld", "a call was not allowed, or cut by the token limit")
         if self.notes:
             out.append(Noted(self.notes))
@@ -189,7 +190,7 @@ class TextAnswer:
         ready: list[Ready] = []
         others = self._tools_at_fault(corrections)
         spoken = self._reader.spoken
-        for call in self._reader.open:
+        for call in self._judge.open:
             if isinstance(call, Ready):
                 ready.append(call)
             elif correction := self._correction_of(call, corrections, others):
@@ -199,7 +200,7 @@ class TextAnswer:
                 spoken = True
         if self._missing:
             ready = corrections
-        for position, call in enumerate(ready, start=len(self._reader.made)):
+        for position, call in enumerate(ready, start=len(self._judge.made)):
             yield from self._calls.whole(position, None, *call)
 
     def _tools_at_fault(self, corrections: list[Ready]) -> Set[str]:
@@ -255,10 +256,6 @@ def _cut(event: Event) -> Iterator[Event]:
 
 def _is_of_a_tool(fault: Fault) -> bool:
     return fault.kind != "unknown_tool" and bool(fault.name)
-
-
-def _is_call(event: Event) -> bool:
-    return isinstance(event, ToolCallStart)
 
 
 def with_usage(batch: tuple[Event, ...], earlier: Finish | None) -> tuple[Event, ...]:

@@ -95,10 +95,7 @@ class PipelineRequest:
 
     def question(self) -> str:
         """What the user said last."""
-        content = self.request.messages[-1]["content"]
-        if isinstance(content, str):
-            return content
-        return text_of([part for part in content if "text" in part])
+        return text_of(self.request.messages[-1]["content"])
 
     # The reasoner -------------------------------------------------------------------------------
 

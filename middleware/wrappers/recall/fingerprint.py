@@ -82,7 +82,6 @@ def _part(part: Json) -> str:
 
 
 def image_digests(message: Json) -> list[str]:
-    """A digest of each image of a message."""
     content = message.get("content")
     if not isinstance(content, list):
         return []
@@ -119,7 +118,6 @@ def _numbers_alike(value: Any) -> Any:
 
 
 def calls_of(message: Json) -> tuple[Call, ...]:
-    """The calls of an assistant message."""
     return tuple(_call(call) for call in message.get("tool_calls") or ())
 
 

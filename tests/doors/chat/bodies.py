@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from middleware.doors.chat import ParsedChat, parse
+from middleware.doors.chat.parse import ParsedChat, parse
 
 USER = {"role": "user", "content": "hi"}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}

@@ -24,7 +24,9 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note, OwnCode
-from middleware.doors.chat import Chunks, Fold, error_body, error_frame
+from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.errors import error_body, error_frame
+from middleware.doors.chat.fold import Fold
 from middleware.doors.x_usetool import warnings_header
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 

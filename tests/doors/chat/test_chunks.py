@@ -24,7 +24,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from middleware.doors.chat import Chunks
+from middleware.doors.chat.chunks import Chunks
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 
 KINDS: tuple[CallKind, ...] = ("function", "custom")

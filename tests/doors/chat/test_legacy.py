@@ -7,7 +7,7 @@ import re
 import pytest
 
 from adapters.protocol import Json
-from middleware.doors.chat import parse
+from middleware.doors.chat.parse import parse
 from tests.doors.chat.bodies import CALLS, OLD_CALL, OLD_RESULT, RESULT, TOOL, USER, ask, body, said
 
 # The first way of calling ----------------------------------------------------------------------

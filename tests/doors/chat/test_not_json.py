@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from middleware.doors.chat import parse
-from middleware.doors.chat.parse import MAX_DEPTH
+from middleware.doors.chat.parse import MAX_DEPTH, parse
 from tests.doors.chat.bodies import CALL, CALLS, RESULT, TOOL, USER, body, refused, said
 
 START = b'{"model":"m","messages":[{"role":"user","content":"x"}],'

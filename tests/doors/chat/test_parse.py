@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext
-from middleware.doors.chat import parse
+from middleware.doors.chat.parse import parse
 from tests.doors.chat.bodies import (
     CALL,
     CALLS,

@@ -10,7 +10,9 @@ from adapters.protocol import (
     Opened,
     Upstream,
 )
-from middleware.doors.chat import Chunks, Fold, Heading
+from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.fold import Fold
+from middleware.doors.chat.words import Heading
 
 OPENED = Opened((), Upstream("up"))
 LOGPROB = {"token": "a", "logprob": -0.1, "bytes": [97], "top_logprobs": []}

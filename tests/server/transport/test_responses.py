@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from middleware.doors.chat import Chunks, Heading
+from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.words import Heading
 from middleware.doors.door import PING
 from middleware.server.transport.responses import EventStream, raw, send_json
 

@@ -20,13 +20,9 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
-from middleware.wrappers.emulation import (
-    Automatic,
-    EmulatedTools,
-    Emulation,
-    ToolSettings,
-    with_tools,
-)
+from middleware.wrappers.emulation import Emulation, ToolSettings, with_tools
+from middleware.wrappers.emulation.automatic import Automatic
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, assistant, request, result, user
 from tests.support.fold import ask

@@ -16,14 +16,10 @@ from adapters.errors import Refused, Truncated
 from adapters.ollama import KIND as OLLAMA
 from adapters.protocol import Opened, TextDelta, Usage
 from adapters.receipts import Note
-from middleware.wrappers.emulation import (
-    Automatic,
-    EmulatedTools,
-    Emulation,
-    LeakRescue,
-    ToolSettings,
-    with_tools,
-)
+from middleware.wrappers.emulation import Emulation, ToolSettings, with_tools
+from middleware.wrappers.emulation.automatic import Automatic
+from middleware.wrappers.emulation.emulated import EmulatedTools
+from middleware.wrappers.emulation.rescue import LeakRescue
 from tests.support.text_only import (
     ADD,
     ADDED,

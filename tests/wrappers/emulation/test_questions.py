@@ -11,10 +11,8 @@ from adapters.errors import UpstreamError
 from adapters.protocol import (
     Usage,
 )
-from middleware.wrappers.emulation import (
-    EmulatedTools,
-    Emulation,
-)
+from middleware.wrappers.emulation import Emulation
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from tests.support.text_only import (
     ADD,
     ADDED,

@@ -10,11 +10,9 @@ import pytest
 
 from adapters.errors import BadRequest, Refused, UpstreamError
 from adapters.shared.toolbox import toolbox
-from middleware.wrappers.emulation import (
-    EmulatedTools,
-    Emulation,
-)
+from middleware.wrappers.emulation import Emulation
 from middleware.wrappers.emulation.ask.constrain import bounded, constraint_for
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from tests.support.text_only import (
     ADD,
     ADDED,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import orjson
 
 from adapters.protocol import Aside, Finish, Opened, ReasoningDelta, TextDelta, Upstream, Usage
-from middleware.doors.chat import Chunks, Fold, Heading
+from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.fold import Fold
+from middleware.doors.chat.words import Heading
 from middleware.doors.x_usetool import usage_parts
 from middleware.server.telemetry import Visit
 

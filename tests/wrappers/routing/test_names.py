@@ -15,7 +15,8 @@ from middleware import config
 from middleware.building import build
 from middleware.config import ConfigError
 from middleware.routing import ModelEntry
-from middleware.wrappers.emulation import EmulatedTools, Emulation
+from middleware.wrappers.emulation import Emulation
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.pipeline import ReasonThenAnswer
 from middleware.wrappers.recall import Recall
 from middleware.wrappers.retry import Retry

@@ -138,8 +138,8 @@ def _would_call(text: str, tools: Sequence[Tool]) -> bool:
     reader = Reader(tools, Calls(""), ReadRules(bare=False, prose=False, hold=0, thoughts=False))
     for _ in (*reader.feed(text), *reader.close()):
         pass
-    ready = (call for call in reader.open if isinstance(call, Ready) or call.best)
-    return bool(reader.made) or any(ready)
+    ready = (call for call in reader.judge.open if isinstance(call, Ready) or call.best)
+    return bool(reader.judge.made) or any(ready)
 
 
 def _results(results: Sequence[str]) -> str:

@@ -1,7 +1,5 @@
 """What models call the parts of a call that is written as JSON: one table for every reader."""
 
-from __future__ import annotations
-
 NAMES = (
     "name", "tool_name", "tool", "function", "action", "function_name", "recipient_name",
 )  # fmt: skip

@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from adapters.protocol import Event, FinishReason, TextDelta
-from adapters.receipts import Receipt
 from adapters.shared.calls import Calls
 from adapters.shared.toolbox import Tool
-from middleware.wrappers.emulation.formats.raw_call import Fault, Ready
 from middleware.wrappers.emulation.formats.table import (
     BY_OPENER,
     CLOSERS,
@@ -57,8 +55,8 @@ class Reader:
         self._how = how or ReadRules()
         names = Names([tool.name for tool in tools], self._how.known)
         self._tape = Tape()
-        self._judge = CallJudge(tools, names, calls, self._how.withheld)
-        self._output = Output(self._how, self._judge)
+        self.judge = CallJudge(tools, names, calls, self._how.withheld)
+        self._output = Output(self._how, self.judge)
         self._trained = FormatReader(self._tape, self._output)
         self._quotation = Quotation(self._tape, self._output, self._following)
         self._candidates = BareCallReader(self._tape, self._output, self._quotation)
@@ -71,32 +69,11 @@ class Reader:
         next(self._machine)
 
     @property
-    def open(self) -> Sequence[Ready | Fault]:
-        """From the first call on that cannot be passed on as it is; `calls` is then not closed."""
-        return self._judge.open
-
-    @property
-    def made(self) -> Sequence[Ready]:
-        """The calls that were passed on."""
-        return self._judge.made
-
-    @property
     def spoken(self) -> bool:
         """Something visible was said."""
         return self._output.spoken
 
-    @property
-    def dropped(self) -> int:
-        """How many blocks were taken out without being passed on."""
-        return self._judge.dropped
-
-    @property
-    def notes(self) -> Receipt:
-        """What was read otherwise than it was written."""
-        return tuple(self._judge.notes.values())
-
     def feed(self, text: str) -> Iterator[Event]:
-        """Read on."""
         if self._free and not _CURIOUS.search(text):
             self._output.pass_plain(text)
             if text:
@@ -109,7 +86,7 @@ class Reader:
 
     def close(self, reason: FinishReason = "stop") -> Iterator[Event]:
         """The text has ended, for this reason."""
-        self._judge.reason = reason
+        self.judge.reason = reason
         self._tape.ended = True
         next(self._machine, None)
         yield from self._output.drain()
@@ -309,12 +286,12 @@ class Reader:
         blank = yield from tape.past_blank()
         if marker and (yield from key_ahead(tape)) is None:
             if tape.ended and self._output.cut and len(tape.peek(_LOOK)) < _LOOK:
-                self._judge.drop()
+                self.judge.drop()
                 tape.take(len(tape.text))
                 return
             tape.back(blank)
             self._output.say(marker)
             self._line_start = False
             return
-        self._output.accept((yield from Block(tape, self._judge.parameters).read()))
+        self._output.accept((yield from Block(tape, self.judge.parameters).read()))
         self._line_start = True

@@ -10,7 +10,9 @@ import orjson
 from adapters.protocol import FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
 from adapters.shared.calls import Calls
 from adapters.shared.toolbox import Tool
-from middleware.wrappers.emulation import Fault, Reader, ReadRules
+from middleware.wrappers.emulation.formats.raw_call import Fault
+from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.read.rules import ReadRules
 
 WEATHER = Tool(
     "get_weather",
@@ -66,10 +68,10 @@ class Seen:
         return [(name, orjson.loads(arguments)) for name, arguments in self.calls]
 
     def faults(self) -> list[str]:
-        return [one.kind for one in self.reader.open if isinstance(one, Fault)]
+        return [one.kind for one in self.reader.judge.open if isinstance(one, Fault)]
 
     def whole(self) -> tuple[Any, ...]:
-        return " ".join(self.text.split()), self.thought, self.calls, self.reader.open
+        return " ".join(self.text.split()), self.thought, self.calls, self.reader.judge.open
 
 
 def read(

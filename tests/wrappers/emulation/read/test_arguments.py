@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from middleware.wrappers.emulation import EmulatedTools
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.judge.arguments import settle
 from tests.support.text_only import Say, TextOnly, asked, heard, tool
 from tests.wrappers.emulation.read.naming import block

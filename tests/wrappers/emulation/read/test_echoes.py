@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from middleware.wrappers.emulation import EmulatedTools, LeakRescue
 from middleware.wrappers.emulation.ask.prompt import OWN_LINES
+from middleware.wrappers.emulation.emulated import EmulatedTools
+from middleware.wrappers.emulation.rescue import LeakRescue
 from tests.support.text_only import (
     HISTORY,
     Heard,

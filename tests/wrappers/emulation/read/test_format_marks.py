@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import orjson
 import pytest
 
-from middleware.wrappers.emulation import Fault
+from middleware.wrappers.emulation.formats.raw_call import Fault
 from tests.wrappers.emulation.read.formats import PARIS, TWO_DAYS
 from tests.wrappers.emulation.read.reading import NOW, OSLO, Call, cut_everywhere, read
 
@@ -48,10 +48,10 @@ def test_the_end_mark_of_a_format_bounds_a_call_that_is_not_closed(
         text = begin + value[:-lost].replace("CITY", "Oslo") + end + begin + whole + end
         for pieces in ([text], list(text), [text[at : at + 5] for at in range(0, len(text), 5)]):
             seen = read(pieces)
-            ready = [one for one in seen.reader.open if not isinstance(one, Fault)]
+            ready = [one for one in seen.reader.judge.open if not isinstance(one, Fault)]
             made = [*seen.made(), *((one.name, orjson.loads(one.arguments)) for one in ready)]
             assert made in ([OSLO, PARIS], [PARIS]), text
-            assert made == [OSLO, PARIS] or len(seen.reader.open) == 2
+            assert made == [OSLO, PARIS] or len(seen.reader.judge.open) == 2
             assert seen.text.strip() == "", text
 
 
@@ -217,7 +217,7 @@ def test_words_between_a_mark_and_its_call_are_text(mark: str, between: str) -> 
 def test_a_mark_that_is_spoken_of_stays_text(text: str) -> None:
     for pieces in ([text], *cut_everywhere(text), list(text)):
         seen = read(pieces)
-        assert (seen.made(), seen.reader.open, seen.text) == ([], [], text), pieces
+        assert (seen.made(), seen.reader.judge.open, seen.text) == ([], [], text), pieces
 
 
 def test_a_list_of_calls_amid_prose_is_read_as_one_call_is() -> None:

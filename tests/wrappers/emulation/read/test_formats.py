@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from adapters.shared.calls import Calls
-from middleware.wrappers.emulation import Fault, Reader, ReadRules
+from middleware.wrappers.emulation.formats.raw_call import Fault
+from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.read.rules import ReadRules
 from tests.wrappers.emulation.read.formats import FORMATS
 from tests.wrappers.emulation.read.reading import NOW, TOOLS, Call, cut_everywhere, read
 
@@ -61,14 +63,14 @@ def test_what_only_looks_like_a_call_stays_text(text: str) -> None:
         seen: Any = read(pieces)
         assert seen.text == text, pieces
         assert not seen.calls
-        assert not seen.reader.open
+        assert not seen.reader.judge.open
 
 
 def test_a_quoted_token_takes_no_text_with_it() -> None:
     text = "Llama writes <|python_tag|>name\nand so on, to the end."
     seen = read([text])
     assert seen.text == "Llama writes "
-    assert [one.text for one in seen.reader.open if isinstance(one, Fault)] == [
+    assert [one.text for one in seen.reader.judge.open if isinstance(one, Fault)] == [
         "name\nand so on, to the end."
     ]
 

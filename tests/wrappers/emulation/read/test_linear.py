@@ -13,8 +13,8 @@ import pytest
 
 from adapters.errors import UpstreamError
 from adapters.shared.calls import MOST_CALLS, Calls
-from middleware.wrappers.emulation import Reader
 from middleware.wrappers.emulation.judge import lenient_json as lenient
+from middleware.wrappers.emulation.read.reader import Reader
 from tests.wrappers.emulation.read.reading import TOOLS, block, read
 
 # What a text may begin with, so that a reader is at work …
@@ -124,7 +124,7 @@ def test_no_step_is_long_and_neither_is_the_last(start: str, unit: str) -> None:
 
 @pytest.mark.parametrize("text", ["<tool_call>nothing</tool_call>\n", "<tool_call>{}</tool_call>"])
 def test_an_answer_of_countless_faulty_calls_is_refused(text: str) -> None:
-    assert len(read([text * MOST_CALLS]).reader.open) == MOST_CALLS
+    assert len(read([text * MOST_CALLS]).reader.judge.open) == MOST_CALLS
     with pytest.raises(UpstreamError, match="more than 1024 tool calls"):
         read([text * (MOST_CALLS + 1)])
 
@@ -170,7 +170,7 @@ def test_a_call_of_very_many_values_holds_nobody(call: str, value: str) -> None:
         list(feed())
         longest = max(longest, time.thread_time() - begun)
     assert longest < 0.25
-    assert not reader.made
+    assert not reader.judge.made
 
 
 def test_a_call_may_hold_a_long_text_full_of_brackets() -> None:

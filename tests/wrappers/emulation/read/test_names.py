@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from adapters.protocol import ToolCallStart
 from adapters.shared.calls import Calls
 from adapters.shared.toolbox import Tool
-from middleware.wrappers.emulation import EmulatedTools, Emulation, LeakRescue, Reader, ReadRules
+from middleware.wrappers.emulation import Emulation
+from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.judge.names import Names
+from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.read.rules import ReadRules
+from middleware.wrappers.emulation.rescue import LeakRescue
 from tests.support.text_only import Say, TextOnly, asked, heard, tool
 from tests.wrappers.emulation.read.naming import block
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from middleware.wrappers.emulation import ReadRules
+from middleware.wrappers.emulation.read.rules import ReadRules
 from tests.wrappers.emulation.read.formats import FORMATS
 from tests.wrappers.emulation.read.reading import CANONICAL, OSLO, TRAINED, Seen, read
 
@@ -55,7 +55,7 @@ def test_a_quoted_call_is_text_in_every_format(style: str) -> None:
         for pieces in cuts(text):
             seen: Seen = read(pieces)
             assert not seen.made(), text
-            assert not seen.reader.open, text
+            assert not seen.reader.judge.open, text
             assert on_one_line(seen.text) == on_one_line(text)
 
 

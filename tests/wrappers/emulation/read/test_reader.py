@@ -80,7 +80,7 @@ def test_a_block_is_read_through_noise(text: str, visible: str, calls: list[Call
     seen = read([text])
     assert " ".join(seen.text.split()) == visible
     assert seen.made() == calls
-    assert not seen.reader.open
+    assert not seen.reader.judge.open
 
 
 DATA = [

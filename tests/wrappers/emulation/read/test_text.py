@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from adapters.protocol import FinishReason
 from adapters.shared.calls import Calls
 from adapters.shared.think_tags import TAGS
-from middleware.wrappers.emulation import Reader, ReadRules
 from middleware.wrappers.emulation.formats.table import TOKEN
+from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.read.rules import ReadRules
 from tests.wrappers.emulation.read.reading import (
     CANONICAL,
     NOW,
@@ -51,7 +52,7 @@ def test_prose_comes_out_as_it_is(text: str) -> None:
         seen = read(pieces)
         assert seen.text == text
         assert not seen.calls
-        assert not seen.reader.open
+        assert not seen.reader.judge.open
 
 
 def test_one_exact_call_in_json_amid_prose_is_a_call_and_two_are_examples() -> None:
@@ -98,7 +99,7 @@ def test_a_call_that_cannot_be_passed_on_is_a_fault_and_never_text(text: str, ki
 def test_calls_behind_a_faulty_one_wait_so_that_their_order_stays() -> None:
     seen = read([block("{}", "clock.now") + "\n" + block("{}", "send_mail") + "\n" + CANONICAL])
     assert seen.made() == [NOW]
-    kinds = [type(one).__name__ for one in seen.reader.open]
+    kinds = [type(one).__name__ for one in seen.reader.judge.open]
     assert kinds == ["Fault", "Ready"]
 
 
@@ -108,7 +109,7 @@ def test_an_answer_cut_by_its_limit_makes_no_half_call_and_shows_no_marker(lengt
         seen = read(pieces, reason="length")
         assert "TOOL" not in seen.text
         assert not seen.calls
-        assert not seen.reader.open
+        assert not seen.reader.judge.open
 
 
 THOUGHTS = [
@@ -171,7 +172,7 @@ def test_no_call_allowed_takes_whole_blocks_out_and_leaves_all_else() -> None:
     seen = read([f"A\n{CANONICAL}\nB <tool_call>"], how)
     assert seen.text.split() == ["A", "B", "<tool_call>"]
     assert not seen.calls
-    assert seen.reader.dropped == 1
+    assert seen.reader.judge.dropped == 1
 
 
 WORDS = st.sampled_from(
