@@ -42,22 +42,22 @@ _KEPT = frozenset((
 class Constraint(NamedTuple):
     """What a request gets so that the upstream keeps to the form."""
 
-    params: Mapping[str, Any]
-    extra: Mapping[str, Any]
+    params: Mapping[str, Any] = {}
+    extra: Mapping[str, Any] = {}
 
 
 def constraint_for(tools: Sequence[Tool], way: Way) -> Constraint | None:
     if not tools or way == "off":
         return None
     if way == "lark":
-        return Constraint({}, {"grammar": _lark(tools)})
+        return Constraint(extra={"grammar": _lark(tools)})
     schema = call_schema(tools)
     if way == "structured_outputs":  # vLLM from 0.12 on
-        return Constraint({}, {"structured_outputs": {"json": schema}})
+        return Constraint(extra={"structured_outputs": {"json": schema}})
     if way == "json_schema":  # llama.cpp's server
-        return Constraint({}, {"json_schema": schema})
+        return Constraint(extra={"json_schema": schema})
     shape = {"name": "tool_call", "schema": schema}
-    return Constraint({"response_format": {"type": "json_schema", "json_schema": shape}}, {})
+    return Constraint({"response_format": {"type": "json_schema", "json_schema": shape}})
 
 
 def call_schema(tools: Sequence[Tool]) -> Json:

@@ -94,13 +94,12 @@ def prompt_for(request: ChatRequest, options: Emulation, constrain: bool) -> Pro
     ask = Ask(box.mode, box.named, box.parallel, way is not None)
     text = instructions(tools, ask, first_question(request.messages))
     params, receipt = _params(request.params)
-    if way:
-        params = {**params, **way.params}
+    held = way or Constraint()
     sent = replace(
         plain,
         messages=instructed(messages, text),
-        params=params,
-        extra={**request.extra, **(way.extra if way else {})},
+        params={**params, **held.params},
+        extra={**request.extra, **held.extra},
     )
     rules = ReadRules(
         bare=way is not None or not wants_json(request.params),
@@ -109,10 +108,8 @@ def prompt_for(request: ChatRequest, options: Emulation, constrain: bool) -> Pro
         prompted=True,
         known=tuple(dict.fromkeys(rounds(request.messages).values())),
     )
-    added = (way.params.keys() | way.extra.keys()) if way else set[str]()
-    added |= params.keys() - request.params.keys()
-    receipt = box.receipt + receipt
-    return PromptedRequest(sent, tools, box, rules, receipt, way is not None, frozenset(added))
+    added = frozenset((*held.params, *held.extra, *(params.keys() - request.params.keys())))
+    return PromptedRequest(sent, tools, box, rules, box.receipt + receipt, way is not None, added)
 
 
 def decided_first(prompt: PromptedRequest, request: ChatRequest) -> PromptedRequest | None:
@@ -195,15 +192,15 @@ def correction(
     wrong = "\n".join(complaints) or _nothing_called(prompt.tools)
     # A tool that is not there may have no stand-in: then nobody presses for one.
     must = prompt.rules.forced or not any(fault.kind == "unknown_tool" for fault in faults)
-    way = way if must else None
-    answer = _CORRECTED if must else _CORRECTED_OR_NONE
+    way, answer = (way, _CORRECTED) if must else (None, _CORRECTED_OR_NONE)
     messages: tuple[Json, ...] = (
         *prompt.request.messages,
         {"role": "assistant", "content": text or "(nothing)"},
         {"role": "user", "content": f"{wrong}\n{answer}"},
     )
-    params = {**_briefly(prompt.request.params), **(way.params if way else {})}
-    extra = {**prompt.request.extra, **(way.extra if way else {})}
+    held = way or Constraint()
+    params = {**_briefly(prompt.request.params), **held.params}
+    extra = {**prompt.request.extra, **held.extra}
     request = replace(prompt.request, messages=messages, params=params, extra=extra)
     rules = replace(prompt.rules, forced=must, bare=True)
     return prompt._replace(request=request, rules=rules, constrained=way is not None)
