@@ -151,12 +151,12 @@ class PipelineRequest:
     @property
     def lost(self) -> bool:
         """A thought of this round of tools should be known, and is not."""
-        messages = self.request.messages
-        if self.on_user_turn:
-            return False
-        roles = [message["role"] for message in messages]
-        user = max((at for at, role in enumerate(roles) if role == "user"), default=-1)
-        turn = next((turn for turn in messages[user + 1 :] if turn["role"] == "assistant"), None)
+        turn = None
+        for message in reversed(self.request.messages):
+            if message["role"] == "user":
+                break
+            if message["role"] == "assistant":
+                turn = message
         return turn is not None and TURN not in turn and not self._skipped()
 
 
