@@ -20,10 +20,7 @@ class Failed(Exception):
 
 def add(commands: Any, name: str, summary: str, text: str, run: Run) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=text,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        name, help=summary, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.set_defaults(command=run)
     return parser

@@ -46,13 +46,10 @@ def own_address(server: Server) -> str:
 
 
 def models(statuses: Iterable[Status]) -> str:
-    return columns(
-        (
-            (status.entry.id, status.entry.upstream or "-", status.reason or _available(status))
-            for status in statuses
-        ),
-        indent="",
-    )
+    rows = [
+        (one.entry.id, one.entry.upstream or "-", one.reason or _available(one)) for one in statuses
+    ]
+    return columns(rows, indent="")
 
 
 def _available(status: Status) -> str:
@@ -111,10 +108,7 @@ def _try(server: Server, model: str) -> str:
 
 
 def check(
-    config: Config,
-    models: ModelList,
-    statuses: Sequence[Status],
-    environment: Mapping[str, str],
+    config: Config, models: ModelList, statuses: Sequence[Status], environment: Mapping[str, str]
 ) -> str:
     """Everything a config means, and what it lacks."""
     server, count = config.server, sum(not status.reason for status in statuses)

@@ -111,8 +111,7 @@ RECALL: Mapping[str, Key] = {
 }
 PIPELINE: Mapping[str, Key] = {
     "pipeline": Key(
-        choice("reason-then-answer"),
-        "Two models in turn: one thinks, the other answers",
+        choice("reason-then-answer"), "Two models in turn: one thinks, the other answers"
     ),
     "reasoner": Key(TEXT, "The model that thinks in a pipeline"),
     "answerer": Key(TEXT, "The model that answers in a pipeline"),

@@ -119,6 +119,3 @@ def create(config: Config, out: TextIO | None = None) -> Gateway:
     api = build_api(chat, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport)
-
-
-__all__ = ("CHAT", "Chat", "create")

@@ -87,13 +87,8 @@ class Edge:
         if record is not None:
             record.body, capture = body, record.calls
         key = sent_key(scope) if runtime.passes_keys else ""
-        return AdmittedRequest(
-            runtime,
-            body,
-            RequestContext(visit.id, client, key=key, capture=capture),
-            answer,
-            receive,
-        )
+        call = RequestContext(visit.id, client, key=key, capture=capture)
+        return AdmittedRequest(runtime, body, call, answer, receive)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None

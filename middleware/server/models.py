@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -126,7 +127,8 @@ class ModelList:
 
     async def entry(self, model: str) -> Json:
         """`/v1/models/ID`, for every name that would be answered."""
-        return await self._described(self.routes.entry(model), model, Traits(), "")
+        entry = self.routes.entry(model)
+        return await self._described(entry, model, Traits(), entry.reason)
 
     async def listed(self, model: str) -> Listed:
         """What the upstream of a model has."""
@@ -167,10 +169,7 @@ class ModelList:
                 names[public] = traits
         return names
 
-    async def _described(
-        self, entry: ModelEntry, public: str, listed: Traits, unreachable: str
-    ) -> Json:
-        reason = entry.reason or unreachable
+    async def _described(self, entry: ModelEntry, public: str, listed: Traits, reason: str) -> Json:
         traits = await self.traits(entry, public, listed)
         said: Json = {
             "id": public,
@@ -214,11 +213,9 @@ class ModelList:
         # Without its key it cannot be asked, but it is the same model.
         if entry.available:
             leaf = self.routes.leaf(public)[1]
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(_ANSWER_WITHIN):
                     known = (await leaf.traits(name)).over(known)
-            except TimeoutError:
-                pass
         return _configured(model).over(known)
 
     def _upstreams_name(self, entry: ModelEntry, public: str) -> str:

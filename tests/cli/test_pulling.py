@@ -11,7 +11,7 @@ import pytest
 
 from adapters.local import files
 from middleware.__main__ import main
-from middleware.cli.pull import naming, transfer
+from middleware.cli.pull import naming, transfer, web
 from middleware.cli.pull.screen import Bar
 from tests.support.upstreams.hub import GGUF, Hub, serving
 
@@ -34,7 +34,7 @@ def fetched(name: str = NAME) -> tuple[Path, str]:
 
 
 def failure(name: str = NAME) -> str:
-    with pytest.raises(transfer.PullFailed) as raised:
+    with pytest.raises(web.PullFailed) as raised:
         fetched(name)
     return str(raised.value)
 

@@ -23,7 +23,8 @@ from adapters.protocol import (
 )
 from middleware import config
 from middleware.routing import Routes
-from middleware.server.app import CHAT, Gateway, create
+from middleware.server.app import Gateway, create
+from middleware.server.signposts import CHAT
 from middleware.wrappers.route import Route
 from tests.support.adapters import PATIENCE
 

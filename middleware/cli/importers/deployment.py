@@ -205,10 +205,9 @@ def _defaults(params: Taking) -> Table:
 
 
 def _ollama(params: Taking) -> Table:
-    found = {name: params.left.get(name) for name in ("num_ctx", "keep_alive")}
     kept, keys = Table(), option_keys("ollama")
-    for name, value in found.items():
-        if value is None:
+    for name in ("num_ctx", "keep_alive"):
+        if params.left.get(name) is None:
             continue
         try:
             kept[name] = keys[name].allowed.read(params.plain(name), {})

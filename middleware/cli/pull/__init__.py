@@ -33,7 +33,8 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from middleware.cli.pull import naming
     from middleware.cli.pull.screen import Bar
-    from middleware.cli.pull.transfer import PullFailed, pull, told
+    from middleware.cli.pull.transfer import pull, told
+    from middleware.cli.pull.web import PullFailed
 
     if options.name is None:
         sys.stdout.write(naming.listed() + "\n")

@@ -16,8 +16,6 @@ from middleware.cli.pull.naming import ModelSource
 from middleware.cli.pull.screen import Bar
 from middleware.cli.pull.web import Broken, Facts, HubReply, PullFailed, facts, fetch, refuse
 
-__all__ = ("PullFailed", "Pulled", "pull", "told")
-
 _PIECE = 1 << 20
 _TRIES = 5
 _SPARE = 64 << 20

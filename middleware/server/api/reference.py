@@ -112,12 +112,7 @@ def _headers(answer: Json) -> str:
 def _shape(name: str, schema: Json) -> str:
     required = schema.get("required", ())
     fields = [
-        (
-            _value(field),
-            _type(one),
-            "yes" if field in required else "",
-            _about(one),
-        )
+        (_value(field), _type(one), "yes" if field in required else "", _about(one))
         for field, one in schema.get("properties", {}).items()
     ]
     return f'<h3 id="shape-{escape(name)}">{escape(name)}</h3>\n<p>{_about(schema)}</p>\n' + table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.routing import Route
 
-from middleware.server.app import CHAT
+from middleware.server.signposts import CHAT
 from tests.server.app.playing import play
 from tests.support.adapters import repeating
 from tests.support.door import ANSWER, Door, Heard, chat, door

@@ -17,7 +17,8 @@ import uvicorn
 from adapters.protocol import Adapter, ChatRequest, TextDelta
 from middleware import config
 from middleware.routing import Routes
-from middleware.server.app import CHAT, Gateway, create
+from middleware.server.app import Gateway, create
+from middleware.server.signposts import CHAT
 from middleware.server.transport.serving import settings
 from middleware.wrappers.route import Route
 from tests.support.adapters import FakeAdapter, Step, Wait, repeating

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.errors import BadRequest
 from middleware import config
-from middleware.server.app import CHAT
+from middleware.server.signposts import CHAT
 from middleware.server.transport.hosts import Hosts
 from tests.support.adapters import repeating
 from tests.support.door import ANSWER, chat, door
