@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
-from adapters.kind import all_kinds
+from adapters.kind import Service, all_kinds
 from middleware.config.keys import OWN_FIELDS, SECTIONS, ability_keys, option_keys
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -78,3 +78,25 @@ def as_field(path: tuple[str, ...], value: Any) -> str:
     dumped = json.dumps(value, default=str, ensure_ascii=False)
     said = f"{name} = {'{ … }' if isinstance(value, dict) else dumped}"
     return f" Write it as a field of requests: defaults = {{ {said} }}, or override = {{ {said} }}."
+
+
+def meant(name: str) -> Service | None:
+    """The service that somebody means who writes its name for a kind."""
+    plain = _plain(name)
+    for kind in all_kinds():
+        for known, service in kind.services.items():
+            if plain == _plain(known) or plain in service.aliases:
+                return service
+    return None
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+def stanza(upstream: str, service: Service) -> str:
+    """What to write for it, line by line."""
+    lines = [f"[{path_of('upstreams', upstream)}]", f'kind = "{service.kind}"']
+    lines += [f'base_url = "{service.base_url}"'] if service.base_url else []
+    lines += [f'api_key = "env:{service.variable}"'] if service.variable else []
+    return "".join([f"\n  {line}" for line in lines])

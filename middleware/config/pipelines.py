@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from adapters.kind import all_kinds, usable_kind
+from adapters.kind import all_kinds, known_kind, usable_kind
 from middleware.config.shape import ModelConfig, UpstreamConfig
 
 _PARTS = ("reasoner", "answerer")
@@ -60,10 +60,12 @@ def _of_search(
 
 def usual_searchers(
     models: Mapping[str, ModelConfig], upstreams: Mapping[str, UpstreamConfig]
-) -> list[str]:
-    """Kinds that are searched by their own names: their upstream needs no words."""
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Kinds searched by their own names: their upstream has no more than a key, if that."""
     named = {model.pipeline["search"] for model in models.values() if "search" in model.pipeline}
-    return [name for name in sorted(named - upstreams.keys()) if _searches(name)]
+    for name in filter(_searches, sorted(named - upstreams.keys())):
+        service = known_kind(name).services.get(name)
+        yield name, {"kind": name, **({"api_key": f"env:{service.variable}"} if service else {})}
 
 
 def _searches(kind: str) -> bool:

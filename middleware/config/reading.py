@@ -11,27 +11,11 @@ from typing import Any
 
 from adapters.kind import Kind, UnusableKind, all_kinds, find_kind, kind_names
 from adapters.options import Environment, Wrong
+from middleware.config import hints, keys
 from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
 from middleware.config.file import stamp, unreadable
-from middleware.config.hints import as_field, elsewhere, misspelt, path_of, suggest, toml_hint
-from middleware.config.keys import (
-    COMING,
-    DEFAULTS,
-    MODEL,
-    OWN_FIELDS,
-    PIPELINE,
-    RECALL,
-    SERVER,
-    TIMEOUTS,
-    UPSTREAM,
-    Key,
-    ability_keys,
-    model_keys,
-    option_keys,
-)
 from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
-from middleware.config.services import meant, stanza, usual_upstream
 from middleware.config.shape import (
     Config,
     ConfigError,
@@ -46,7 +30,7 @@ _KEPT = 50
 _NO_KIND = Kind(name="", about="", needs_address=False)
 _TABLES = ("server", "defaults", "recall", "upstreams", "models")
 Values = dict[str, Any]
-Keys = Mapping[str, Key]
+Keys = Mapping[str, keys.Key]
 
 
 def load(
@@ -79,7 +63,9 @@ def parse(
     try:
         found = tomllib.loads(text)
     except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
-        raise _of_file(source, f"is not valid TOML: {error}{toml_hint(str(error))}") from error
+        raise _of_file(
+            source, f"is not valid TOML: {error}{hints.toml_hint(str(error))}"
+        ) from error
     except RecursionError as error:
         raise _of_file(source, "is nested deeper than anybody can read") from error
     if server and isinstance(found.setdefault("server", {}), dict):
@@ -109,15 +95,15 @@ class _Reading:
 
     def wrong(self, path: tuple[str, ...], text: str) -> None:
         line = 0 if path in self.elsewhere else self.places.line(path)
-        self.mistakes.append(Mistake(path_of(*path), text, line))
+        self.mistakes.append(Mistake(hints.path_of(*path), text, line))
 
     def config(self, found: Values, source: str) -> Config:
         for name in sorted(found.keys() - set(_TABLES)):
             self.unknown((name,), _TABLES)
         misspelt = bool(self.mistakes)
         server = self.server(found.get("server", {}))
-        defaults = self.table(found.get("defaults", {}), DEFAULTS, ("defaults",))
-        common = self.table(defaults["timeouts"], TIMEOUTS, ("defaults", "timeouts"))
+        defaults = self.table(found.get("defaults", {}), keys.DEFAULTS, ("defaults",))
+        common = self.table(defaults["timeouts"], keys.TIMEOUTS, ("defaults", "timeouts"))
         upstreams = {
             name: self.upstream(name, entry, common)
             for name, entry in self.entries(found, "upstreams").items()
@@ -128,15 +114,17 @@ class _Reading:
         }
         if not models and not misspelt and self.clean("models"):
             self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
-        for name in usual_searchers(models, upstreams):
-            upstreams[name] = self.upstream(name, usual_upstream(name), common)
+        for name, said in [*usual_searchers(models, upstreams)]:
+            upstreams[name] = self.upstream(name, said, common)
         whole = self.clean("upstreams") and self.clean("server", "keys")
         mistakes = [*(open_doors(server, upstreams) if whole else ())]
         mistakes += [*two_keys(server, upstreams), *mistakes_of(models, upstreams)]
         for path, text in mistakes:
             self.wrong(path, text)
-        recall = RecallConfig(**self.table(found.get("recall", {}), RECALL, ("recall",)))
-        return Config(source, server, recall, upstreams, models, timeouts=_given(common, TIMEOUTS))
+        recall = RecallConfig(**self.table(found.get("recall", {}), keys.RECALL, ("recall",)))
+        return Config(
+            source, server, recall, upstreams, models, timeouts=_given(common, keys.TIMEOUTS)
+        )
 
     def entries(self, found: Values, section: str) -> Values:
         """The tables of a section, by name."""
@@ -146,20 +134,20 @@ class _Reading:
             return {}
         return tables
 
-    def table(self, found: Any, keys: Keys, path: tuple[str, ...]) -> Values:
+    def table(self, found: Any, known: Keys, path: tuple[str, ...]) -> Values:
         """Read the keys of a table; a value that is wrong counts as not given."""
-        values = {name: key.default for name, key in keys.items()}
+        values = {name: key.default for name, key in known.items()}
         if not isinstance(found, dict):
-            self.wrong(path, f"must be a table: write [{path_of(*path)}].")
+            self.wrong(path, f"must be a table: write [{hints.path_of(*path)}].")
             return values
         for name, value in found.items():
-            if name in keys:
-                values[name] = self.value(value, keys[name], (*path, name))
+            if name in known:
+                values[name] = self.value(value, known[name], (*path, name))
             else:
-                self.unknown((*path, name), keys, value)
+                self.unknown((*path, name), known, value)
         return values
 
-    def value(self, value: Any, key: Key, path: tuple[str, ...]) -> Any:
+    def value(self, value: Any, key: keys.Key, path: tuple[str, ...]) -> Any:
         try:
             return key.allowed.read(value, self.environment)
         except Wrong as wrong:
@@ -169,22 +157,22 @@ class _Reading:
             return key.default
 
     def unknown(self, path: tuple[str, ...], known: Collection[str], value: Any = None) -> None:
-        if hint := as_field(path, value):
+        if hint := hints.as_field(path, value):
             return self.wrong(path, f"is no key here.{hint}")
-        hint = suggest(path[-1], known) or elsewhere(path)
+        hint = hints.suggest(path[-1], known) or hints.elsewhere(path)
         if not hint and isinstance(value, dict) and len(path) == 3:
             section, name, rest = path
             hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
-        names = ", ".join(name for name in known if name not in COMING)
+        names = ", ".join(name for name in known if name not in keys.COMING)
         self.wrong(path, f"is no key here.{hint} There are: {names}.")
 
     def clean(self, *path: str) -> bool:
         """Nothing at or below this path was wrong so far: what is missing was not just misspelt."""
-        start = path_of(*path)
+        start = hints.path_of(*path)
         return not any(f"{key}.".startswith(f"{start}.") for key, _, _ in self.mistakes)
 
     def server(self, found: Any) -> Server:
-        values = self.table(found, SERVER, ("server",))
+        values = self.table(found, keys.SERVER, ("server",))
         if values["keep_last"] is None:
             values["keep_last"] = _KEPT if is_loopback(values["host"]) else 0
         server = Server(**values)
@@ -194,9 +182,9 @@ class _Reading:
 
     def upstream(self, name: str, found: Any, common: Values) -> UpstreamConfig:
         path = ("upstreams", name)
-        values = self.table(found, UPSTREAM, path)
+        values = self.table(found, keys.UPSTREAM, path)
         kind = self.kind(values["kind"], (*path, "kind"))
-        own = self.table(values["timeouts"], TIMEOUTS, (*path, "timeouts"))
+        own = self.table(values["timeouts"], keys.TIMEOUTS, (*path, "timeouts"))
         address = values["base_url"] or kind.base_url
         if not address and kind.needs_address and self.clean(*path):
             self.wrong(
@@ -213,7 +201,7 @@ class _Reading:
             api_version=values["api_version"] or kind.api_version,
             headers=values["headers"],
             timeouts=_timeouts(kind, common, own),
-            options=self.given(values["options"], option_keys(kind.name), (*path, "options")),
+            options=self.given(values["options"], keys.option_keys(kind.name), (*path, "options")),
         )
 
     def kind(self, name: str | None, path: tuple[str, ...]) -> Kind:
@@ -227,9 +215,9 @@ class _Reading:
             self.wrong(path, f"is '{name}', but {error}.")
             return _NO_KIND
         if kind is None:
-            service = meant(name)
-            hint = f" For {name} write:{stanza(path[1], service)}" if service else ""
-            hint = hint or suggest(name, kind_names())
+            service = hints.meant(name)
+            hint = f" For {name} write:{hints.stanza(path[1], service)}" if service else ""
+            hint = hint or hints.suggest(name, kind_names())
             self.wrong(path, f"is '{name}', but must be one of {_kinds()}.{hint}")
         return kind or _NO_KIND
 
@@ -246,9 +234,9 @@ class _Reading:
         named = written.get("upstream")
         upstream = upstreams.get(named) if isinstance(named, str) else None
         usual = upstream.language if upstream and upstream.kind else _NO_KIND
-        values = self.table(found, model_keys(usual.name, written), path)
-        coming = tuple(name for name in written if name in COMING)
-        pipeline = _given(values, PIPELINE)
+        values = self.table(found, keys.model_keys(usual.name, written), path)
+        coming = tuple(name for name in written if name in keys.COMING)
+        pipeline = _given(values, keys.PIPELINE)
         optional = bool(coming or pipeline)
         self.reference(values["upstream"], upstreams, path, optional=optional)
         self.wildcards(name, values["name"], path)
@@ -262,8 +250,8 @@ class _Reading:
             override=values["override"],
             drop=values["drop"],
             retry=values["retry"],
-            abilities=self.merged(values, "abilities", ability_keys(usual.name), path),
-            options=self.merged(values, "options", option_keys(usual.name), path),
+            abilities=self.merged(values, "abilities", keys.ability_keys(usual.name), path),
+            options=self.merged(values, "options", keys.option_keys(usual.name), path),
             recall=usual.remembers if values["recall"] is None else values["recall"],
             reasoning=values["reasoning"],
             pipeline=pipeline,
@@ -281,25 +269,25 @@ class _Reading:
         if upstream is None and not optional and self.clean(*path):
             self.wrong((*path, "upstream"), f"is missing. There are: {known}.")
         if upstream is not None and upstream not in upstreams:
-            hint = suggest(upstream, upstreams)
+            hint = hints.suggest(upstream, upstreams)
             self.wrong((*path, "upstream"), f"is '{upstream}', but there are: {known}.{hint}")
 
-    def merged(self, values: Values, place: str, keys: Keys, path: tuple[str, ...]) -> Values:
+    def merged(self, values: Values, place: str, known: Keys, path: tuple[str, ...]) -> Values:
         """A table, and what of it stands beside it, which wins."""
-        beside = {name: key for name, key in keys.items() if name not in MODEL}
-        return {**self.given(values[place], keys, (*path, place)), **_given(values, beside)}
+        beside = {name: key for name, key in known.items() if name not in keys.MODEL}
+        return {**self.given(values[place], known, (*path, place)), **_given(values, beside)}
 
-    def given(self, found: Values, keys: Keys, path: tuple[str, ...]) -> Values:
+    def given(self, found: Values, known: Keys, path: tuple[str, ...]) -> Values:
         """Only what stands in a table."""
-        return _given(self.table(found, keys, path), keys)
+        return _given(self.table(found, known, path), known)
 
     def fields(self, values: Values, path: tuple[str, ...]) -> None:
         """A field nobody knows may be the upstream's own; one that is nearly known is misspelt."""
         for place in ("defaults", "override"):
             for name in values[place]:
-                if hint := misspelt(name):
+                if hint := hints.misspelt(name):
                     self.wrong((*path, place, name), f"is no field of a request.{hint}")
-            for name in sorted(OWN_FIELDS & values[place].keys()):
+            for name in sorted(keys.OWN_FIELDS & values[place].keys()):
                 self.wrong((*path, place, name), "is the client's own and cannot be set here.")
 
     def wildcards(self, public: str, name: str | None, path: tuple[str, ...]) -> None:
@@ -317,13 +305,13 @@ def _kinds() -> str:
     return ", ".join([kind.name for kind in all_kinds()])
 
 
-def _given(values: Values, keys: Keys) -> Values:
-    return {name: values[name] for name in keys if values[name] is not None}
+def _given(values: Values, known: Keys) -> Values:
+    return {name: values[name] for name in known if values[name] is not None}
 
 
 def _timeouts(kind: Kind, common: Values, own: Values) -> Mapping[str, float]:
     """What is configured wins; idle also bounds an open block, first_event a plain answer."""
-    configured = {**_given(common, TIMEOUTS), **_given(own, TIMEOUTS)}
+    configured = {**_given(common, keys.TIMEOUTS), **_given(own, keys.TIMEOUTS)}
     if "idle" in configured:
         configured.setdefault("idle_open", configured["idle"])
     if "first_event" in configured:

@@ -9,18 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from adapters.kind import CommonAbilities, Kind, all_kinds
-from middleware.config.keys import (
-    COMING,
-    MODEL,
-    OWN_FIELDS,
-    PIPELINE,
-    RECALL,
-    SERVER,
-    TIMEOUTS,
-    UPSTREAM,
-    Key,
-    keys_of,
-)
+from middleware.config import keys
 from middleware.wrappers.emulation import Emulation
 
 _HEAD = """\
@@ -42,17 +31,19 @@ or it does not start.
 def reference() -> str:
     """The whole document."""
     # The others have sections of their own.
-    of_models = {n: key for n, key in MODEL.items() if n not in PIPELINE and n not in COMING}
+    of_models = {
+        n: key for n, key in keys.MODEL.items() if n not in keys.PIPELINE and n not in keys.COMING
+    }
     parts = [
         _HEAD,
-        _section("[server]", "How the gateway listens.", SERVER),
+        _section("[server]", "How the gateway listens.", keys.SERVER),
         _section(
             "[defaults.timeouts]",
             "Seconds to wait for every upstream; `timeouts = { … }` of an upstream goes before.",
-            TIMEOUTS,
+            keys.TIMEOUTS,
         ),
-        _section("[recall]", "What clients do not send back and upstreams need back.", RECALL),
-        _section("[upstreams.NAME]", "A service behind the gateway.", UPSTREAM),
+        _section("[recall]", "What clients do not send back and upstreams need back.", keys.RECALL),
+        _section("[upstreams.NAME]", "A service behind the gateway.", keys.UPSTREAM),
         _kinds(),
         _section(
             "[models.NAME]", "A name clients may ask for; `*` stands for any text.", of_models
@@ -62,19 +53,19 @@ def reference() -> str:
         _section(
             "[models.NAME]: pipelines",
             "A model with `pipeline` is made of two others, and has no `upstream` of its own.",
-            PIPELINE,
+            keys.PIPELINE,
         ),
         _coming(),
     ]
     return "\n".join(parts)
 
 
-def _section(title: str, text: str, keys: Mapping[str, Key]) -> str:
-    rows = [("key", "allowed", "default", "meaning"), ("---",) * 4, *map(_row, keys.items())]
+def _section(title: str, text: str, described: Mapping[str, keys.Key]) -> str:
+    rows = [("key", "allowed", "default", "meaning"), ("---",) * 4, *map(_row, described.items())]
     return f"## {title}\n\n{text}\n\n{_table(rows)}"
 
 
-def _row(named: tuple[str, Key]) -> tuple[str, ...]:
+def _row(named: tuple[str, keys.Key]) -> tuple[str, ...]:
     name, key = named
     return f"`{name}`", key.allowed.words, _default(key.default), key.text
 
@@ -124,7 +115,7 @@ def _own_keys() -> list[str]:
 
 def _described(**described: type[Any]) -> Iterator[tuple[str, ...]]:
     for where, one in described.items():
-        for name, key in keys_of(one).items():
+        for name, key in keys.keys_of(one).items():
             default = next(field.default for field in fields(one) if field.name == name)
             shown = _default(default) if where == "options" else ""
             yield f"`{name}`", f"`{where}`", key.allowed.words, shown, key.text
@@ -135,12 +126,12 @@ def _rows(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _own_fields() -> str:
-    return ", ".join(f"`{name}`" for name in sorted(OWN_FIELDS))
+    return ", ".join(f"`{name}`" for name in sorted(keys.OWN_FIELDS))
 
 
 def _coming() -> str:
     rows = [("key", "meaning"), ("---",) * 2]
-    rows += [(f"`{name}`", key.text) for name, key in COMING.items()]
+    rows += [(f"`{name}`", key.text) for name, key in keys.COMING.items()]
     text = "A model with one of these loads, and is listed as not available."
     return f"## Not in this version yet\n\n{text}\n\n{_table(rows)}"
 
