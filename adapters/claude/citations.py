@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adapters.protocol import Json
+from adapters.wire.exchange import text_in
 
 
 def cited(citations: list[Json], start: int, end: int) -> list[Json]:
@@ -14,7 +15,7 @@ def cited(citations: list[Json], start: int, end: int) -> list[Json]:
     found: dict[tuple[str, str], Json] = {}
     for citation in citations:
         if url := address(citation):
-            title = _text(citation, "title")
+            title = text_in(citation, "title")
             place = {"start_index": start, "end_index": end, "title": title, "url": url}
             found[url, title] = {"type": "url_citation", "url_citation": place}
     return list(found.values())
@@ -22,10 +23,5 @@ def cited(citations: list[Json], start: int, end: int) -> list[Json]:
 
 def address(citation: Json) -> str:
     """Of a page, or of a search result that named one as its source; else empty."""
-    found = _text(citation, "url") or _text(citation, "source")
+    found = text_in(citation, "url") or text_in(citation, "source")
     return found if found[:8].lower().startswith(("http://", "https://")) else ""
-
-
-def _text(citation: Json, name: str) -> str:
-    value = citation.get(name)
-    return value if isinstance(value, str) else ""

@@ -11,7 +11,7 @@ import orjson
 from adapters.claude.citations import address, cited
 from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
 from adapters.claude.failures import failure
-from adapters.errors import Truncated, UpstreamError
+from adapters.errors import UpstreamError
 from adapters.protocol import (
     Aside,
     Event,
@@ -76,14 +76,11 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
 
 def close(state: State) -> Iterator[Event]:
     if not state.ending:
-        raise Truncated(
-            f"Upstream '{state.upstream}' ended its stream without a stop_reason: it is cut."
-        )
+        raise state.cut("a stop_reason")
     yield from _finish(state)
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
-    """Read one plain message."""
     _skip(body, state)
     _identify(body, state)
     yield from _whole(body, state)

@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 
 from adapters.compatible.reasons import FAILED, FINISH, error_in, failure
-from adapters.errors import Truncated
 from adapters.protocol import (
     Aside,
     CallKind,
@@ -66,7 +65,6 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
 
 
 def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
-    """Read one chunk of a stream."""
     if type(chunk) is not dict:
         raise state.unreadable(f"sent {type(chunk).__name__} where a chunk belongs")
     if not state.model:
@@ -134,9 +132,7 @@ def _done(state: State) -> Iterator[Event]:
 
 def close(state: State) -> Iterator[Event]:
     if not state.ending:
-        raise Truncated(
-            f"Upstream '{state.upstream}' ended its stream without a finish_reason: it is cut."
-        )
+        raise state.cut("a finish_reason")
     yield from state.calls.close()  # a call may come behind the reason
     reason, notes = _read_reason(state)
     usage, more = usage_of(state.usage)
@@ -146,7 +142,6 @@ def close(state: State) -> Iterator[Event]:
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
-    """Read one plain completion."""
     if not isinstance(body, dict):
         raise state.unreadable(f"sent {type(body).__name__} where a completion belongs")
     _identify(body, state)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from adapters.errors import Truncated, UpstreamError, from_words, words_of
+from adapters.errors import UpstreamError, from_words, words_of
 from adapters.protocol import (
     Event,
     Finish,
@@ -27,7 +27,7 @@ from adapters.shared.schema.mismatch import MOST_STEPS
 from adapters.shared.schema.walk import StepBudget
 from adapters.shared.think_tags import Splitter
 from adapters.shared.usage import figure
-from adapters.wire.exchange import AnswerState, few, quoted, require_text
+from adapters.wire.exchange import AnswerState, few, quoted, require_text, text_in
 from adapters.wire.json_text import exact, load
 
 # There is no reason for calls: they end with `stop`, except at servers that only speak like
@@ -94,7 +94,7 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
 
 
 def close(state: State) -> Iterable[Event]:
-    raise Truncated(f"Upstream '{state.upstream}' ended its stream without 'done': it is cut.")
+    raise state.cut("'done'")
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
@@ -111,7 +111,7 @@ def _decode_line(line: Any, state: State) -> Iterator[Event]:
         raise _failure(line, state)
     message = line.get("message")
     if type(message) is dict:
-        state.model = state.model or _string(line, "model") or "unnamed"
+        state.model = state.model or text_in(line, "model") or "unnamed"
         yield from _say(message, line, state)
         state.quick = not state.shaped and state.thought is None
     elif message is not None or not state.model:
@@ -133,11 +133,6 @@ def _say(message: Json, line: Json, state: State) -> Iterator[Event]:
         same = precise["message"]["tool_calls"] if precise else calls
         for call, written in zip(calls, same, strict=True):
             yield from _call(call, written, state)
-
-
-def _string(said: Any, name: str) -> str:
-    value = said.get(name) if isinstance(said, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 def _text(text: str, state: State) -> Iterator[Event]:
@@ -172,14 +167,14 @@ def _release(state: State) -> Iterator[Event]:
 def _call(call: Any, precise: Any, state: State) -> Iterator[Event]:
     """One call; `precise` is the same with its numbers as they were written."""
     said: Any = call.get("function") if isinstance(call, dict) else None
-    name = _string(said, "name")
+    name = text_in(said, "name")
     if not name:
         raise state.unreadable("sent a tool call without a name")
     arguments = said.get("arguments")
     if not isinstance(arguments, str):
         yield from _checked(name, arguments or {}, state)
         arguments = _dumped(precise["function"].get("arguments") or {}, state)
-    yield from _whole(_string(call, "id"), name, arguments, state)
+    yield from _whole(text_in(call, "id"), name, arguments, state)
 
 
 def _whole(identity: str, name: str, arguments: str, state: State) -> Iterator[Event]:
@@ -208,7 +203,7 @@ def _dumped(arguments: Any, state: State) -> str:
 
 def _logprob(said: Any) -> Json:
     said = said if isinstance(said, dict) else {}
-    token = _string(said, "token")
+    token = text_in(said, "token")
     top = said.get("top_logprobs")
     return {
         "token": token,

@@ -88,6 +88,10 @@ class AnswerState:
     def unreadable(self, what: str) -> UpstreamError:
         return UpstreamError(f"Upstream '{self.upstream}' {what}.", code="upstream_unreadable")
 
+    def cut(self, lacking: str) -> Truncated:
+        text = f"Upstream '{self.upstream}' ended its stream without {lacking}: it is cut."
+        return Truncated(text)
+
     def leave_out(self, name: str, value: Any) -> None:
         text = f"the upstream sent {type(value).__name__} there, which means nothing"
         self.left_out.setdefault(name, Note("answer_member_dropped", name, text))
@@ -106,6 +110,12 @@ def require_text(value: Any) -> str:
     if type(value) is not str:
         raise TypeError(f"text is {type(value).__name__}")
     return value
+
+
+def text_in(holder: Any, name: str) -> str:
+    """A member that is text; else empty."""
+    value = holder.get(name) if isinstance(holder, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def quoted(reason: Any) -> str:
@@ -212,7 +222,9 @@ class Listener(Generic[S]):
         except GatewayError as error:
             self.failure = error
         except _MISSHAPEN as error:
-            self.failure = _unreadable(self._upstream, error)
+            odd = "sent an answer of a shape its language does not have"
+            self.failure = self.state.unreadable(odd)
+            self.failure.__cause__ = error
         if self.over and (left_out := self.state.left_out):
             events.insert(-1, Noted(tuple(left_out.values())))
         return tuple(events) if self._opened else self._through(events)
@@ -287,15 +299,6 @@ class Listener(Generic[S]):
             fingerprint=state.fingerprint if isinstance(state.fingerprint, str) else None,
             tier=state.tier if isinstance(state.tier, str) else None,
         )
-
-
-def _unreadable(upstream: str, cause: Exception) -> UpstreamError:
-    error = UpstreamError(
-        f"Upstream '{upstream}' sent an answer of a shape its language does not have.",
-        code="upstream_unreadable",
-    )
-    error.__cause__ = cause
-    return error
 
 
 class Clock:
