@@ -176,7 +176,6 @@ def all_kinds() -> list[Kind]:
 
 
 def usable_kind(name: str) -> Kind | None:
-    """The kind of this name, if it can be used."""
     try:
         return find_kind(name)
     except UnusableKind:

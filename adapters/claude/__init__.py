@@ -22,8 +22,6 @@ API_VERSION = "2023-06-01"
 
 @dataclass(frozen=True, slots=True)
 class Claude(Leaf):
-    """One upstream that speaks Messages."""
-
     settings: Settings[Options]
 
     def stream(self, request: ChatRequest) -> Events:

@@ -75,7 +75,11 @@ class Content:
     def _speak(self, message: Json, blocks: list[Json], where: str) -> None:
         name = speaker(message)
         if name and blocks:
-            self._put_name(name, blocks)
+            text = next((block for block in blocks if block["type"] == "text"), None)
+            if text:
+                text["text"] = spoken(name, text["text"])
+            else:
+                blocks.insert(0, {"type": "text", "text": f"{name}:"})
             self.note("name_as_prefix", f"{where}.name", "the name was put before the text")
         elif message.get("name"):
             self.note("name_dropped", f"{where}.name", "the name says no more than the role")
@@ -118,13 +122,6 @@ class Content:
 
     def _empty(self, where: str) -> None:
         self.note("empty_text_dropped", where, "a text without a visible character was left out")
-
-    def _put_name(self, name: str, blocks: list[Json]) -> None:
-        for block in blocks:
-            if block["type"] == "text":
-                block["text"] = spoken(name, block["text"])
-                return
-        blocks.insert(0, {"type": "text", "text": f"{name}:"})
 
     def _attachment(self, part: Json, where: str) -> Json:
         kind = part["type"]
@@ -179,9 +176,8 @@ class Content:
 
 
 def _is_error(content: Any) -> bool:
-    if not isinstance(content, str) or not is_json_object(content):
-        return False
-    return "error" in orjson.loads(content)
+    is_object = isinstance(content, str) and is_json_object(content)
+    return is_object and "error" in orjson.loads(content)
 
 
 def _data_url(address: str, where: str) -> tuple[str, str]:

@@ -6,17 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.claude import parameters
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import CACHING, Content
 from adapters.claude.messages import Conversation, conversation, limit_breakpoints
-from adapters.claude.parameters import (
-    metadata,
-    sampling,
-    service_tier,
-    stop_sequences,
-    token_limit,
-    without_neutral,
-)
 from adapters.claude.structured import encode_response_format
 from adapters.claude.thinking import Situation, is_on, thought_of
 from adapters.claude.tools import (
@@ -67,7 +60,7 @@ class Profile:
 
 
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
-    fields = without_neutral(request.params, request.extra)
+    fields = parameters.without_neutral(request.params, request.extra)
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
     words = choice_in_words(request, box, capability)
@@ -91,10 +84,10 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         "tool_choice": encode_choice(box, capability),
         "thinking": thought.thinking,
         "output_config": _filled({"effort": thought.effort, "format": form}),
-        **sampling(fields, profile.sampling, thought.on),
-        "stop_sequences": stop_sequences(fields),
-        "metadata": metadata(fields),
-        "service_tier": service_tier(fields),
+        **parameters.sampling(fields, profile.sampling, thought.on),
+        "stop_sequences": parameters.stop_sequences(fields),
+        "metadata": parameters.metadata(fields),
+        "service_tier": parameters.service_tier(fields),
         **fields.take_all(_PASSED),
     }
     limit_breakpoints(said, tools, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
@@ -115,7 +108,7 @@ def must_stream(body: Json, capability: Capability) -> bool:
 
 def _situation(fields: Fields, said: Conversation, box: Toolbox, profile: Profile) -> Situation:
     return Situation(
-        limit=token_limit(fields),
+        limit=parameters.token_limit(fields),
         room=profile.room,
         forced=is_forced(box, profile.capability),
         thoughtless=said.thoughtless,

@@ -136,30 +136,29 @@ class _Writer:
             self._say("user", noted, where)
 
     def end(self, messages: Sequence[Json], prefill: bool) -> None:
-        last = f"messages[{len(messages) - 1}]"
-        self._require_something_to_answer(messages[-1], last)
+        turns, last, where = self.said.turns, messages[-1], f"messages[{len(messages) - 1}]"
+        # An empty last user turn cannot be left out.
+        if not turns or (last["role"] == "user" and turns[-1]["role"] == "assistant"):
+            raise BadRequest(
+                f"'{where}.content' has no visible text, which Claude refuses. Send some text.",
+                param=f"{where}.content",
+            )
         self.flush()
-        turns = self.said.turns
         if not self.content.capability.assistant_first and turns[0]["role"] == "assistant":
             turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
             self.content.note("beginning_added", "messages[0]", f"'{_BEGINNING}' was put before it")
-        if self._ends_in_text:
-            self._end_on_assistant(last, prefill)
+        if self._ends_in_text and not prefill:
+            self._ask_to_go_on()
+            self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
+        elif self._ends_in_text:
+            blocks = turns[-1]["content"]
+            # "final assistant content cannot end with trailing whitespace"
+            blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
 
     @property
     def _ends_in_text(self) -> bool:
         """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
         return self.said.prefilled and self.said.turns[-1]["content"][-1]["type"] == "text"
-
-    def _require_something_to_answer(self, last: Json, where: str) -> None:
-        """An empty last user turn cannot be left out."""
-        turns = self.said.turns
-        if turns and not (last["role"] == "user" and turns[-1]["role"] == "assistant"):
-            return
-        raise BadRequest(
-            f"'{where}.content' has no visible text, which Claude refuses. Send some text.",
-            param=f"{where}.content",
-        )
 
     def _say(self, role: str, blocks: list[Json], where: str) -> None:
         """Append to the last turn if it is of the same role: they would be merged upstream too."""
@@ -182,15 +181,6 @@ class _Writer:
             blocks, self.late = self.late, []
             self._say("system", blocks, "")
 
-    def _end_on_assistant(self, where: str, prefill: bool) -> None:
-        if not prefill:
-            self._ask_to_go_on()
-            self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
-            return
-        blocks = self.said.turns[-1]["content"]
-        # "final assistant content cannot end with trailing whitespace"
-        blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
-
     def _ask_to_go_on(self) -> None:
         self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
@@ -198,10 +188,7 @@ class _Writer:
         calls = message.get("tool_calls") or []
         own = _own_turn(message[TURN], calls) if TURN in message else []
         if own:
-            # Results follow the ids of Claude's own turn.
-            ids = [block["id"] for block in own if block["type"] == "tool_use"]
-            self.used.update(dict.fromkeys(ids, 1))
-            self.open_calls = {call["id"]: mine for call, mine in zip(calls, ids, strict=True)}
+            self._take_ids(own, calls)
             return own
         if message.get("audio"):
             raise unsupported(f"{where}.audio", "Claude has no such audio. Send its text instead.")
@@ -213,6 +200,12 @@ class _Writer:
         for position, call in enumerate(calls):
             blocks.append(self._tool_use(call, f"{where}.tool_calls[{position}]"))
         return blocks
+
+    def _take_ids(self, own: list[Json], calls: list[Json]) -> None:
+        """Results follow the ids of Claude's own turn."""
+        ids = [block["id"] for block in own if block["type"] == "tool_use"]
+        self.used.update(dict.fromkeys(ids, 1))
+        self.open_calls = {call["id"]: mine for call, mine in zip(calls, ids, strict=True)}
 
     def _thoughts(self, message: Json, where: str) -> list[Json]:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""

@@ -79,9 +79,7 @@ def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
 def _choices(choices: list[Json] | None, chunk: Json, state: State) -> Iterator[Event]:
     if not choices:
         _require_no_error(chunk, state)
-        # Usage may come without choices; a whole completion without them is a lost answer.
-        if "choices" not in chunk and chunk.get("object") == "chat.completion":
-            raise state.unreadable("sent a completion without 'choices'")
+        _require_chunk(chunk, state)
     for choice in few(choices) or ():
         yield from _choice(choice, chunk, state)
     # With the reason, after it, or on every chunk: the last one is the whole. Beside a choice it
@@ -324,6 +322,12 @@ def _read_reason(state: State) -> tuple[FinishReason, Receipt]:
         return reason, notes
     # Servers that end every answer with "stop" mean the calls too.
     return "tool_calls" if made_calls else "stop", notes
+
+
+def _require_chunk(said: Json, state: State) -> None:
+    """Usage may come without choices; a whole completion without them is a lost answer."""
+    if "choices" not in said and said.get("object") == "chat.completion":
+        raise state.unreadable("sent a completion without 'choices'")
 
 
 def _require_no_error(said: Json, state: State) -> None:

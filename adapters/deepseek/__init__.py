@@ -66,9 +66,6 @@ class Habits:
     """Stands for thoughts nobody kept; a space for accounts that refuse the empty string."""
     longest: int | None = None
 
-    def reads_images(self, model: str) -> bool:
-        return "flash" in model if self.vision is None else self.vision
-
 
 def encode(request: ChatRequest, habits: Habits) -> EncodedRequest:
     fields, box = Fields({**request.extra, **request.params}), toolbox(request)
@@ -76,7 +73,8 @@ def encode(request: ChatRequest, habits: Habits) -> EncodedRequest:
     note_unknown_members(request, fields.notes, "DeepSeek", LOST)
     _refuse(fields)
     thinks, thinking = _thinking(request.model, box, habits, fields)
-    writer = Writer(habits.reads_images(request.model), habits.filler if thinks else None, fields)
+    vision = "flash" in request.model if habits.vision is None else habits.vision
+    writer = Writer(vision, habits.filler if thinks else None, fields)
     told = [writer.message(*numbered) for numbered in enumerate(request.messages)]
     messages = _turns(told, habits, fields)
     body: Json = {

@@ -59,7 +59,6 @@ class EngineAnswer:
             self._loop.call_soon_threadsafe(self._chunks.put_nowait, b"")
 
     async def read(self, due: float) -> bytes:
-        """Return the next chunk, b"" at the end."""
         try:
             async with asyncio.timeout_at(due):
                 chunk = await self._chunks.get()

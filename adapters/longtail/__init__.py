@@ -161,7 +161,6 @@ class _Answer:
             self._whole = orjson.dumps(answer.model_dump())
 
     async def read(self, due: float) -> bytes:
-        """Return the next piece, b"" at the end."""
         if self._chunks is None:
             whole, self._whole = self._whole, b""
             return whole

@@ -28,15 +28,8 @@ _SAMPLING = (
 )
 _THINKING = ("reasoning_effort", "thinking", "think")
 _TOP_LEVEL = ("logprobs", "top_logprobs", "keep_alive", "truncate", "shift")
-_EFFORTS: Mapping[str | bool | None, str | bool] = {
-    "none": False,
-    "minimal": "low",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "max",
-    "max": "max",
-}
+# What is asked for → what is sent, where that is another word.
+_EFFORTS: Mapping[str | bool | None, str | bool] = {"none": False, "minimal": "low", "xhigh": "max"}
 # gpt-oss has three levels and no off.
 _GPT_OSS: Mapping[str | bool | None, str] = {
     None: "low",
@@ -101,7 +94,6 @@ def is_call_forced(box: Toolbox) -> bool:
 
 
 def _refuse(fields: Fields) -> None:
-    """Refuse what would change the meaning of the request."""
     if (fields.take("n") or 1) > 1:
         raise unsupported("n", "Only one choice is given. Leave 'n' out and ask again for another.")
     if "audio" in (fields.take("modalities") or ()):

@@ -27,7 +27,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Receipt
-from adapters.scripted.rules import Rule, ScriptedCall, first_match, read_rules
+from adapters.scripted.rules import Rule, ScriptedCall, read_rules
 from adapters.scripted.values import Words, fill, read_words, single_text
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.history import rounds, text_of
@@ -62,7 +62,8 @@ class AnswerLimits(NamedTuple):
 def answer(request: ChatRequest, box: Toolbox, rules: tuple[Rule, ...]) -> Saying:
     """Decide what to say: the first rule that fits the last message, else the built-in manners."""
     last = request.messages[-1]
-    rule = first_match(rules, text_of(last.get("content")))
+    text = text_of(last.get("content"))
+    rule = next((rule for rule in rules if rule.when.search(text)), None)
     words = read_words(_asked(request))
     thought = rule.think if rule else _thought(request, box)
     calls = _calls(box, rule, words, last["role"])

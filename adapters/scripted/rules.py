@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,8 +15,6 @@ _KEYS = frozenset({"when", "say", "call", "think"})
 
 
 class ScriptedCall(NamedTuple):
-    """A call a rule makes."""
-
     name: str
     arguments: str
 
@@ -36,10 +34,6 @@ def read_rules(given: Any) -> tuple[Rule, ...]:
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise ValueError("rules must be a list of tables, each with 'when' and 'say' or 'call'")
     return tuple(_rule(rule, f"rules[{position}]") for position, rule in enumerate(given))
-
-
-def first_match(rules: Iterable[Rule], text: str) -> Rule | None:
-    return next((rule for rule in rules if rule.when.search(text)), None)
 
 
 def _rule(given: Any, where: str) -> Rule:

@@ -106,8 +106,6 @@ class _Open:
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of one answer."""
-
     request_id: str
     """Made ids derive from it: no randomness in translation."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -168,7 +166,10 @@ class Calls:
             return (ToolCallDelta(call.index, piece),)
         piece, call.lead = call.lead + piece, ""
         meant = _behind_empty(piece)
-        notes = () if meant == piece else (_emptied(call),)
+        notes: tuple[Noted, ...] = ()
+        if meant != piece:
+            text = f"the arguments of call {call.index} ({call.name}) began with an empty object"
+            notes = (Noted((Note("empty_arguments_dropped", "tool_calls", text),)),)
         if len(meant) < _MOST_HELD and _BARE.fullmatch(meant):
             call.lead = meant
             return notes
@@ -258,7 +259,6 @@ class Calls:
 
 
 def too_many() -> UpstreamError:
-    """The error of an answer with more calls than anybody means."""
     text = f"The upstream's answer has more than {MOST_CALLS} tool calls."
     return UpstreamError(text, code="upstream_too_large")
 
@@ -277,11 +277,6 @@ def _behind_empty(text: str) -> str:
     """Of `{}{…}`, which some servers send, the object behind the empty one is meant."""
     empty = _EMPTY.match(text)
     return text[empty.end() :] if empty else text
-
-
-def _emptied(call: _Open) -> Noted:
-    text = f"the arguments of call {call.index} ({call.name}) began with an empty object"
-    return Noted((Note("empty_arguments_dropped", "tool_calls", text),))
 
 
 def _custom_input(index: int, arguments: str) -> Iterator[Event]:

@@ -31,7 +31,6 @@ class Fields:
         return {name: self._left.pop(name) for name in names if name in self._left}
 
     def lose(self, name: str, why: str, code: Code = "parameter_dropped") -> None:
-        """Drop a field, by name."""
         if self._left.pop(name, None) is not None:
             self.note(code, name, why)
 

@@ -28,7 +28,6 @@ class Searcher(Protocol):
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """Findings as text for a model."""
     return "\n\n".join(
         f"[{number}] {finding.title}\n{finding.address}\n{finding.excerpt}"
         for number, finding in enumerate(findings, 1)

@@ -72,11 +72,10 @@ def _object(said: Json, name: str) -> Json:
 
 def _details(said: Json) -> Json:
     """The members of OpenAI's usage object that have no field of their own."""
-    found = {}
+    found: Json = {}
     for name, members in _DETAILS.items():
         given = _object(said, name)
-        found_here = {member: figure(given.get(member)) for member in members}
-        figures = {member: count for member, count in found_here.items() if count is not None}
-        if figures:
-            found[name] = figures
+        for member in members:
+            if (count := figure(given.get(member))) is not None:
+                found.setdefault(name, {})[member] = count
     return found

@@ -52,7 +52,6 @@ class Tavily:
     )
 
     async def search(self, query: str) -> tuple[Finding, ...]:
-        """Return the findings, best first; raise `SearchFailure`."""
         if self.link is None:
             raise SearchFailure("there is no key for the search")
         words = plain_words(query)

@@ -260,7 +260,6 @@ class Reply:
         self.headers: Mapping[str, str] = response.headers
 
     async def read(self, due: float) -> bytes:
-        """Return the next piece, b"" at the end."""
         content = self._response.content
         self._waiting_until = due
         # An answer that is here to its end is read without waiting.

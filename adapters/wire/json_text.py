@@ -29,7 +29,6 @@ _LONG = re.compile(rb"\d[\d.]{15}|\d[eE][+-]?\d{3}")
 
 
 def load(data: bytes) -> Any:
-    """Parse an upstream's JSON."""
     _require_sparse(data)
     try:
         return orjson.loads(data)
@@ -88,11 +87,9 @@ def _settled(value: Any, name: str) -> Any:
 
 
 def _whole(text: str) -> str:
-    return (
-        text
-        if text.isascii()
-        else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    )
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def exact(data: bytes) -> Any:
@@ -102,10 +99,7 @@ def exact(data: bytes) -> Any:
     if not _LONG.search(data) or _values(data) > _MOST_LOOSE:
         return None
     try:
-        return _settled(json.loads(data, parse_int=_digits, parse_float=_digits), "")
+        digits = orjson.Fragment
+        return _settled(json.loads(data, parse_int=digits, parse_float=digits), "")
     except (ValueError, RecursionError):
         return None
-
-
-def _digits(text: str) -> orjson.Fragment:
-    return orjson.Fragment(text)
