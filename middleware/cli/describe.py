@@ -110,7 +110,6 @@ def _try(server: Server, model: str) -> str:
 def check(
     config: Config, models: ModelList, statuses: Sequence[Status], environment: Mapping[str, str]
 ) -> str:
-    """Everything a config means, and what it lacks."""
     server, count = config.server, sum(not status.reason for status in statuses)
     parts = [
         f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",

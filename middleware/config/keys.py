@@ -199,7 +199,6 @@ def option_keys(kind: str) -> Mapping[str, Key]:
 
 @cache
 def ability_keys(kind: str) -> Mapping[str, Key]:
-    """What `abilities` may hold."""
     return _joined([*(one.abilities for one in _kinds(kind)), CommonAbilities])
 
 

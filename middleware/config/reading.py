@@ -127,7 +127,6 @@ class _Reading:
         )
 
     def entries(self, found: Values, section: str) -> Values:
-        """The tables of a section, by name."""
         tables = found.get(section, {})
         if not isinstance(tables, dict):
             self.wrong((section,), f"must hold tables: write [{section}.NAME].")
@@ -278,7 +277,6 @@ class _Reading:
         return {**self.given(values[place], known, (*path, place)), **_given(values, beside)}
 
     def given(self, found: Values, known: Keys, path: tuple[str, ...]) -> Values:
-        """Only what stands in a table."""
         return _given(self.table(found, known, path), known)
 
     def fields(self, values: Values, path: tuple[str, ...]) -> None:

@@ -29,7 +29,6 @@ or it does not start.
 
 
 def reference() -> str:
-    """The whole document."""
     # The others have sections of their own.
     of_models = {
         n: key for n, key in keys.MODEL.items() if n not in keys.PIPELINE and n not in keys.COMING

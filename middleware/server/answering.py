@@ -122,7 +122,6 @@ class Answer:
         return opened
 
     async def respond_json(self, body: bytes, headers: RawHeaders | None = None) -> None:
-        """A whole answer, which is JSON."""
         self.visit.status = 200
         self._unwatch()
         await send_json(self._send, 200, body, self._headers if headers is None else headers)

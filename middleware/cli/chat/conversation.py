@@ -26,23 +26,17 @@ class _Reply:
     usage: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, piece: Mapping[str, Any]) -> None:
-        function = piece.get("function") or {}
-        call = self.calls.setdefault(piece["index"], {"id": "", "name": "", "arguments": ""})
+        new = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+        call = self.calls.setdefault(piece["index"], new)
         call["id"] = piece.get("id") or call["id"]
-        call["name"] = function.get("name") or call["name"]
-        call["arguments"] += function.get("arguments") or ""
+        function, more = call["function"], piece.get("function") or {}
+        function["name"] = more.get("name") or function["name"]
+        function["arguments"] += more.get("arguments") or ""
 
     def message(self) -> Json:
         message: Json = {"role": "assistant", "content": self.text or None}
         if self.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call["id"],
-                    "type": "function",
-                    "function": {"name": call["name"], "arguments": call["arguments"]},
-                }
-                for call in self.calls.values()
-            ]
+            message["tool_calls"] = list(self.calls.values())
         return message
 
 
@@ -114,9 +108,10 @@ class Dialogue:
         for piece in delta.get("tool_calls") or ():
             reply.call(piece)
 
-    def _run(self, call: Mapping[str, str]) -> Json:
-        self.screen.call(call["name"], call["arguments"])
-        tool = next((tool for tool in self.tools if tool.name == call["name"]), None)
-        result = tool.answer(call["arguments"]) if tool else '{"error": "there is no such tool"}'
+    def _run(self, call: Json) -> Json:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        self.screen.call(name, arguments)
+        tool = next((tool for tool in self.tools if tool.name == name), None)
+        result = tool.answer(arguments) if tool else '{"error": "there is no such tool"}'
         self.screen.result(result)
         return {"role": "tool", "tool_call_id": call["id"], "content": result}
