@@ -76,17 +76,13 @@ def _chunks(answer: http.client.HTTPResponse) -> Iterator[Json]:
         name, _, data = line.partition(b":")
         if name != b"data" or data.strip() == b"[DONE]":
             continue
-        yield _chunk(data)
-
-
-def _chunk(data: bytes) -> Json:
-    try:
-        chunk: Json = json.loads(data)
-    except ValueError as error:
-        raise Failed(f"A part of the answer is no JSON: {error}.") from error
-    if failure := chunk.get("error"):
-        raise Failed(str(failure.get("message") if isinstance(failure, dict) else failure))
-    return chunk
+        try:
+            chunk: Json = json.loads(data)
+        except ValueError as error:
+            raise Failed(f"A part of the answer is no JSON: {error}.") from error
+        if failure := chunk.get("error"):
+            raise Failed(str(failure.get("message") if isinstance(failure, dict) else failure))
+        yield chunk
 
 
 def address(url: str) -> str:

@@ -34,9 +34,8 @@ class Reloader:
     def heed_signals(self) -> None:
         """SIGHUP loads the file again, where there is such a signal."""
         if hasattr(signal, "SIGHUP"):
-            terminal = os.isatty(2)
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGHUP, self._hung_up, terminal)
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up, os.isatty(2))
 
     def _hung_up(self, terminal: bool) -> None:
         if terminal and not os.isatty(2):  # the window was closed: what else it means
