@@ -100,7 +100,7 @@ class Longtail(Leaf):
         written = self._written(request)
         clock = Clock(self.link.timeouts, request.call.deadline)
         listener = Listener(self.link.name, exchange(self.link, written, request.call), {})
-        answer = _Answer(self.link, self.library.failures)
+        answer = _Answer(self._within)
         try:
             await answer.ask(
                 self.library.complete(**written.body, **self._opened(request.call), **_ONCE),
@@ -118,15 +118,19 @@ class Longtail(Leaf):
 
     async def embed(self, request: EmbeddingRequest) -> Json:
         given = {"input": request.texts, **request.params, **self._opened(request.call)}
-        try:
-            async with asyncio.timeout(self.link.timeouts.whole):
-                answer = await self.library.embed(model=request.model, **given)
-        except self.library.failures as error:
-            raise _failure(error, self.link) from error
-        except TimeoutError as error:
-            raise timed_out(self.link.name, "did not answer in time") from error
+        due = asyncio.get_running_loop().time() + self.link.timeouts.whole
+        answer = await self._within(self.library.embed(model=request.model, **given), due)
         said: Json = answer.model_dump()
         return said
+
+    async def _within(self, waited: Awaitable[Any], due: float) -> Any:
+        try:
+            async with asyncio.timeout_at(due):
+                return await waited
+        except TimeoutError as error:
+            raise timed_out(self.link.name, "did not answer in time") from error
+        except self.library.failures as error:
+            raise _failure(error, self.link) from error
 
     def _opened(self, call: RequestContext) -> Mapping[str, Any]:
         if not self.link.opened_by:
@@ -147,9 +151,9 @@ class Longtail(Leaf):
 class _Answer:
     """LiteLLM's answer as the bytes a compatible server would have sent."""
 
-    def __init__(self, link: Link, failures: tuple[type[Exception], ...]) -> None:
-        self._link = link
-        self._failures = failures
+    def __init__(self, within: Callable[[Awaitable[Any], float], Awaitable[Any]]) -> None:
+        self._within = within
+        """Waits for LiteLLM until then; its failures come as ours."""
         self._whole: bytes = b""
         self._chunks: AsyncIterator[Any] | None = None
 
@@ -166,15 +170,6 @@ class _Answer:
             return whole
         chunk = await self._within(anext(self._chunks, None), due)
         return b"data: %b\n\n" % orjson.dumps(chunk.model_dump()) if chunk is not None else b""
-
-    async def _within(self, waited: Awaitable[Any], due: float) -> Any:
-        try:
-            async with asyncio.timeout_at(due):
-                return await waited
-        except TimeoutError as error:
-            raise timed_out(self._link.name, "did not answer in time") from error
-        except self._failures as error:
-            raise _failure(error, self._link) from error
 
     async def close(self) -> None:
         close = getattr(self._chunks, "aclose", None)
