@@ -23,7 +23,8 @@ from adapters.protocol import (
 from adapters.receipts import Note
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.emulation.rescue import LeakRescue
-from middleware.wrappers.recall import Entry, MemoryStore, Recall
+from middleware.wrappers.recall import MemoryStore, Recall
+from middleware.wrappers.recall.store import Entry
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.strict import Strict
 from tests.support.adapters import FakeAdapter

@@ -59,15 +59,6 @@ shared by the workers of a machine, `MemoryStore` ends with the process.
 
 from middleware.wrappers.recall.adapter import Recall
 from middleware.wrappers.recall.sqlite import SqliteStore, foreign
-from middleware.wrappers.recall.store import Entry, Limits, MemoryStore, Store, StoreFailure
+from middleware.wrappers.recall.store import Limits, MemoryStore, Store
 
-__all__ = (
-    "Entry",
-    "Limits",
-    "MemoryStore",
-    "Recall",
-    "SqliteStore",
-    "Store",
-    "StoreFailure",
-    "foreign",
-)
+__all__ = ("Limits", "MemoryStore", "Recall", "SqliteStore", "Store", "foreign")

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from middleware.wrappers.recall import (
-    MemoryStore,
-    SqliteStore,
-)
+from middleware.wrappers.recall import MemoryStore, SqliteStore
 from tests.wrappers.recall.stores import Made
 
 

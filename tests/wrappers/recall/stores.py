@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from middleware.wrappers.recall import (
-    Entry,
-    Limits,
-    Store,
-)
+from middleware.wrappers.recall import Limits, Store
+from middleware.wrappers.recall.store import Entry
 
 
 class Clock:

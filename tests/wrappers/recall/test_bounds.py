@@ -12,7 +12,8 @@ import pytest
 
 from adapters.protocol import TURN, ChatRequest, Event, Finish, Json, Noted, Opened
 from adapters.receipts import Note
-from middleware.wrappers.recall import Entry, MemoryStore, Recall, StoreFailure, fingerprint
+from middleware.wrappers.recall import MemoryStore, Recall, fingerprint
+from middleware.wrappers.recall.store import Entry, StoreFailure
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, assistant, rebuilt, request, result, user
 from tests.support.fold import ask

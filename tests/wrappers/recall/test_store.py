@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from middleware.wrappers.recall import (
-    Limits,
-)
+from middleware.wrappers.recall import Limits
 from tests.wrappers.recall.stores import Clock, Made, keep
 
 

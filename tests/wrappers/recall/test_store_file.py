@@ -12,15 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from middleware.wrappers.recall import (
-    Entry,
-    Limits,
-    MemoryStore,
-    Recall,
-    SqliteStore,
-    StoreFailure,
-    foreign,
-)
+from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, foreign
+from middleware.wrappers.recall.store import Entry, StoreFailure
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, assistant, request, result, user
 from tests.support.fold import ask
