@@ -14,6 +14,7 @@ import orjson
 
 from adapters.protocol import Json
 from adapters.shared.history import canonical
+from adapters.shared.schema import mismatch
 from adapters.shared.schema.walk import properties, required
 from middleware.wrappers.emulation.formats.elements import SPACE, nested
 from middleware.wrappers.emulation.formats.synonyms import ARGUMENTS, NAMES
@@ -22,7 +23,6 @@ from middleware.wrappers.emulation.judge.names import Names, plain
 from middleware.wrappers.emulation.judge.schemas import (
     coerced,
     is_json,
-    problem,
     types,
     value_of,
 )
@@ -73,7 +73,7 @@ def settle(written: str | Pairs | Json | None, schema: Json, name: str = "") -> 
     if not is_json(value):
         raise ValueError("a number in the arguments is too large, or is none that JSON has")
     value = coerced(value, schema)
-    return Arguments(_written(value), problem(value, schema), given)
+    return Arguments(_written(value), mismatch(value, schema) or "", given)
 
 
 def _untouched(text: str, schema: Json) -> Arguments | None:
@@ -83,7 +83,7 @@ def _untouched(text: str, schema: Json) -> Arguments | None:
         value = orjson.loads(text)
     except ValueError:
         return None
-    if not isinstance(value, dict) or problem(value, schema) or _wrapper(value, schema):
+    if not isinstance(value, dict) or mismatch(value, schema) or _wrapper(value, schema):
         return None
     return Arguments(canonical(text.strip()))
 
@@ -171,7 +171,7 @@ def _holds_them(key: str, value: Json, schema: Json) -> bool:
         return bool(fitting or not inner or not declared)
     if not fitting or len(fitting) < len(inner):
         return False
-    return key == "properties" or bool(problem(value, schema))
+    return key == "properties" or bool(mismatch(value, schema))
 
 
 def _require_own_name(value: Json, name: str) -> None:
@@ -221,12 +221,9 @@ def as_text(written: str | Pairs | Json | None) -> str:
 def typed(text: str, schema: Any) -> Any:
     """One value from its text."""
     wanted = types(schema)
-    value = text if _is_text(text, wanted) else _typed(text.strip(), text, wanted)
+    is_text = wanted in _TEXTS and not ("null" in wanted and text.strip() == "null")
+    value = text if is_text else _typed(text.strip(), text, wanted)
     return [value] if wanted == {"array"} and not isinstance(value, list) else value
-
-
-def _is_text(text: str, wanted: frozenset[str]) -> bool:
-    return wanted in _TEXTS and not ("null" in wanted and text.strip() == "null")
 
 
 def _typed(bare: str, text: str, wanted: frozenset[str]) -> Any:

@@ -32,7 +32,7 @@ class CallJudge:
         """Calls that were not allowed, or cut by the end."""
         self.notes: dict[str, Note] = {}
         """What was read otherwise than it was written, once for each code and text."""
-        self._tools = tools
+        self._schemas = {tool.name: tool.parameters for tool in tools}
         self._calls = calls
         self._withheld = withheld
 
@@ -77,23 +77,20 @@ class CallJudge:
         """Do the schemas take the arguments as they are?"""
         try:
             return not any(
-                settle(raw.arguments, self._schema(raw.name), raw.name).wrong for raw in raws
+                settle(raw.arguments, self._schemas[raw.name], raw.name).wrong for raw in raws
             )
         except ValueError:
             return False
 
     def schema_of(self, written: str) -> dict[str, object] | None:
         name = self.names.find(written)
-        return None if name is None else self._schema(name)
+        return None if name is None else self._schemas[name]
 
     def parameters(self, written: str) -> frozenset[str]:
         """The plain names of a tool's parameters; of every tool's where the name is not known."""
         name = self.names.find(written)
-        schemas = [tool.parameters for tool in self._tools if name in (None, tool.name)]
+        schemas = self._schemas.values() if name is None else (self._schemas[name],)
         return frozenset(plain(member) for schema in schemas for member in properties(schema))
-
-    def _schema(self, name: str) -> dict[str, object]:
-        return next((tool.parameters for tool in self._tools if tool.name == name), {})
 
     def _settled(self, raw: RawCall) -> Ready | Fault:
         """The call as it may be passed on, or what is wrong with it."""
@@ -103,7 +100,7 @@ class CallJudge:
             return self.no_tool(raw.name, text)
         if name not in raw.name:
             self.note("tool_name_read", f"{raw.name[:80]!r} was read as the tool {name!r}")
-        schema = self._schema(name)
+        schema = self._schemas[name]
         try:
             _require_end(raw, schema)
             arguments = settle(raw.arguments, schema, name)

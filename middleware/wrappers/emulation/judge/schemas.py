@@ -35,11 +35,6 @@ _NAMES: Mapping[type, str] = {
 }
 
 
-def problem(value: Any, schema: Any) -> str:
-    """What is wrong with a value, in one line; empty where nothing is."""
-    return mismatch(value, schema) or ""
-
-
 def types(schema: Any) -> frozenset[str]:
     """The JSON types a schema allows; empty: any."""
     if not isinstance(schema, dict):
