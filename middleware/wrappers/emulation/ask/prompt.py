@@ -188,12 +188,11 @@ def _parameter(name: str, parameter: Any, needed: bool) -> str:
     return f"{line}: {words}" if words else line
 
 
-def decision(tools: Sequence[Tool], question: str, thought: str, language_of: str = "") -> str:
+def decision(tools: Sequence[Tool], question: str, language_of: str) -> str:
     """P2: ask a model only whether and how to call; for pipelines where another one answers."""
     ask = instructions(tools, Ask(), language_of).replace(
         _ENGLISH.otherwise, "If no tool is needed, write only NO_TOOL."
     )
     ask = ask.replace(_CHINESE.otherwise, "如果不需要工具，只写 NO_TOOL。")
     rule = "If one of the tools gives what the answer needs, call it."
-    considered = f"\n\nConsidered so far:\n{thought.strip()}" if thought.strip() else ""
-    return f"{rule}\n\n{ask}\n\nThe user's question:\n{question.strip()}{considered}"
+    return f"{rule}\n\n{ask}\n\nThe user's question:\n{question.strip()}"

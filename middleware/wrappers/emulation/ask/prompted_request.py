@@ -118,7 +118,7 @@ def decided_first(prompt: PromptedRequest, request: ChatRequest) -> PromptedRequ
     if not prompt.tools or prompt.rules.forced or prompt.rules.withheld or last["role"] != "user":
         return None
     question = text_of(last.get("content"))
-    text = decision(prompt.tools, question, "", first_question(request.messages))
+    text = decision(prompt.tools, question, first_question(request.messages))
     earlier = rendered(request.messages[:-1], prompt.tools)
     asking = replace(prompt.request, messages=(*earlier, {"role": "user", "content": text}))
     return prompt._replace(request=asking)

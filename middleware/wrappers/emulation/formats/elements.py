@@ -42,11 +42,8 @@ def nested(text: str, space: str = SPACE, depth: int = 0) -> Any:
         except (ValueError, RecursionError):
             return text
     pairs = [(key, nested(value, space, depth + 1)) for key, value in elements(text, space)]
-    return [value for _, value in pairs] if _is_list(pairs) else gathered(pairs)
-
-
-def _is_list(pairs: Sequence[tuple[str, Any]]) -> bool:
-    return all(key == "item" for key, _ in pairs)
+    is_list = all(key == "item" for key, _ in pairs)
+    return [value for _, value in pairs] if is_list else gathered(pairs)
 
 
 def gathered(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

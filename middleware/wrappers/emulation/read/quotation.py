@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
 
 from middleware.wrappers.emulation.formats.raw_call import RawCall
 from middleware.wrappers.emulation.formats.table import TOKEN
 from middleware.wrappers.emulation.read.context import Attempt, Candidate, ticks
 from middleware.wrappers.emulation.read.output import Output
-from middleware.wrappers.emulation.read.tape import Tape, Waiting
+from middleware.wrappers.emulation.read.tape import T, Tape, Waiting
 
 # Prose that goes on with one of these speaks of what stands before them.
 _GOES_ON = frozenset(",.;:!?)]}»”’\"'…、，。；：！？—–")
@@ -28,8 +27,6 @@ EXAMPLE = re.compile(
 )
 _INTRODUCED = re.compile(rf"{EXAMPLE.pattern}|[:：]\Z", re.IGNORECASE)
 _LOOK, _PARAGRAPH = 64, 256
-
-T = TypeVar("T")
 
 
 def fence_line(tape: Tape) -> Waiting[str]:
