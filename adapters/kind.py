@@ -19,11 +19,13 @@ if TYPE_CHECKING:  # reading a config needs no web package
     from importlib.metadata import EntryPoint
 
     from adapters.leaf import Leaf
+    from adapters.shared.search import Searcher
     from adapters.shared.traits import Traits
     from adapters.wire.http import Link
 
 GROUP = "usetool.kinds"
 """The entry points under which other distributions offer kinds: NAME = "package:KIND"."""
+# Packages beside the kinds that are none.
 _NO_KINDS = ("shared", "wire")
 Auth = Literal["bearer", "x-api-key"]
 _Options = TypeVar("_Options")
@@ -83,7 +85,7 @@ class Kind:
     """Make the leaf of one model; `ValueError`: its options cannot be meant, `ImportError`: a
     package is missing. None: it answers no chats.
     """
-    search: Callable[[Link | None], Any] | None = None
+    search: Callable[[Link | None], Searcher] | None = None
     """Make what searches for pipelines; None: it does not search."""
     options: type[Any] = NoOptions
     """A frozen dataclass; each field the config may set is an `option`, and so are `abilities`."""
@@ -104,17 +106,25 @@ class Kind:
     finds_keys: bool = False
     """It looks for keys in places of its own."""
     free: bool = False
-    """It brings nobody's key, and costs nothing."""
+    """It needs no key, and costs nothing. True: a gateway with such upstreams alone may listen for
+    everybody without keys of its own.
+    """
 
     remembers: bool = True
-    """It thinks in ways that must come back; else a layer around every event is not worth it."""
+    """Its models want back what clients do not send (thoughts, signatures). True: the gateway puts
+    `Recall` around them, if their config does not say `recall = false`.
+    """
     leaks: bool = False
-    """Its servers read calls out of text themselves, and miss some; some models have no tools."""
-    calls_tools: bool | None = None
-    """Whether its servers read calls and heed tool_choice, where that is so of all models."""
+    """Its servers read calls out of text themselves, and miss some; some models have no tools.
+    True: the gateway looks for calls in text, and asks by prompt where a model has no tools.
+    """
+    native_tools: bool | None = None
+    """Whether its servers read calls and heed tool_choice, where that is so of all models. False:
+    the gateway asks for calls by prompt.
+    """
     emulation: Mapping[str, Any] = field(default_factory=dict)
     """What differs for tools by prompt."""
-    traits: Callable[[str], Traits] | None = None
+    known_by_name: Callable[[str], Traits] | None = None
     """What it knows of a model by its name alone."""
     catalog: tuple[str, ...] = ()
     """What LiteLLM's data puts before its models' names."""

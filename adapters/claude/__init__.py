@@ -91,7 +91,7 @@ KIND = Kind(
     beginnings=("", "/anthropic", "/api/anthropic"),
     auth="x-api-key",
     api_version=API_VERSION,
-    traits=lambda model: traits_of(model, {}),
+    known_by_name=lambda model: traits_of(model, {}),
     catalog=("", "anthropic/"),
     services={"anthropic": Service("claude", variable="ANTHROPIC_API_KEY", aliases=("claude3",))},
 )

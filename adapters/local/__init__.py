@@ -159,9 +159,9 @@ KIND = Kind(
     needs_address=False,
     timeouts={"first_event": 600},
     remembers=False,
-    calls_tools=False,
+    native_tools=False,
     emulation={"constraint": "lark"},
-    traits=lambda _model: _TRAITS,
+    known_by_name=lambda _model: _TRAITS,
     loads=True,
     embedded=True,
 )

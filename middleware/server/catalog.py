@@ -50,7 +50,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
 
 def known(kind: Kind, name: str) -> Traits:
     """What the data says of an upstream's model; no kind of ours is asked about another's."""
-    own = kind.traits(name) if kind.traits else Traits()
+    own = kind.known_by_name(name) if kind.known_by_name else Traits()
     table = _table() if kind.catalog else {}
     for prefix in kind.catalog:
         for written in (prefix + name, prefix + name.rpartition("/")[2]):

@@ -49,7 +49,7 @@ def with_tools(leaf: Leaf, wanted: ToolSettings, further: Adapter | None = None)
     emulated = EmulatedTools(leaf, _emulation(wanted), further or leaf)
     leaks, has_tools = wanted.kind.leaks, made(CommonAbilities, wanted.abilities).tools
     if has_tools is None:
-        has_tools = wanted.kind.calls_tools
+        has_tools = wanted.kind.native_tools
     if wanted.mode == "emulated" or has_tools is False:
         return emulated
     native = LeakRescue(leaf) if leaks else leaf
