@@ -25,8 +25,8 @@ from middleware.config import (
     ConfigError,
     Mistake,
     ModelConfig,
+    PublicNames,
     UpstreamConfig,
-    is_named,
     path_of,
 )
 from middleware.links import link_to
@@ -39,8 +39,8 @@ from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.show import Show
 from middleware.wrappers.strict import Strict
 
-# What a pipeline's config and the pipeline itself call by the same name.
-_SAID_ALIKE = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
+# Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
+_SAME_IN_BOTH = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
 
 
 def build(config: Config, transport: Transport, store: Store | None = None) -> Routes:
@@ -81,7 +81,7 @@ class _Builder:
         return {model.id: self._public(model, routes[model.id]) for model in models}
 
     def _models(self) -> dict[str, Route | Absent]:
-        """All that are no pipelines, from Recall down."""
+        """Routes of all models that are no pipelines, so far with Recall as the outermost."""
         models: dict[str, Route | Absent] = {}
         mistakes = []
         for model in self.config.models.values():
@@ -103,7 +103,7 @@ class _Builder:
         return replace(route, inner=Show(self._retried(model, inner), model.reasoning))
 
     def _part(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
-        """A model as pipelines ask it: strict and shown is the whole."""
+        """A model as pipelines ask it; Strict and Show stand around the pipeline instead."""
         if isinstance(route, Absent):
             return route
         return replace(route, inner=self._retried(model, route.inner))
@@ -115,9 +115,10 @@ class _Builder:
         return Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
 
     def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
-        upstream = self.upstreams.get(model.upstream)
-        if model.coming or upstream is None:
+        """`decide`: where its tools are emulated, it first decides on a call, then answers."""
+        if model.coming:  # it may have no upstream
             return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
+        upstream = self.upstreams[model.upstream]
         if missing := upstream.config.missing():
             why = f"the environment variable {' or '.join(missing)} is not set"
             return Absent(model.id, why)
@@ -127,7 +128,9 @@ class _Builder:
             return leaf
         kind = upstream.config.language
         settings = ToolSettings(model.tools, kind, model.abilities, options, decide)
-        inner = with_tools(leaf, settings, self._retried(model, leaf))
+        # Within an answer that has begun no Retry outside can ask again, so this is retried itself.
+        correcting = self._retried(model, leaf)
+        inner = with_tools(leaf, settings, correcting)
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
         return Route(inner, model.name, changes(model), leaf)
@@ -145,17 +148,12 @@ class _Builder:
         return Route(adapter, model.id, changes(model))
 
     def _answerer(self, name: str) -> Route | Absent:
-        """Made for the pipeline: emulated tools are decided on first where a thought is at hand."""
-        named = [one for one in self.config.models.values() if is_named(name, one.id)]
-        own = {
-            one.id: self._part(one, self._model(one, decide=True))
-            for one in named
-            if not one.pipeline
-        }
-        return Routes(own, ()).find(name)
+        """Made for the pipeline, because it decides on its tools first: a thought is at hand."""
+        model, _ = self._meant(name)
+        return Routes({model.id: self._part(model, self._model(model, decide=True))}, ()).find(name)
 
     def _settings(self, said: Mapping[str, Any]) -> Pipeline:
-        given = {name: value for name, value in said.items() if name in _SAID_ALIKE}
+        given = {name: value for name, value in said.items() if name in _SAME_IN_BOTH}
         search = self._search(said["search"]) if "search" in said else None
         return Pipeline(**given, search=search, vision=self._sees(said["reasoner"]))
 
@@ -165,15 +163,21 @@ class _Builder:
         return search(upstream.link if key and key.value else None) if search else None
 
     def _sees(self, name: str) -> bool:
-        model = self.config.models.get(name)
-        upstream = self.upstreams.get(model.upstream) if model else None
-        if model is None or upstream is None:
+        """Whether a reasoner reads images, as far as its config or its name says."""
+        model, carried = self._meant(name)
+        said: bool | None = made(CommonAbilities, model.abilities).vision
+        if said is not None or model.upstream not in self.upstreams:
+            return bool(said)
+        known_by_name = self.upstreams[model.upstream].config.language.known_by_name
+        if known_by_name is None:
             return False
-        said, traits = (
-            made(CommonAbilities, model.abilities).vision,
-            upstream.config.language.traits,
-        )
-        return bool(traits(model.name).vision if traits and said is None else said)
+        return bool(known_by_name(model.name.replace("*", carried)).vision)
+
+    def _meant(self, name: str) -> tuple[ModelConfig, str]:
+        """The model of a name the config was checked for, and what stands for its `*`."""
+        meant = PublicNames(self.config.models).meant(name)
+        assert meant is not None
+        return self.config.models[meant.id], meant.carried
 
 
 def _leaf(model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:

@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from adapters.errors import BadRequest, UnknownModel
 from adapters.leaf import Leaf
-from middleware.config import suggest
+from middleware.config import Meant, PublicNames, suggest
 from middleware.wrappers.recall import Store
 from middleware.wrappers.route import Absent, Route
 
 _NAMES_SHOWN = 50
 _NAME_SHOWN = 100
-# What is learned of models is kept by their names, which behind a * are the client's words.
-_LONGEST_NAME = 256
 _HINTS = 3
 
 
@@ -32,18 +30,6 @@ class ModelEntry(NamedTuple):
     """The adapters a request walks through, outermost first."""
 
 
-class _Wildcard(NamedTuple):
-    before: str
-    after: str
-    id: str
-
-    def carried(self, name: str) -> str:
-        """What stands in place of the `*`; empty if the name does not fit."""
-        if name.startswith(self.before) and name.endswith(self.after):
-            return name[len(self.before) : len(name) - len(self.after)]
-        return ""
-
-
 class Routes:
     """Every model of a config, by name."""
 
@@ -56,13 +42,11 @@ class Routes:
         self.store = store
         self._routes = routes
         self._entries = {entry.id: entry for entry in entries}
-        parts = [(*name.partition("*"), name) for name in routes if "*" in name]
-        found = [_Wildcard(before, after, name) for before, _, after, name in parts]
-        self._wildcards = sorted(found, key=lambda w: (-len(w.before), -len(w.after)))
+        self._names = PublicNames(routes)
 
     def find(self, name: str) -> Route | Absent:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
-        line, carried = self._line(name)
+        line, carried = self._meant(name)
         route = self._routes[line]
         if not carried:
             return route
@@ -70,22 +54,18 @@ class Routes:
             return Absent(name, route.reason)
         return replace(route, name=route.name.replace("*", carried))
 
-    def _line(self, name: str) -> tuple[str, str]:
-        """The id of a line of the config, and what stands in place of its `*`."""
-        if name in self._routes and "*" not in name:
-            return name, ""
-        if len(name) <= _LONGEST_NAME:
-            for wildcard in self._wildcards:
-                if carried := wildcard.carried(name):
-                    return wildcard.id, carried
-        raise self._unknown(name)
+    def _meant(self, name: str) -> Meant:
+        meant = self._names.meant(name)
+        if meant is None:
+            raise self._unknown(name)
+        return meant
 
     def listing(self) -> tuple[ModelEntry, ...]:
         return tuple(self._entries.values())
 
     def entry(self, name: str) -> ModelEntry:
         """The line of the model list under which a name is answered."""
-        return self._entries[self._line(name)[0]]
+        return self._entries[self._meant(name).id]
 
     def leaf(self, name: str) -> tuple[str, Leaf]:
         """Return the upstream's name of a model, and what speaks to that upstream."""
@@ -109,7 +89,7 @@ class Routes:
         there = {entry.id for entry in self._entries.values() if entry.available}
         found = [
             f"'{one.before}{name}{one.after}'"
-            for one in self._wildcards
+            for one in self._names.wildcards
             if one.id in there and one.before.endswith("/")
         ]
         return f" Did you mean {' or '.join(found[:_HINTS])}?" if found else ""

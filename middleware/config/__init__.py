@@ -3,7 +3,7 @@
 from middleware.config.access import is_loopback
 from middleware.config.file import stamp
 from middleware.config.hints import path_of, suggest
-from middleware.config.pipelines import is_named
+from middleware.config.public_names import Meant, PublicNames
 from middleware.config.reading import load, parse
 from middleware.config.shape import (
     Config,
@@ -18,13 +18,14 @@ from middleware.config.shape import (
 __all__ = (
     "Config",
     "ConfigError",
+    "Meant",
     "Mistake",
     "ModelConfig",
+    "PublicNames",
     "Secret",
     "Server",
     "UpstreamConfig",
     "is_loopback",
-    "is_named",
     "load",
     "parse",
     "path_of",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from adapters.kind import all_kinds, known_kind, usable_kind
+from middleware.config.public_names import PublicNames
 from middleware.config.shape import ModelConfig, UpstreamConfig
 
 _PARTS = ("reasoner", "answerer")
@@ -36,16 +36,11 @@ def _of_part(
     if name is None:
         yield (*path, part), "is missing: write the name of a model of this file."
         return
-    found = next((model for model in models.values() if is_named(name, model.id)), None)
+    found = PublicNames(models).meant(name)
     if found is None:
         yield (*path, part), f"is '{name}', but there is no such model in this file."
-    elif found.pipeline:
+    elif models[found.id].pipeline:
         yield (*path, part), f"is '{name}', which is a pipeline itself: name a plain model."
-
-
-def is_named(name: str, public: str) -> bool:
-    """Does a name mean the model with this public name?"""
-    return name == public or ("*" in public and fnmatchcase(name, public))
 
 
 def _of_search(

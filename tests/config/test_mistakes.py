@@ -121,6 +121,11 @@ def test_a_pipeline_searches_tavily_without_a_word_about_it() -> None:
         ("reasoner = 'on'\nanswerer = 'one'", "models.two.reasoner", "no such model"),
         ("reasoner = 'one'\nanswerer = 'two'", "models.two.answerer", "a pipeline itself"),
         (
+            "reasoner = 'open/'\nanswerer = 'one'\n[models.'open/*']\nupstream = 'up'\n",
+            "models.two.reasoner",
+            "no such model",
+        ),
+        (
             "reasoner = 'one'\nanswerer = 'one'\nsearch = 'up'",
             "models.two.search",
             "of kind tavily",

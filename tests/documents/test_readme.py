@@ -21,7 +21,7 @@ import pytest
 from middleware import config
 from middleware.__main__ import main
 from middleware.cli.command import FINE
-from middleware.config.pipelines import is_named
+from middleware.config import PublicNames
 from tests.documents.readme import README, RUN, USETOOL, Folder, shown
 from tests.documents.test_documents import blocks, prose, text
 
@@ -144,10 +144,9 @@ def test_the_model_the_python_asks_for_is_served_once_its_key_is_there() -> None
     found = config.parse(text("config.toml"), environment=environment)
     assert exported.startswith(f"export {keys[0]}=")
     for name in named:
-        ups = [found.upstreams[one.upstream] for one in found.models.values()
-               if is_named(name, one.id)]  # fmt: skip
-        assert ups
-        assert not ups[0].missing()
+        meant = PublicNames(found.models).meant(name)
+        assert meant
+        assert not found.upstreams[found.models[meant.id].upstream].missing()
     for key in keys:
         assert f'"env:{key}"' in text("config.toml")
 

@@ -27,7 +27,7 @@ from middleware.cli.importers.deployment import (
     usual_variable,
     waits,
 )
-from middleware.config import is_named
+from middleware.config import PublicNames
 
 _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 _NO_FALLBACK = "this version asks no other model when one fails"
@@ -200,14 +200,14 @@ class _Writing:
     def aliases(self, aliases: Mapping[str, Any]) -> None:
         for alias, said in aliases.items():
             target = str(said.get("model", "")) if isinstance(said, dict) else str(said)
-            found = next((name for name in self.models if is_named(target, name)), None)
+            found = PublicNames(self.models).meant(target)
             if alias in self.models:
                 self.lose(alias, "is a model already", "router_settings.model_group_alias")
             elif found is None or "*" in alias:
                 why = f"there is no model '{target}' for it"
                 self.lose(alias, why, "router_settings.model_group_alias")
             else:
-                self.models[alias] = {**self.models[found], "name": self.named(target, found)}
+                self.models[alias] = {**self.models[found.id], "name": self.named(target, found.id)}
                 self.notes[alias] = [f"Another name for {target}."]
 
     def named(self, target: str, model: str) -> str:

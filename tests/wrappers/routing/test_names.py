@@ -260,6 +260,35 @@ def test_only_the_answerer_of_a_pipeline_decides_on_tools_first() -> None:
     assert emulation_of(found.find("b")).decide
 
 
+SEEING = """
+[upstreams.own]
+kind = "claude"
+[models."*"]
+upstream = "up"
+[models."seen/*"]
+upstream = "up"
+name = "*"
+abilities = { vision = true }
+[models."claude-*"]
+upstream = "own"
+[models.both]
+pipeline = "reason-then-answer"
+answerer = "small"
+"""
+
+
+@pytest.mark.parametrize(
+    ("reasoner", "sees"),
+    [("claude-sonnet-4-5", True), ("seen/small", True), ("small", False)],
+)
+def test_whether_a_reasoner_sees_is_known_behind_a_wildcard_too(reasoner: str, sees: bool) -> None:
+    found = routes(f'{SEEING}reasoner = "{reasoner}"\n')
+    adapter: Adapter = found.find("both")
+    while not isinstance(adapter, ReasonThenAnswer):
+        adapter = adapter.inner  # type: ignore[attr-defined]  # wrappers all have one
+    assert adapter.pipeline.vision is sees
+
+
 def test_recall_can_be_off_for_one_model_or_for_all() -> None:
     text = '[models.a]\nupstream = "deep"\nrecall = false\n[upstreams.deep]\nkind = "deepseek"\n'
     assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "DeepSeek")
