@@ -150,7 +150,7 @@ class Answer:
         self._note_opened(opened)
         self.visit.status = 200
         if stream.started:  # by a heartbeat: too late for headers
-            stream.writer.late(self.visit.receipt)
+            stream.writer.keep_for_last_frame(self.visit.receipt)
         else:
             self._in_headers = len(self.visit.receipt)
             await stream.start(self._response_headers(opened)[1:])

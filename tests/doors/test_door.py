@@ -36,7 +36,7 @@ class Lines:
             return line({"message": event.text, "done": False})
         return line({"done": True}) if isinstance(event, Finish) else b""
 
-    def late(self, receipt: Receipt) -> None:
+    def keep_for_last_frame(self, receipt: Receipt) -> None:
         pass
 
     def heartbeat(self) -> bytes:

@@ -52,7 +52,7 @@ class Chunks:
         self._last: Json = {}
         self._custom = False
 
-    def late(self, receipt: Receipt) -> None:
+    def keep_for_last_frame(self, receipt: Receipt) -> None:
         """What the response headers can no longer say goes on the finish chunk."""
         self._late += receipt
 

@@ -208,7 +208,7 @@ def test_what_is_learned_late_is_on_the_finish_chunk(
     events: list[Event], receipt: list[Note]
 ) -> None:
     chunks, grammar = Chunks(heading()), Grammar(usage_chunk=False)
-    chunks.late(tuple(receipt))
+    chunks.keep_for_last_frame(tuple(receipt))
     grammar.read(read(chunks.render([OPENED, *events])))
     told = [
         *receipt,

@@ -34,8 +34,8 @@ When a call that was read is a call
 -----------------------------------
 - Read on a line or in a fence, it is on trial (`Attempt`) until what stands around it is known:
   prose that goes on behind it, inline code, a fence with other words make it text as written.
-- Marked calls and ReAct's count at once then (`Output.accept`). Other bare ones, and a fence of
-  trained formats, are a `Candidate`: the end of the answer decides (`Output.finish`). All count
+- Marked calls and ReAct's count at once then (`Output.accept`). Bare JSON and Python, and a fence
+  of trained formats, are a `Candidate`: the end of the answer decides (`Output.finish`). All count
   where nothing else was said. Beside text, a bare one counts if it is the only one and fits its
   schema (`prose`), those in a fence if no text follows them. Where a call was demanded (`forced`)
   all count.
@@ -46,6 +46,7 @@ What may be held back, and who lets it go
 -----------------------------------------
 | what                                         | where              | until                      |
 | -------------------------------------------- | ------------------ | -------------------------- |
+| all, where a call is demanded                | `TextAnswer`       | the first call             |
 | the first `hold` characters                  | tape               | `thoughts` finds no end    |
 | an end that may become a token (`held_from`) | tape               | the next characters tell   |
 | a line's beginning, up to 96 characters      | tape               | `opening` and its like say |
@@ -56,9 +57,9 @@ What may be held back, and who lets it go
 | all of a line or fence that is on trial      | `Attempt.steps`    | `commit` or `forget`       |
 | a candidate and all behind it                | `Output._queue`    | `finish`                   |
 | a faulty call and all calls behind it        | `CallJudge.open`   | `TextAnswer.end`           |
-| all, where a call is demanded                | `TextAnswer`       | the first call             |
-Nothing else waits. In plain prose a text leaves with the piece it came in; where nothing at all is
-held, a piece without brackets and line ends does not even touch the tape (`Reader._free`).
+The first row holds whatever the others say; nothing else waits. In plain prose a text leaves with
+the piece it came in; where nothing at all is held, a piece without brackets and line ends does not
+even touch the tape (`Reader._free`).
 
 Who writes what
 ---------------

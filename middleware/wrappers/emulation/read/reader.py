@@ -59,7 +59,7 @@ class Reader:
         self._output = Output(self._how, self.judge)
         self._trained = FormatReader(self._tape, self._output)
         self._quotation = Quotation(self._tape, self._output, self._following)
-        self._candidates = BareCallReader(self._tape, self._output, self._quotation)
+        self._bare_calls = BareCallReader(self._tape, self._output, self._quotation)
         self._verbatim = False
         self._echoes = Echoes(self._tape, self._output)
         self._initials = frozenset(name[:1] for name in names.declared)
@@ -109,7 +109,7 @@ class Reader:
         if (yield from self._to_recipient()):
             yield from self._trained.message("to=")
         elif self._how.bare:
-            yield from self._candidates.named()
+            yield from self._bare_calls.named()
 
     def _to_recipient(self) -> Waiting[bool]:
         while "to=".startswith(self._tape.peek(3)) and not self._tape.ended:
@@ -258,17 +258,16 @@ class Reader:
         yield from self._begin_line() if self._line_start else self._go_on()
 
     def _bare(self, line: str) -> Waiting[bool]:
-        candidates = self._candidates
         if self._output.context.code and self._output.here.code:
             return False
         for firsts, taken in (
-            ("{[｛f", candidates.json),
-            ("AaTtFf*#_>", candidates.headed),
-            ("Aa*", candidates.react),
+            ("{[｛f", self._bare_calls.json),
+            ("AaTtFf*#_>", self._bare_calls.headed),
+            ("Aa*", self._bare_calls.react),
         ):
             if line[0] in firsts and (yield from taken()):
                 return True
-        return line[0] in self._initials and (yield from candidates.python())
+        return line[0] in self._initials and (yield from self._bare_calls.python())
 
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""
