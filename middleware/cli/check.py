@@ -66,16 +66,17 @@ def models(options: argparse.Namespace) -> int:
 def _listed(config: Config) -> tuple[ModelList, list[Status]]:
     """A config's models, and which of them can answer as far as this machine knows."""
     import asyncio
-    from dataclasses import replace
 
     from adapters.wire.http import Transport
     from middleware.building import build
     from middleware.server.models import ModelList
+    from middleware.wrappers.recall import MemoryStore
 
     async def ask() -> tuple[ModelList, list[Status]]:
         transport = Transport()
-        forgetful = replace(config, recall=replace(config.recall, store="off"))
-        models = ModelList(config, build(forgetful, transport))
+        # The nesting as it is, without opening the file.
+        store = None if config.recall.store == "off" else MemoryStore()
+        models = ModelList(config, build(config, transport, store))
         try:
             return models, await models.statuses(only_local=True)
         finally:

@@ -36,6 +36,18 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
     )
 
 
+@pytest.mark.parametrize(("store", "kept"), [("file", True), ("memory", True), ("off", False)])
+def test_check_shows_the_memory_between_turns_and_opens_no_file(
+    store: str, kept: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recall = f'[recall]\nstore = "{store}"\npath = "kept.sqlite3"\n'
+    model = '[upstreams.c]\nkind = "claude"\n[models.sonnet]\nupstream = "c"\n'
+    (folder / "config.toml").write_text(recall + model, "utf-8")
+    assert main(["check"]) == FINE
+    assert ("Recall › " in capsys.readouterr().out) is kept
+    assert not (folder / "kept.sqlite3").exists()
+
+
 def test_check_ends_well_if_nothing_is_missing_and_shows_no_secret(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
