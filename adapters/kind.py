@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import adapters
-from adapters.options import FLAG, THINKING, made, option
+from adapters.options import FLAG, THINKS, made, option
 
 if TYPE_CHECKING:  # reading a config needs no web package
     from importlib.metadata import EntryPoint
@@ -53,7 +53,7 @@ class CommonAbilities:
 
     tools: bool | None = option("It calls tools by its upstream's API", FLAG)
     vision: bool | None = option("It reads images", FLAG)
-    thinking: str | None = option("Whether and how it thinks", THINKING)
+    thinking: str | None = option("Whether it thinks", THINKS)
     json_schema: bool | None = option("It can be held to a JSON schema", FLAG)
 
 

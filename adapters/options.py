@@ -142,6 +142,10 @@ def _thinking(value: Any, _: Environment) -> Any:
     return value
 
 
+def _thinks(value: Any, environment: Environment) -> Any:
+    return _thinking("always" if value is True else value, environment)
+
+
 FLAG = plain("true or false", lambda value: type(value) is bool)
 TEXT = plain("text", lambda value: isinstance(value, str) and bool(value.strip()))
 ANY_TEXT = plain("text", lambda value: isinstance(value, str))
@@ -149,6 +153,8 @@ TEXTS = listed(TEXT, "a list of texts")
 TABLE = plain("a table", lambda value: isinstance(value, dict))
 ANYTHING = plain("any value", lambda _: True)
 THINKING = Allowed('false, "off", "manual", "adaptive" or "always"', _thinking)
+THINKS = Allowed("true or false", _thinks)
+"""Where it makes no difference how; the words of `THINKING` will do too."""
 DURATION = plain(
     'a number of seconds, or text such as "10m"',
     lambda value: type(value) is int or (isinstance(value, str) and bool(value)),

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.options import FLAG, TEXT, THINKING, option, overridden, whole
+from adapters.options import FLAG, TEXT, THINKS, option, overridden, whole
 from adapters.wire.http import Link
 
 _PATIENCE = 8.0
@@ -22,7 +22,7 @@ class Abilities:
     """One model's abilities; None is not known, and then the request decides."""
 
     tools: bool | None = option("It calls tools", FLAG)
-    thinking: bool | None = option("Whether it thinks", THINKING)
+    thinking: bool | None = option("Whether it thinks", THINKS)
     vision: bool | None = option("It reads images", FLAG)
     audio: bool | None = option("It hears", FLAG)
     family: str = option("Its family, as the server calls it", TEXT, "")

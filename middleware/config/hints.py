@@ -54,6 +54,8 @@ def elsewhere(path: tuple[str, ...]) -> str:
     places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
     if not places and name in {**option_keys(""), **ability_keys("")}:
         places = ["[models.NAME]"]
+        if path[0] == "upstreams" and name in option_keys(""):
+            places.append(f"options = {{ {name} = … }} here")
     return f" It belongs in {' or '.join(places)}." if places else ""
 
 

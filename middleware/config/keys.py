@@ -97,7 +97,7 @@ UPSTREAM: Mapping[str, Key] = {
     "timeouts": Key(TABLE, "Seconds to wait for it", {}),
     "headers": Key(HEADERS, "Sent with every call", {}),
     "api_version": Key(TEXT, "The version of its API to ask for, if not the usual one"),
-    "options": Key(TABLE, "What stands in `options` of none of its models, for all of them", {}),
+    "options": Key(TABLE, "Options for every model that does not set them itself", {}),
 }
 RECALL: Mapping[str, Key] = {
     "store": Key(

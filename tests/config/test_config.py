@@ -144,6 +144,16 @@ def test_kinds_that_load_in_silence_get_longer(kind: str, timeouts: dict[str, in
     assert config.parse(text, environment={}).upstreams["up"].timeouts == timeouts
 
 
+@pytest.mark.parametrize("kind", ["ollama", "deepseek"])
+@pytest.mark.parametrize(("said", "read"), [("true", "always"), ("false", "off")])
+def test_whether_a_model_thinks_is_a_flag_where_it_makes_no_difference_how(
+    kind: str, said: str, read: str
+) -> None:
+    text = f'[models.one]\nupstream = "up"\nabilities = {{ thinking = {said} }}\n'
+    found = config.parse(f'{text}[upstreams.up]\nkind = "{kind}"\n', environment={})
+    assert found.models["one"].abilities == {"thinking": read}
+
+
 def test_flat_abilities_outrank_the_table_and_options_go_to_the_leaf() -> None:
     small = whole().models["small"]
     assert small.abilities == {"vision": True, "thinking": "off", "tools": True}

@@ -14,7 +14,9 @@ from tests.config.reading import ONE, mistakes
 from tests.support.paths import ROOT
 
 A = "[upstreams.a]\nkind = 'claude'\n"
+O = "[upstreams.a]\nkind = 'ollama'\n"
 M = "[models.a]\nupstream = 'up'\n"
+C = A + "[models.a]\nupstream = 'a'\n"
 MISTAKES = [
     ("[sever]\nport = 1", "sever", "Did you mean 'server'?"),
     ("[server]\nprot = 1", "server.prot", "Did you mean 'port'?"),
@@ -40,6 +42,7 @@ MISTAKES = [
     (A + "api_key = 'env:'", "upstreams.a.api_key", "must follow"),
     (A + "api_key = \"a\\nb\"", "upstreams.a.api_key", "HTTP header"),
     (A + "max_tokens = 3", "upstreams.a.max_tokens", "[models.NAME]"),
+    (O + "num_ctx = 3", "upstreams.a.num_ctx", "NAME] or options = { num_ctx = … } here."),
     (A + "proxy = 'p:80'", "upstreams.a.proxy", 'begin with "http://"'),
     ("[models.a]", "models.a.upstream", "is missing. There are: up."),
     ("[models.a]\nupstream = 'pu'", "models.a.upstream", "is 'pu', but there are: up."),
@@ -51,7 +54,7 @@ MISTAKES = [
     ("[models.'*-*']\nupstream = 'up'", 'models."*-*"', "more than one *"),
     (M + "name = '*'", "models.a.name", "is '*', but a * is only carried"),
     (M + "abilities = {vision = 'no'}", "models.a.abilities.vision", "must be true or false"),
-    (M + "thinking = true", "models.a.thinking", 'say how: "manual"'),
+    (C + "thinking = true", "models.a.thinking", 'say how: "manual"'),
     (M + "options = {num_ctx = 0}", "models.a.options.num_ctx", "1 or more"),
     (M + "defaults = {model = 'x'}", "models.a.defaults.model", "own"),
 ]  # fmt: skip
