@@ -62,14 +62,17 @@ def banner(config: Config, statuses: Sequence[Status]) -> str:
     server = config.server
     there = [status for status in statuses if not status.reason]
     ids = [status.entry.id for status in there]
-    rows = [("config", _BUILT_IN)] if Path(config.source) == built_in() else []
-    rows += [("models", ", ".join(ids) or "none that could answer")]
+    rows = [*_origin(config), ("models", ", ".join(ids) or "none that could answer")]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
     rows += [("missing", hint) for hint in _misspelt(config)]
     rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]
     first = next((name for status in there for name in status.names), "MODEL")
     rows += [("keys", _keys(server)), ("try", _try(server, first))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
+
+
+def _origin(config: Config) -> list[tuple[str, str]]:
+    return [("config", _BUILT_IN)] if Path(config.source) == built_in() else []
 
 
 def _embedded(config: Config, names: Sequence[str]) -> list[str]:
@@ -111,9 +114,10 @@ def check(
     config: Config, models: ModelList, statuses: Sequence[Status], environment: Mapping[str, str]
 ) -> str:
     server, count = config.server, sum(not status.reason for status in statuses)
+    rows = [*_origin(config), ("address", address(server)), ("keys", _keys(server))]
     parts = [
         f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",
-        f"server\n{columns([('address', address(server)), ('keys', _keys(server))])}",
+        f"server\n{columns(rows)}",
         f"models\n{columns(_model_row(models, status) for status in statuses)}",
     ]
     if secrets := _secret_rows(config):

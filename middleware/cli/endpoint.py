@@ -23,6 +23,8 @@ class GatewayAddress:
     url: str
     """Ends in the version: http://127.0.0.1:8000/v1."""
     key: str = field(default="", repr=False)
+    advice: str = ""
+    """Said too where it cannot be reached."""
 
     def ask(self, body: Json) -> Generator[Json, None, None]:
         """The chunks of a streamed answer; a first one of ours names what the gateway changed."""
@@ -55,7 +57,9 @@ class GatewayAddress:
             yield answer
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Failed(f"{self.url} cannot be reached or broke off: {why}.") from error
+            raise Failed(
+                f"{self.url} cannot be reached or broke off: {why}.{self.advice}"
+            ) from error
         finally:
             connection.close()
 

@@ -11,13 +11,14 @@ from middleware.cli.endpoint import GatewayAddress, Json, address
 from middleware.config import Config
 
 _PATH = "/x_usetool/last"
+_ADVICE = " Start it: usetool serve, or name another: usetool last --url ADDRESS."
 
 
 def endpoints(config: Config, url: str, key: str) -> tuple[GatewayAddress, ...]:
     """The gateway as each of its clients: who has the config has all keys."""
     where = address(url) if url else describe.own_address(config.server)
     keys = [key] if key else [secret.value for secret in config.server.keys]
-    return tuple(GatewayAddress(where, each) for each in keys or [""])
+    return tuple(GatewayAddress(where, each, _ADVICE) for each in keys or [""])
 
 
 def listing(gateway: Sequence[GatewayAddress]) -> str:

@@ -40,7 +40,9 @@ def test_without_a_config_the_built_in_one_is_read(
     assert main(["explain", "request.json"]) == FINE
     assert "1. demo: no server is asked" in capsys.readouterr().out
     main(["check"])
-    assert capsys.readouterr().out.startswith(f"{built_in()}: no mistakes; ")
+    said = capsys.readouterr().out
+    assert said.startswith(f"{built_in()}: no mistakes; ")
+    assert "config   the built-in one, as no config.toml is here" in said
 
 
 def test_this_folders_own_config_goes_before_it(

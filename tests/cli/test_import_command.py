@@ -91,7 +91,7 @@ def test_the_command_prints_and_is_fine_if_nothing_is_lost(
     assert main(["import", "litellm", str(path)]) == FINE
     out, err = capsys.readouterr()
     assert "[models.m]" in out
-    assert err == "1 models written to stdout.\n"
+    assert err == "1 model written to stdout.\n"
 
 
 def test_the_command_writes_over_nothing_unless_told(

@@ -46,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"{error.filename or output}: {error.strerror}")
         return WRONG
-    complain(f"{len(found.models)} models written to {output or 'stdout'}.")
+    models = "1 model" if len(found.models) == 1 else f"{len(found.models)} models"
+    complain(f"{models} written to {output or 'stdout'}.")
     if lost := lost_lines(found.lost):
         complain("\n  ".join(["Not carried:", *lost]))
     return LACKING if lost else FINE

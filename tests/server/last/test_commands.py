@@ -112,7 +112,9 @@ def test_last_says_that_no_gateway_runs(tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "config.toml"
     path.write_text(f"[server]\nport = 9\n{DEMO}")
     assert main(["last", "--config", str(path)]) == LACKING
-    assert "cannot be reached" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "Start it: usetool serve" in said
 
 
 def test_a_kept_failure_keeps_nothing_alive_of_where_it_was_raised() -> None:
