@@ -52,11 +52,16 @@ def elsewhere(path: tuple[str, ...]) -> str:
         kinds = [kind.name for kind in all_kinds() if name in keys_in(kind.name)]
         return f" It is for upstreams of kind {' or '.join(kinds)}." if kinds else ""
     places = [f"[{section}]" for section, keys in SECTIONS.items() if name in keys]
-    if not places and name in {**option_keys(""), **ability_keys("")}:
-        places = ["[models.NAME]"]
-        if path[0] == "upstreams" and name in option_keys(""):
-            places.append(f"options = {{ {name} = … }} here")
+    places = places or _of_models(path[0], name)
     return f" It belongs in {' or '.join(places)}." if places else ""
+
+
+def _of_models(section: str, name: str) -> list[str]:
+    """Where an option or an ability stands; an upstream may have an option for all its models."""
+    if name not in option_keys(""):
+        return ["[models.NAME]"] if name in ability_keys("") else []
+    here = [f"options = {{ {name} = … }} here"] if section == "upstreams" else []
+    return ["[models.NAME]", *here]
 
 
 @cache

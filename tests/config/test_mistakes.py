@@ -14,7 +14,7 @@ from tests.config.reading import ONE, mistakes
 from tests.support.paths import ROOT
 
 A = "[upstreams.a]\nkind = 'claude'\n"
-O = "[upstreams.a]\nkind = 'ollama'\n"
+D = "[upstreams.a]\nkind = 'ollama'\n"
 M = "[models.a]\nupstream = 'up'\n"
 C = A + "[models.a]\nupstream = 'a'\n"
 MISTAKES = [
@@ -42,7 +42,7 @@ MISTAKES = [
     (A + "api_key = 'env:'", "upstreams.a.api_key", "must follow"),
     (A + "api_key = \"a\\nb\"", "upstreams.a.api_key", "HTTP header"),
     (A + "max_tokens = 3", "upstreams.a.max_tokens", "[models.NAME]"),
-    (O + "num_ctx = 3", "upstreams.a.num_ctx", "NAME] or options = { num_ctx = … } here."),
+    (D + "num_ctx = 3", "upstreams.a.num_ctx", "NAME] or options = { num_ctx = … } here."),
     (A + "proxy = 'p:80'", "upstreams.a.proxy", 'begin with "http://"'),
     ("[models.a]", "models.a.upstream", "is missing. There are: up."),
     ("[models.a]\nupstream = 'pu'", "models.a.upstream", "is 'pu', but there are: up."),

@@ -46,11 +46,14 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"{error.filename or output}: {error.strerror}")
         return WRONG
-    models = "1 model" if len(found.models) == 1 else f"{len(found.models)} models"
-    complain(f"{models} written to {output or 'stdout'}.")
+    complain(f"{_counted(len(found.models))} written to {output or 'stdout'}.")
     if lost := lost_lines(found.lost):
         complain("\n  ".join(["Not carried:", *lost]))
     return LACKING if lost else FINE
+
+
+def _counted(models: int) -> str:
+    return "1 model" if models == 1 else f"{models} models"
 
 
 def _write(text: str, output: Path | None) -> None:
