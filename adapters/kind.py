@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
@@ -212,5 +212,23 @@ def _loaded(offered: EntryPoint) -> Kind:
         why = f"{type(error).__name__}: {error}"
         raise UnusableKind(f"'{offered.value}' cannot be imported ({why})") from error
     if not isinstance(kind, Kind) or kind.name != offered.name:
-        raise UnusableKind(f"'{offered.value}' is no Kind with the name '{offered.name}'")
-    return kind
+        found = (
+            f"named '{kind.name}'" if isinstance(kind, Kind) else f"of type {type(kind).__name__}"
+        )
+        why = f"is no Kind with the name '{offered.name}': it is {found}"
+        raise UnusableKind(f"'{offered.value}' {why}")
+    return replace(kind, connect=_guarded(kind.connect)) if kind.connect else kind
+
+
+def _guarded(connect: Callable[[Settings[Any]], Leaf]) -> Callable[[Settings[Any]], Leaf]:
+    """What fails in another way than `Kind.connect` may, its options cannot be meant either."""
+
+    def connected(settings: Settings[Any]) -> Leaf:
+        try:
+            return connect(settings)
+        except (ValueError, ImportError):
+            raise
+        except Exception as error:  # whatever a stranger's package does
+            raise ValueError(f"Its kind failed: {type(error).__name__}: {error}") from error
+
+    return connected

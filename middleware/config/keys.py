@@ -192,9 +192,16 @@ def keys_of(described: type[DataclassInstance]) -> Mapping[str, Key]:
 @cache
 def option_keys(kind: str) -> Mapping[str, Key]:
     """What `options` may hold: of its kind and of tools by prompt; of any kind if none is named."""
+    own = _joined([one.options for one in _kinds(kind)])
+    return {**own, **{name: key for name, key in emulation_keys().items() if name not in own}}
+
+
+@cache
+def emulation_keys() -> Mapping[str, Key]:
+    """What may be set of tools by prompt."""
     from middleware.wrappers.emulation import Emulation  # late: it loads web packages
 
-    return _joined([*(one.options for one in _kinds(kind)), Emulation])
+    return keys_of(Emulation)
 
 
 @cache

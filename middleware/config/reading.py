@@ -200,7 +200,11 @@ class _Reading:
             api_version=values["api_version"] or kind.api_version,
             headers=values["headers"],
             timeouts=_timeouts(kind, common, own),
-            options=self.given(values["options"], keys.option_keys(kind.name), (*path, "options")),
+            options=self.given(
+                values["options"] if kind.name else {},  # else that is the mistake, not these
+                keys.option_keys(kind.name),
+                (*path, "options"),
+            ),
         )
 
     def kind(self, name: str | None, path: tuple[str, ...]) -> Kind:
@@ -218,7 +222,10 @@ class _Reading:
             hint = f" For {name} write:{hints.stanza(path[1], service)}" if service else ""
             hint = hint or hints.suggest(name, kind_names())
             self.wrong(path, f"is '{name}', but must be one of {_kinds()}.{hint}")
-        return kind or _NO_KIND
+            return _NO_KIND
+        self.table(kind.timeouts, keys.TIMEOUTS, (*path, "timeouts"))
+        self.table(kind.emulation, keys.emulation_keys(), (*path, "emulation"))
+        return kind
 
     def doubled(self, address: str, kind: Kind, path: tuple[str, ...]) -> None:
         for end in kind.endings:
@@ -230,9 +237,9 @@ class _Reading:
     def model(self, name: str, found: Any, upstreams: Mapping[str, UpstreamConfig]) -> ModelConfig:
         path = ("models", name)
         written = found if isinstance(found, dict) else {}
-        named = written.get("upstream")
-        upstream = upstreams.get(named) if isinstance(named, str) else None
-        usual = upstream.language if upstream and upstream.kind else _NO_KIND
+        usual = _kind_of(written, upstreams)
+        if usual is None:  # that is the mistake, not what only it would know
+            usual, found = _NO_KIND, _of_any_kind(written)
         values = self.table(found, keys.model_keys(usual.name, written), path)
         coming = tuple(name for name in written if name in keys.COMING)
         pipeline = _given(values, keys.PIPELINE)
@@ -297,6 +304,20 @@ class _Reading:
                 f"is '{name}', but a * is only carried over from a * in the public name: "
                 f'write [models."…*"].',
             )
+
+
+def _kind_of(written: Values, upstreams: Mapping[str, UpstreamConfig]) -> Kind | None:
+    """The kind of a model's upstream; None where that is a mistake itself."""
+    named = written.get("upstream")
+    upstream = upstreams.get(named) if isinstance(named, str) else None
+    if upstream is None:
+        return _NO_KIND
+    return upstream.language if upstream.kind else None
+
+
+def _of_any_kind(written: Values) -> Values:
+    known = keys.MODEL.keys() - {"options", "abilities"}
+    return {name: value for name, value in written.items() if name in known}
 
 
 def _kinds() -> str:

@@ -113,9 +113,13 @@ def test_it_answers_with_options_of_its_own(tmp_path: Path) -> None:
     ("code", "entry", "words"),
     [
         ("1 / 0", ENTRY, "cannot be imported (ZeroDivisionError: division by zero)"),
-        ("KIND = 3", ENTRY, "is no Kind with the name 'acme'"),
+        ("KIND = 3", ENTRY, "is no Kind with the name 'acme': it is of type int"),
         (CODE, ENTRY.replace("KIND", "GONE"), "has no attribute 'GONE'"),
-        (CODE.replace('name="acme"', 'name="amce"'), ENTRY, "is no Kind with the name 'acme'"),
+        (
+            CODE.replace('name="acme"', 'name="amce"'),
+            ENTRY,
+            "is no Kind with the name 'acme': it is named 'amce'",
+        ),
         (CODE.replace("options=Options", "options=int"), ENTRY, "TypeError"),
     ],
 )
@@ -123,7 +127,26 @@ def test_a_kind_that_cannot_be_used_is_a_mistake_of_the_config(
     tmp_path: Path, code: str, entry: str, words: str
 ) -> None:
     install(tmp_path, code, entry)
-    done = check(tmp_path, STANZA)
+    done = check(tmp_path, f'{STANZA}mood = "warm"\nabilities = {{ loud = true }}\n')
     assert "upstreams.ours.kind: is 'acme', but 'acme_usetool:" in done.stderr
     assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1  # its options may be good
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ('timeouts={"frist_event": 3}', "kind.timeouts.frist_event: is no key here. Did you mean"),
+        ('timeouts={"idle": -1}', "kind.timeouts.idle: is -1, but must be"),
+        ('emulation={"holdd": 3}', "kind.emulation.holdd: is no key here. Did you mean 'hold'?"),
+        ("connect=lambda settings: settings.gone", "Its kind failed: AttributeError: 'Settings'"),
+    ],
+)
+def test_what_a_kind_says_of_itself_is_checked_too(tmp_path: Path, told: str, said: str) -> None:
+    code = CODE.replace("connect=Acme", told if "connect" in told else f"connect=Acme, {told}")
+    install(tmp_path, code)
+    done = check(tmp_path, STANZA)
+    assert done.returncode != 0
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
