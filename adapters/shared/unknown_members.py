@@ -7,7 +7,7 @@ from functools import lru_cache
 from adapters.protocol import TURN, ChatRequest, Json
 from adapters.receipts import Notes
 
-# What every language carries or answers for itself.
+# Left to the leaf: each language carries these or says itself what becomes of them.
 _MESSAGE = frozenset(
     {
         *("role", "content", "name", "refusal", "audio", "tool_calls", "tool_call_id", "is_error"),
@@ -21,7 +21,10 @@ _TOOL = frozenset({"name", "description", "parameters", "strict", "format"})
 def note_unknown_members(
     request: ChatRequest, notes: Notes, who: str, beyond: tuple[str, ...] = ()
 ) -> None:
-    """The first of each name stands for all; `beyond` is what this language has besides."""
+    """Name members that are none of OpenAI's own: those are the leaf's to carry or to name.
+
+    The first of each name stands for all; `beyond` is what this language has besides.
+    """
     found: dict[str, str] = {}
     message_members, part_members, tool_members = _members(beyond)
     for position, message in enumerate(request.messages):

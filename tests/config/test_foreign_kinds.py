@@ -9,14 +9,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from adapters.protocol import ChatRequest
+from adapters.wire.http import Link, Transport
 from tests.support.paths import ROOT
 from tests.support.upstreams.loopback import Peer, loopback
 
 PAGE = (ROOT / "docs/adapters.md").read_text("utf-8")
 CODE, ENTRY, STANZA = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 ASK = """
 import asyncio, sys
 from adapters.protocol import ChatRequest
@@ -107,6 +111,25 @@ def test_it_answers_with_options_of_its_own(tmp_path: Path) -> None:
     assert asyncio.run(asked()) == b"Hi. stop ['seed']\n"
     turns = [{"from": "user", "text": "Hello"}]
     assert told == [{"model": "clever", "turns": turns, "mood": "warm", "limit": 1000}]
+
+
+def test_it_names_what_it_cannot_say() -> None:
+    acme = ModuleType("acme_usetool")
+    exec(compile(CODE, "acme_usetool.py", "exec", dont_inherit=True), acme.__dict__)
+    messages = (
+        {"role": "user", "content": "a", "name": "Ann", "mark": 1},
+        {"role": "assistant", "content": "b", "reasoning_content": "hm", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "c"},
+    )
+    link = Link("ours", "http://127.0.0.1:9", Transport())
+    limits = {"max_completion_tokens": 7, "max_tokens": 9}
+    leaf = acme.KIND.connect(acme.KIND.settings(link))
+    (planned,) = leaf.plan(ChatRequest("m", messages, params=limits))
+    assert planned.body["limit"] == 7
+    assert [note.field for note in planned.receipt] == [
+        *("messages.name", "messages.tool_calls", "messages.tool_call_id"),
+        *("messages.reasoning_content", "messages[0].mark"),
+    ]
 
 
 @pytest.mark.parametrize(
