@@ -23,7 +23,10 @@ class Ask(NamedTuple):
     named: str = ""
     parallel: bool = True
     constrained: bool = False
-    """The upstream is held to the form: an example would only be copied."""
+    """The upstream is held to the form: an example would only be copied. It is told of JSON even
+    where the form is our block: SmolLM2 then chose the right tool for 37 of 47 questions, told of
+    the block without an example for 28, with one for 35.
+    """
 
 
 class _Words(NamedTuple):
