@@ -27,6 +27,8 @@ class Endpoint:
     """Headers of its answers beside `x-request-id` → what they say."""
     event: Any = None
     """One event of the streamed answer, if it can be streamed."""
+    example: Mapping[str, Any] | None = None
+    """A body to try it with."""
 
 
 class NoteObject(TypedDict):

@@ -52,6 +52,7 @@ ENDPOINT = Endpoint(
     summary="Make vectors of texts",
     description="As OpenAI's own API, for models of upstreams that make embeddings.",
     body=EmbeddingBody,
+    example={"model": "MODEL", "input": ["Hello"]},
     answer=Vectors,
     headers={},
 )

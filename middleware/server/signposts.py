@@ -67,15 +67,16 @@ def unknown_url(method: str, path: str) -> BadRequest:
     else:
         text = (
             f"Unknown request URL: {method[:20]} {shown}. The endpoints are POST {CHAT}, "
-            "POST /v1/embeddings, GET /v1/models and GET /healthz. Clients add the part behind "
-            "/v1 themselves, so their base URL must end in /v1."
+            "POST /v1/embeddings, GET /v1/models and GET /healthz; GET /docs shows all. Clients "
+            "add the part behind /v1 themselves, so their base URL must end in /v1."
         )
     return BadRequest(text, status=404, code="unknown_url")
 
 
-def wrong_method(method: str, path: str) -> BadRequest:
+def wrong_method(method: str, path: str, allowed: str) -> BadRequest:
     return BadRequest(
-        f"Method {method[:20]} is not allowed on {path[:_SHOWN]}.",
+        f"Method {method[:20]} is not allowed on {path[:_SHOWN]}: send {allowed}. GET /docs shows "
+        "what there is.",
         status=405,
         code="method_not_allowed",
     )

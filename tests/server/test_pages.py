@@ -91,7 +91,9 @@ def test_a_gateway_without_a_model_says_what_to_do() -> None:
         app = create(config.parse(KEYLESS, environment={}), io.StringIO())
         return await Door(app, io.StringIO()).ask(method="GET", path="/", headers=[HTML])
 
-    assert "<code>usetool check</code>" in asyncio.run(script()).body.decode()
+    text = asyncio.run(script()).body.decode()
+    assert "<code>usetool check</code>" in text
+    assert "<td>not available: the environment variable NONE is not set</td>" in text
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/healthz", "/readyz", "/v1/models"])
@@ -181,3 +183,14 @@ def test_a_models_name_and_the_host_are_text() -> None:
     text = asked("/", HTML, ("host", "<i>.localhost"), server=stanza).body.decode()
     assert "<td>&lt;b&gt;x&lt;/b&gt;</td>" in text
     assert not {"b", "i"} & set(Loads(text).tags)
+
+
+def test_the_documentation_begins_with_what_is_sent_and_shows_one() -> None:
+    text = asked("/docs").body.decode()
+    shapes = [name for name in Loads(text).ids if name.startswith("shape-")]
+    assert shapes[:2] == ["shape-ChatBody", "shape-Completion"]
+    assert "&quot;content&quot;: &quot;Hello&quot;" in text
+    assert "<th></th>" not in text
+    assert str(2**63) not in text
+    assert text.count("Names this request: ") == 1
+    assert "More than 1 is refused." in text

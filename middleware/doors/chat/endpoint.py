@@ -13,6 +13,7 @@ ENDPOINT = Endpoint(
     "named in `x-usetool-warnings`, or refused. Fields that are not OpenAI's go on to the upstream "
     "or are named.",
     body=ChatBody,
+    example={"model": "MODEL", "messages": [{"role": "user", "content": "Hello"}]},
     answer=Completion,
     event=Chunk,
     headers={

@@ -21,6 +21,7 @@ _Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[\w.-]+$")]
 _Unit = Annotated[float, Field(ge=0, le=1)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
 _Positive = Annotated[int, Field(ge=1, lt=2**63)]
+_Choices = Annotated[int, Field(ge=1, le=128)]
 
 
 @shape
@@ -167,7 +168,7 @@ class ChatBody(TypedDict):
     max_completion_tokens: NotRequired[_Positive | None]
     temperature: NotRequired[Annotated[float, Field(ge=0, le=2)] | None]
     top_p: NotRequired[_Unit | None]
-    n: NotRequired[Annotated[int, Field(ge=1, le=128)] | None]
+    n: NotRequired[Annotated[_Choices | None, Field(description="More than 1 is refused.")]]
     stop: NotRequired[_Stop | None]
     seed: NotRequired[int | None]
     presence_penalty: NotRequired[_Penalty | None]

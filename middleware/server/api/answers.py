@@ -25,7 +25,7 @@ ERRORS: Mapping[int, str] = {
     400: "The request is wrong, or asks for what the model cannot do; `param` names the field.",
     401: "The gateway asks for a key, and this is none of its own.",
     403: "The gateway asks for no key, and `Host` or `Origin` is not of this machine.",
-    404: "There is none of this name.",
+    404: "There is no model, or no kept request, of this name.",
     409: "The upstream says that this conflicts with something.",
     413: "The request is too large, for the gateway or for the upstream.",
     415: "The body is compressed.",

@@ -57,7 +57,9 @@ def _failures(edge: Edge) -> dict[int | type[Exception], Handler]:
         if error.status_code == 405 and method == "OPTIONS":
             return Response(status_code=204, headers=error.headers)
         if error.status_code == 405 and path != "/":
-            return edge.refused(request.scope, wrong_method(method, path), error.headers)
+            allowed = (error.headers or {}).get("Allow", "another")
+            wrong = wrong_method(method, path, allowed)
+            return edge.refused(request.scope, wrong, error.headers)
         return edge.refused(request.scope, unknown_url(method, path))
 
     async def unforeseen(request: Request, _: Exception) -> Response:

@@ -80,13 +80,15 @@ def _operation(door: Endpoint, schemas: dict[tuple[str, str], Json]) -> Json:
         data = {"type": "string", "anyOf": [event, {"const": "[DONE]"}]}
         stream = {"type": "object", "required": ["data"], "properties": {"data": data}}
         content["text/event-stream"] = {"itemSchema": stream}
-    body = {"application/json": {"schema": schemas[door.path, "body"]}}
+    body: Json = {"schema": schemas[door.path, "body"]}
+    if door.example is not None:
+        body["example"] = door.example
     good = {"description": "The answer.", "headers": headers(door.headers), "content": content}
     return {
         **KEYED,
         "summary": door.summary,
         "description": door.description,
         "operationId": door.path.strip("/").replace("/", "_"),
-        "requestBody": {"required": True, "content": body},
+        "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {"200": good, **{str(one): told for one, told in errors(ERRORS).items()}},
     }

@@ -47,7 +47,7 @@ def add_pages(api: FastAPI, edge: Edge, doors: Sequence[Endpoint]) -> None:
             text = f"{_ABOUT}\nBase URL: {base}\nModels: {base}/models\nPages: / and /docs\n"
             return _sent(text, "text/plain")
         asks_key = bool(edge.runtime.server.keys)
-        models = [] if asks_key else await edge.runtime.models.entries()
+        models = [] if asks_key else await edge.runtime.models.entries(everything=True)
         return _sent(_first_page(base, models, asks_key), "text/html")
 
     for path, answer in (("/", first_page), ("/docs", docs), ("/openapi.json", openapi)):
@@ -69,11 +69,10 @@ def _first_page(base: str, models: Sequence[Json], asks_key: bool) -> str:
 """
     if asks_key:
         return page("Usetool", f"{said}<p><code>GET /v1/models</code> with a key lists them.</p>")
-    if not models:
-        return page("Usetool", f"{said}<p>None can answer now: <code>usetool check</code> says why")
-    return page(
-        "Usetool", said + table(("model", "upstream", "context", "it has"), map(_row, models))
-    )
+    if not any(model["x_usetool"]["available"] for model in models):
+        said += "<p>None can answer now: <code>usetool check</code> says more.</p>\n"
+    head = ("model", "upstream", "context", "it has, or lacks")
+    return page("Usetool", said + table(head, map(_row, models)))
 
 
 def _row(model: Json) -> tuple[str, ...]:
@@ -82,5 +81,6 @@ def _row(model: Json) -> tuple[str, ...]:
     has = [name for name in ("vision", "reasoning", "json_schema") if abilities.get(name)]
     if tools := abilities.get("tools"):
         has.insert(0, f"tools ({tools})")
+    has = [f"not available: {facts['reason']}"] if "reason" in facts else has
     shown = (model["id"], facts["upstream"], model.get("context_length", ""), ", ".join(has))
     return tuple(escape(str(one)) for one in shown)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -20,7 +22,6 @@ a{color:light-dark(#0550ae,#7ab7ff)}
 _BOUNDS = (
     "minimum",
     "maximum",
-    "exclusiveMaximum",
     "minLength",
     "maxLength",
     "minItems",
@@ -62,8 +63,12 @@ def reference(document: Json) -> str:
         f'<a href="/openapi.json">OpenAPI document</a></p>\n<ul>{index}</ul>\n'
     ]
     body += [_operation(*found) for found in operations]
+    body.append(_all_headers(operation for _, operation in operations))
     body.append("<h2>Shapes</h2>\n")
-    body += [_shape(name, schema) for name, schema in document["components"]["schemas"].items()]
+    schemas = document["components"]["schemas"]
+    own = re.findall('href="#shape-([^"]+)"', "".join(body))
+    names = dict.fromkeys([*filter(schemas.__contains__, own), *schemas])
+    body += [_shape(name, schemas[name]) for name in names]
     return page(f"{info['title']} {info['version']}", "".join(body))
 
 
@@ -79,14 +84,15 @@ def _operation(address: str, operation: Json) -> str:
         asked.append(
             ("authorization", "header", "<code>Bearer KEY</code>", "Where keys are asked.")
         )
-    told.append(table(("parameter", "in", "type", ""), asked))
+    told.append(table(("parameter", "in", "type", "meaning"), asked))
     if "requestBody" in operation:
         told.append(f"<p>Body: {_content(operation['requestBody'])}</p>\n")
+        told += [_example(one) for one in operation["requestBody"]["content"].values()]
     answers = [
         (escape(status), _about(one), _content(one), _headers(one))
         for status, one in operation["responses"].items()
     ]
-    told.append(table(("status", "", "body", "headers"), answers))
+    told.append(table(("status", "meaning", "body", "headers"), answers))
     return "".join(told)
 
 
@@ -104,9 +110,22 @@ def _event(schema: Json) -> Json:
 
 
 def _headers(answer: Json) -> str:
-    return "<br>".join(
-        f"{_value(name)} {_about(one)}" for name, one in answer.get("headers", {}).items()
-    )
+    """By name alone: `_all_headers` says what they mean."""
+    return ", ".join(map(_value, answer.get("headers", {})))
+
+
+def _all_headers(operations: Iterable[Json]) -> str:
+    answers = [answer for one in operations for answer in one["responses"].values()]
+    told = {name: one for answer in answers for name, one in answer.get("headers", {}).items()}
+    rows = [(_value(name), _about(one)) for name, one in told.items()]
+    return "<h2>Headers of answers</h2>\n" + table(("header", "meaning"), rows)
+
+
+def _example(body: Json) -> str:
+    if "example" not in body:
+        return ""
+    shown = json.dumps(body["example"], indent=2, ensure_ascii=False)
+    return f"<pre><code>{escape(shown)}</code></pre>\n"
 
 
 def _shape(name: str, schema: Json) -> str:
@@ -116,7 +135,7 @@ def _shape(name: str, schema: Json) -> str:
         for field, one in schema.get("properties", {}).items()
     ]
     return f'<h3 id="shape-{escape(name)}">{escape(name)}</h3>\n<p>{_about(schema)}</p>\n' + table(
-        ("field", "type", "required", ""), fields
+        ("field", "type", "required", "meaning"), fields
     )
 
 

@@ -51,6 +51,8 @@ ELSEWHERE: tuple[tuple[str, str, int, str, str], ...] = (
     ("POST", "//v1/chat/completions", 404, "unknown_url", "must end in /v1"),
     ("GET", "/v1/../etc/passwd", 404, "unknown_url", "Unknown request URL"),
     ("GET", CHAT, 405, "method_not_allowed", "Method GET is not allowed"),
+    ("GET", CHAT, 405, "method_not_allowed", ": send POST. GET /docs shows"),
+    ("POST", "/v1/nope", 404, "unknown_url", "GET /docs shows all"),
     ("PUT", CHAT, 405, "method_not_allowed", "Method PUT"),
     ("BREW", CHAT, 405, "method_not_allowed", "Method BREW"),
     ("POST", "/v1/models", 405, "method_not_allowed", "Method POST"),
