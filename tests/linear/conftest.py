@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.collector import collecting_as_the_server_does
+
 
 @pytest.fixture(autouse=True)
-def collecting_as_the_server_does() -> Iterator[None]:
-    """See `serving`: the collector runs seldom there."""
-    gc.collect()
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 50)
-    yield
-    gc.set_threshold(*before)
+def _collector() -> Iterator[None]:
+    with collecting_as_the_server_does():
+        yield

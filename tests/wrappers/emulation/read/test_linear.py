@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,7 +15,15 @@ from adapters.errors import UpstreamError
 from adapters.shared.calls import MOST_CALLS, Calls
 from middleware.wrappers.emulation.judge import lenient_json as lenient
 from middleware.wrappers.emulation.read.reader import Reader
+from tests.support.collector import collecting_as_the_server_does
 from tests.wrappers.emulation.read.reading import TOOLS, block, read
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    with collecting_as_the_server_does():
+        yield
+
 
 # What a text may begin with, so that a reader is at work …
 STARTS: Sequence[str] = [
