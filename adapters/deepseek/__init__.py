@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -16,7 +15,7 @@ from adapters.kind import CommonAbilities, Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.options import ANY_TEXT, made, option, whole
 from adapters.protocol import ChatRequest, Events, Json, Planned
-from adapters.shared.fields import Fields, unsupported
+from adapters.shared.fields import Fields, take_thinking, unsupported
 from adapters.shared.history import GO_ON, text_of
 from adapters.shared.model_list import Listed, models_at
 from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
@@ -103,14 +102,13 @@ def _refuse(fields: Fields) -> None:
 
 def _thinking(model: str, box: Toolbox, habits: Habits, fields: Fields) -> tuple[bool, Json]:
     """Whether it will think, and how that is said: by default yes, except the old plain model."""
-    asked, effort = fields.take("thinking"), fields.take("reasoning_effort")
-    if isinstance(asked, dict) and asked.keys() - {"type"}:
-        fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
+    asked, effort = take_thinking(fields), fields.take("reasoning_effort")
     wanted, by_default = _wanted(asked, effort), model != PLAIN
     on = by_default if wanted is None else wanted
     if on and not habits.may_think:
         if wanted:
-            fields.note("thinking_dropped", "thinking", "the config says this model does not think")
+            name = "thinking" if asked else "reasoning_effort"
+            fields.note("thinking_dropped", name, "the config says this model does not think")
         on = False
     elif on and box.mode in ("required", "named"):
         # "Thinking mode does not support this tool_choice"; the call is what the client insists on.
@@ -135,13 +133,11 @@ def _effort(effort: str | None, thinks: bool, fields: Fields) -> Json:
     return {"reasoning_effort": level}
 
 
-def _wanted(asked: Any, effort: str | None) -> bool | None:
-    """A vendor's own `thinking`, as an object or a flag, outranks the effort."""
-    if isinstance(asked, dict):
-        return asked.get("type") != "disabled"
-    if isinstance(asked, bool):
-        return asked
-    return None if effort is None else effort != "none"
+def _wanted(asked: bool | None, effort: str | None) -> bool | None:
+    """Its own `thinking` outranks the effort."""
+    if asked is None and effort is not None:
+        return effort != "none"
+    return asked
 
 
 def _tools(
@@ -265,7 +261,8 @@ class DeepSeek(Leaf):
         return (Planned(self.link.name, self.link.url(PATH), body, receipt),)
 
     def may_think(self, request: ChatRequest) -> bool:
-        wanted = _wanted(request.extra.get("thinking"), request.params.get("reasoning_effort"))
+        asked = take_thinking(Fields(request.extra))
+        wanted = _wanted(asked, request.params.get("reasoning_effort"))
         return self.habits.may_think and (request.model != PLAIN if wanted is None else wanted)
 
     async def models(self) -> Listed:

@@ -15,7 +15,7 @@ from adapters.ollama.window import MINIMUM
 from adapters.options import DURATION, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
-from adapters.shared.fields import Fields, unsupported
+from adapters.shared.fields import Fields, take_thinking, unsupported
 from adapters.shared.toolbox import Tool, Toolbox
 from adapters.shared.unknown_members import note_unknown_members
 
@@ -26,7 +26,6 @@ _SAMPLING = (
     *("top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),
     *("num_keep", "num_ctx"),
 )
-_THINKING = ("reasoning_effort", "thinking", "think")
 _TOP_LEVEL = ("logprobs", "top_logprobs", "keep_alive", "truncate", "shift")
 # What is asked for → what is sent, where that is another word.
 _EFFORTS: Mapping[str | bool | None, str | bool] = {"none": False, "minimal": "low", "xhigh": "max"}
@@ -132,8 +131,6 @@ def _format(fields: Fields, tools: tuple[Tool, ...], must_call: bool) -> Any:
 
 def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | None:
     name, asked = _asked_to_think(fields)
-    if not isinstance(asked, str | bool | None):
-        raise BadRequest("'think' must be true, false or a level such as 'high'.", param="think")
     if abilities.thinking is False:
         if asked not in (None, False, "none"):
             fields.note("thinking_dropped", name, "this model does not think")
@@ -146,16 +143,18 @@ def _think(model: str, fields: Fields, abilities: Abilities) -> str | bool | Non
     return level
 
 
-def _asked_to_think(fields: Fields) -> tuple[str, Any]:
+def _asked_to_think(fields: Fields) -> tuple[str, str | bool | None]:
     """The field that counts, and what it says: a vendor's own word outranks OpenAI's."""
-    effort, vendor, own = (fields.take(name) for name in _THINKING)
-    if own is not None:
-        return "think", own
-    if not isinstance(vendor, dict):
-        return "reasoning_effort", effort
-    if vendor.keys() - {"type"}:
-        fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
-    return "thinking", vendor.get("type") != "disabled"
+    own, vendor, effort = fields.take("think"), take_thinking(fields), "reasoning_effort"
+    if not isinstance(own, str | bool | None):
+        raise BadRequest("'think' must be true, false or a level such as 'high'.", param="think")
+    said: Json = _given({"think": own, "thinking": vendor, effort: fields.take(effort)})
+    name = next(iter(said), effort)
+    asked: str | bool | None = said.get(name)
+    for other, value in said.items():
+        if _EFFORTS.get(value, value) != _EFFORTS.get(asked, asked):
+            fields.note("parameter_dropped", other, f"'{name}' outranks it")
+    return name, asked
 
 
 def _limit(fields: Fields) -> int | None:

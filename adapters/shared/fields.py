@@ -50,6 +50,19 @@ class Fields:
         return self.notes.receipt()
 
 
+def take_thinking(fields: Fields) -> bool | None:
+    """A vendor's `thinking` where it says on or off alone: an object with a `type`, or a flag."""
+    asked = fields.take("thinking")
+    if isinstance(asked, dict):
+        if asked.keys() - {"type"}:
+            fields.note("thinking_budget_dropped", "thinking", "it thinks as long as it likes")
+        return bool(asked.get("type") != "disabled")
+    if asked is None or isinstance(asked, bool):
+        return asked
+    fields.note("parameter_dropped", "thinking", "it is an object with a 'type', or true or false")
+    return None
+
+
 def unsupported(param: str, message: str) -> BadRequest:
     return BadRequest(message, code="unsupported_parameter", param=param)
 

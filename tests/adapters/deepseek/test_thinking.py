@@ -60,6 +60,8 @@ def test_effort_is_said_in_its_three_words(
         ({"type": "disabled"}, "high", OFF, ["effort_dropped"]),
         ({"type": "enabled"}, "none", ON, ["effort_dropped"]),
         ({"type": "enabled"}, "max", {**ON, "reasoning_effort": "max"}, []),
+        ("enabled", None, {}, ["parameter_dropped"]),
+        ("enabled", "none", OFF, ["parameter_dropped"]),
     ],
 )
 def test_the_vendors_own_thinking_outranks_the_effort(
@@ -85,6 +87,14 @@ def test_a_model_that_must_not_think_does_not(
     body, said = written(Habits(may_think=False), model=model, params={"reasoning_effort": effort})
     assert about_thinking(body) == sent
     assert [code for code, _ in said] == notes
+
+
+def test_what_is_named_as_lost_is_what_was_sent() -> None:
+    told = [
+        written(Habits(may_think=False), **asked)[1][0]
+        for asked in ({"extra": {"thinking": True}}, {"params": {"reasoning_effort": "low"}})
+    ]
+    assert told == [("thinking_dropped", "thinking"), ("thinking_dropped", "reasoning_effort")]
 
 
 @pytest.mark.parametrize("choice", ["required", NAMED])

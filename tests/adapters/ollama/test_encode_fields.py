@@ -166,16 +166,35 @@ def test_gpt_oss_has_three_levels(
 
 
 @pytest.mark.parametrize(
-    ("extra", "think"),
+    ("extra", "effort", "think", "lost"),
     [
-        ({"think": "high"}, "high"),
-        ({"think": False}, False),
-        ({"thinking": {"type": "disabled"}}, False),
-        ({"thinking": {"type": "enabled", "budget_tokens": 5}}, True),
+        ({"think": "high"}, "low", "high", ["reasoning_effort"]),
+        ({"think": False}, "low", False, ["reasoning_effort"]),
+        ({"think": False}, "none", False, []),
+        ({"think": "max"}, "xhigh", "max", []),
+        ({"thinking": {"type": "disabled"}}, "low", False, ["reasoning_effort"]),
+        ({"thinking": {"type": "enabled"}}, None, True, []),
+        ({"thinking": True}, None, True, []),
+        ({"thinking": False}, "low", False, ["reasoning_effort"]),
+        ({"thinking": "enabled"}, "low", "low", ["thinking"]),
+        ({"think": "low", "thinking": True}, None, "low", ["thinking"]),
+        ({"think": True, "thinking": True}, "none", True, ["reasoning_effort"]),
     ],
 )
-def test_a_vendors_own_word_outranks_effort(extra: Json, think: Any) -> None:
-    assert body(extra=extra, reasoning_effort="low")["think"] == think
+def test_a_vendors_own_word_outranks_effort(
+    extra: Json, effort: str | None, think: Any, lost: list[str]
+) -> None:
+    found, receipt = encoded(extra=extra, reasoning_effort=effort)
+    assert found["think"] == think
+    assert [(note.code, note.field) for note in receipt] == [
+        ("parameter_dropped", field) for field in lost
+    ]
+
+
+def test_a_budget_of_thoughts_is_named() -> None:
+    found, receipt = encoded(extra={"thinking": {"type": "enabled", "budget_tokens": 5}})
+    assert found["think"] is True
+    assert codes(receipt) == ["thinking_budget_dropped"]
 
 
 @pytest.mark.parametrize(
@@ -183,8 +202,8 @@ def test_a_vendors_own_word_outranks_effort(extra: Json, think: Any) -> None:
     [
         ({"reasoning_effort": "high"}, ["reasoning_effort"]),
         ({"extra": {"think": True}}, ["think"]),
-        ({"extra": {"think": True}, "reasoning_effort": "none"}, ["think"]),
         ({"extra": {"thinking": {"type": "enabled"}}}, ["thinking"]),
+        ({"extra": {"thinking": True}}, ["thinking"]),
         ({"reasoning_effort": "none"}, []),
         ({"extra": {"think": False}}, []),
     ],
