@@ -119,7 +119,8 @@ def metadata(fields: Fields) -> Json | None:
     if not said:
         return None
     if not _OPAQUE.fullmatch(said):
-        fields.note("user_hashed", "user", "Claude takes opaque ids only: a digest was sent")
+        name = "safety_identifier" if identity else "user"
+        fields.note("user_hashed", name, "Claude takes opaque ids only: a digest was sent")
         said = hashlib.sha256(said.encode()).hexdigest()
     return {"user_id": said}
 

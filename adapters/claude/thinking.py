@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
@@ -44,6 +44,13 @@ class Situation:
     prefilled: bool = False
 
 
+class _Effort(NamedTuple):
+    """How hard to think, and the field of the request that says so."""
+
+    level: str
+    field: str = "reasoning_effort"
+
+
 @dataclass(frozen=True, slots=True)
 class ThinkingFields:
     thinking: Json | None = None
@@ -51,6 +58,8 @@ class ThinkingFields:
     """For `output_config`."""
     on: bool = False
     max_tokens: int = 0
+    field: str = "reasoning_effort"
+    """Which of the request says so."""
 
 
 def is_on(thinking: Json | None, capability: Capability) -> bool:
@@ -66,7 +75,9 @@ def thought_of(fields: Fields, capability: Capability, seen: Situation) -> Think
     if isinstance(vendor, dict):
         thought = _told(vendor, effort, fields, capability)
     else:
-        thought = _asked(effort, fields, capability) if effort is not None else ThinkingFields()
+        thought = ThinkingFields()
+        if effort is not None:
+            thought = _asked(_Effort(effort), fields, capability)
     if vendor is not None and not isinstance(vendor, dict):
         fields.note("parameter_dropped", "thinking", "'thinking' is an object with a 'type'")
     if (thought.thinking or {}).get("type") == "enabled":
@@ -87,21 +98,21 @@ def _max_tokens(thought: ThinkingFields, on: bool, capability: Capability, seen:
     return min(seen.room + (budget if on else 0), capability.max_output)
 
 
-def _asked(effort: str, fields: Fields, capability: Capability) -> ThinkingFields:
-    if effort == "none":
-        return _without(fields, capability)
+def _asked(effort: _Effort, fields: Fields, capability: Capability) -> ThinkingFields:
+    if effort.level == "none":
+        return _without(effort.field, fields, capability)
     if capability.thinking == "off":
-        fields.note("parameter_dropped", "reasoning_effort", "this model does not think")
+        fields.note("parameter_dropped", effort.field, "this model does not think")
         return ThinkingFields()
     if capability.thinking == "manual":
-        thinking = {"type": "enabled", "budget_tokens": BUDGETS[effort]}
-        return ThinkingFields(_shown(thinking, capability))
+        thinking = {"type": "enabled", "budget_tokens": BUDGETS[effort.level]}
+        return ThinkingFields(_shown(thinking, capability), field=effort.field)
     return ThinkingFields(
         _shown({"type": "adaptive"}, capability), _level(effort, fields, capability)
     )
 
 
-def _without(fields: Fields, capability: Capability) -> ThinkingFields:
+def _without(field: str, fields: Fields, capability: Capability) -> ThinkingFields:
     """No thought, or as little as there is where it cannot be switched off."""
     if capability.thinking == "adaptive":
         # Left out would mean on, for the newest.
@@ -109,17 +120,18 @@ def _without(fields: Fields, capability: Capability) -> ThinkingFields:
     if capability.thinking != "always":
         return ThinkingFields()
     text = "this model always thinks: it was asked for as little as possible"
-    fields.note("thinking_not_disabled", "reasoning_effort", text)
+    fields.note("thinking_not_disabled", field, text)
     if capability.between_tools:
         return ThinkingFields(_shown({"type": "between_tools"}, capability))
     return ThinkingFields(_shown({"type": "adaptive"}, capability), "low")
 
 
-def _level(effort: str, fields: Fields, capability: Capability) -> str | None:
-    tried = _EFFORTS.get(effort, (effort,))
+def _level(effort: _Effort, fields: Fields, capability: Capability) -> str | None:
+    asked = effort.level
+    tried = _EFFORTS.get(asked, (asked,))
     level = next((one for one in tried if one in capability.efforts), None)
-    if effort not in (level, "minimal"):
-        fields.note("effort_adjusted", "reasoning_effort", f"sent as {level}: there is no {effort}")
+    if asked not in (level, "minimal"):
+        fields.note("effort_adjusted", effort.field, f"sent as {level}: there is no {asked}")
     return level
 
 
@@ -135,16 +147,17 @@ def _told(vendor: Json, effort: Any, fields: Fields, capability: Capability) -> 
     kind = vendor.get("type")
     if kind not in _accepted(capability):
         fields.note("thinking_adapted", "thinking", f"this model has no thinking of type '{kind}'")
-        return _asked(effort or _effort_of(vendor), fields, capability)
-    if kind == "adaptive":
-        level = None if effort in (None, "none") else _level(effort, fields, capability)
+        said = _Effort(effort) if effort else _Effort(_effort_of(vendor), "thinking")
+        return _asked(said, fields, capability)
+    if kind == "adaptive" and effort not in (None, "none"):
+        level = _level(_Effort(effort), fields, capability)
         return ThinkingFields(_shown(vendor, capability), level)
     if effort is not None:
         fields.note("parameter_dropped", "reasoning_effort", "'thinking' says more and outranks it")
     if kind == "disabled":
-        return _without(fields, capability)
+        return _without("thinking", fields, capability)
     defaults = {"budget_tokens": BUDGETS["medium"]} if kind == "enabled" else {}
-    return ThinkingFields(_shown(defaults | vendor, capability))
+    return ThinkingFields(_shown(defaults | vendor, capability), field="thinking")
 
 
 def _effort_of(vendor: Json) -> str:
@@ -185,11 +198,11 @@ def _allowed(
     budget = min(asked, most)
     if budget < LEAST_BUDGET:
         text = f"a thought needs {LEAST_BUDGET} tokens or more, and less than max_tokens"
-        fields.note("thinking_dropped", "reasoning_effort", text)
+        fields.note("thinking_dropped", thought.field, text)
         return ThinkingFields()
     if budget < asked:
         text = f"the budget was lowered to {budget}, which is what max_tokens leaves"
-        fields.note("thinking_budget_lowered", "reasoning_effort", text)
+        fields.note("thinking_budget_lowered", thought.field, text)
     return replace(thought, thinking={**thinking, "budget_tokens": budget})
 
 

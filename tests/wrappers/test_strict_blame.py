@@ -188,6 +188,14 @@ def test_what_the_config_says_is_no_loss_of_the_clients() -> None:
     assert blamed(text, request(seed=1)) == "seed"
 
 
+def test_what_the_config_says_of_thinking_is_not_told_in_a_word_of_the_clients() -> None:
+    thinking = 'defaults = { thinking = { type = "enabled", budget_tokens = 9000 } }'
+    text = f"{CLAUDE.replace('opus-4-8', 'sonnet-4-5')}{thinking}\n"
+    (call,) = planned(text, request(max_tokens=5))
+    assert [note.field for note in call.receipt] == ["thinking"]
+    assert blamed(text, request(max_tokens=5, reasoning_effort="low")) == "reasoning_effort"
+
+
 PIPELINE = (
     CLAUDE.replace("models.m", "models.answerer")
     + """

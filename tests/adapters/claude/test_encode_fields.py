@@ -25,6 +25,7 @@ from tests.support.upstreams.claude_wire import (
     claude,
     request,
     sent,
+    sent_with_notes,
 )
 
 NEW_API = claude("2026-10-21")
@@ -141,6 +142,13 @@ def test_user(asked: Json, user_id: str | None, notes: list[str]) -> None:
     given = next(iter(asked.values()))
     expected = hashlib.sha256(given.encode()).hexdigest() if user_id == "hash" else given
     assert (body["metadata"], found) == ({"user_id": expected}, notes)
+
+
+@pytest.mark.parametrize("name", ["user", "safety_identifier"])
+def test_the_id_that_was_hashed_is_named_as_it_was_sent(name: str) -> None:
+    asked: Json = {name: "li@example.com"}
+    _, notes = sent_with_notes(request(**asked))
+    assert [(note.code, note.field) for note in notes] == [("user_hashed", name)]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.support.upstreams.claude_wire import (
     WEATHER,
     request,
     sent,
+    sent_with_notes,
 )
 
 SHOWN = {"display": "summarized"}
@@ -119,6 +120,17 @@ def test_own_field_outranks_the_effort_by_name() -> None:
     assert ("thinking" in body, notes) == (False, ["parameter_dropped"])
 
 
+def test_adaptive_thinking_outranks_the_wish_for_none() -> None:
+    asked = request(
+        model=UNASKED, reasoning_effort="none", extra={"thinking": {"type": "adaptive"}}
+    )
+    body, notes = sent_with_notes(asked)
+    assert body["thinking"] == ON
+    assert [(note.code, note.field) for note in notes] == [
+        ("parameter_dropped", "reasoning_effort")
+    ]
+
+
 def test_adaptive_thinking_and_effort_go_together() -> None:
     asked = request(model=UNASKED, reasoning_effort="low", extra={"thinking": {"type": "adaptive"}})
     body, notes = sent(asked)
@@ -141,6 +153,34 @@ def test_budget_stays_below_max_tokens(
 ) -> None:
     body, found = sent(request(max_tokens=limit, reasoning_effort=effort))
     assert (body["max_tokens"], body.get("thinking"), found) == (limit, thinking, notes)
+
+
+ENABLED: Json = {"type": "enabled", "budget_tokens": 30_000}
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "code"),
+    [
+        (MANUAL, {"max_tokens": 5, "extra": {"thinking": ENABLED}}, "thinking_dropped"),
+        (MANUAL, {"max_tokens": 5000, "extra": {"thinking": ENABLED}}, "thinking_budget_lowered"),
+        (
+            MANUAL,
+            {"max_tokens": 5, "extra": {"thinking": {"type": "adaptive"}}},
+            "thinking_dropped",
+        ),
+        (MANUAL, {"max_tokens": 5, "reasoning_effort": "high"}, "thinking_dropped"),
+        (ALWAYS, {"extra": {"thinking": OFF}}, "thinking_not_disabled"),
+        (ALWAYS, {"reasoning_effort": "none"}, "thinking_not_disabled"),
+        (PLAIN, {"extra": {"thinking": ENABLED}}, "parameter_dropped"),
+        (ADAPTIVE, {"extra": {"thinking": {"type": "between_tools"}}}, "thinking_adapted"),
+        (ADAPTIVE, {"reasoning_effort": "xhigh"}, "effort_adjusted"),
+    ],
+)
+def test_what_is_named_is_what_was_sent(model: str, asked: Json, code: str) -> None:
+    _, notes = sent_with_notes(request(model=model, **asked))
+    (field,) = {"thinking", "reasoning_effort"} & {*asked, *asked.get("extra", ())}
+    assert (code, field) in [(note.code, note.field) for note in notes]
+    assert {note.field for note in notes} == {field}
 
 
 SIGNED = {"type": "thinking", "thinking": "hm", "signature": "s"}
