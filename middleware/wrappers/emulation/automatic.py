@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -18,10 +17,10 @@ from middleware.wrappers.base import Wrapper, with_notes
 from middleware.wrappers.emulation.ask.conversation import has_calls
 from middleware.wrappers.emulation.ask.prompted_request import Emulation
 from middleware.wrappers.emulation.emulated import EmulatedTools
+from middleware.wrappers.emulation.recent import RecentRefusals
 from middleware.wrappers.emulation.refusals import first_call, refuses_tools, without_refused
 from middleware.wrappers.emulation.rescue import LeakRescue
 
-_REMEMBERED, _MOST = 300.0, 256
 _EMULATED = Note(
     "tools_emulated", "", "the upstream says that this model has no tools: it was asked by prompt"
 )
@@ -70,8 +69,8 @@ class Automatic(Wrapper):
 
     emulated: Adapter
     calls_tools: Callable[[str], Awaitable[bool | None]]
-    # State between requests: when a model that refused tools may be asked again.
-    refused: dict[str, float] = field(default_factory=dict)
+    refused: RecentRefusals = field(default_factory=RecentRefusals)
+    """Models that refused tools: after a while they are asked again."""
 
     def stream(self, request: ChatRequest) -> Events:
         if not request.tools and not has_calls(request.messages):
@@ -91,7 +90,7 @@ class Automatic(Wrapper):
 
     async def _choose(self, request: ChatRequest) -> Events:
         receipt: Receipt = (_EMULATED,)
-        if self._refuses(request.model):
+        if request.model in self.refused:
             pass
         elif await self.calls_tools(request.model) is False:
             receipt = ()
@@ -104,7 +103,7 @@ class Automatic(Wrapper):
             except Refused as error:
                 if not refuses_tools(error):
                     raise
-                self._remember(request.model)
+                self.refused.add(request.model)
         async with aclosing(self.emulated.stream(request)) as batches:
             async for batch in batches:
                 yield with_notes(batch, receipt)
@@ -129,13 +128,3 @@ class Automatic(Wrapper):
                     raise
                 request, receipt = lesser.request, receipt + lesser.receipt
                 single = single or lesser.single
-
-    def _refuses(self, model: str) -> bool:
-        if self.refused.get(model, 0.0) >= asyncio.get_running_loop().time():
-            return True
-        self.refused.pop(model, None)
-        return False
-
-    def _remember(self, model: str) -> None:
-        if len(self.refused) < _MOST:
-            self.refused[model] = asyncio.get_running_loop().time() + _REMEMBERED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -20,9 +19,8 @@ from middleware.wrappers.emulation.ask.prompted_request import (
     decided_first,
     prompt_for,
 )
+from middleware.wrappers.emulation.recent import RecentRefusals
 from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts, with_usage
-
-_REMEMBERED, _MOST_REMEMBERED = 300.0, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +30,8 @@ class EmulatedTools(Wrapper):
     options: Emulation = field(default_factory=Emulation)
     further: Adapter | None = None
     """Takes what is asked once an answer has begun, when nobody outside may ask again."""
-    # State between requests: parameters, the form among them, that were refused → until when they
-    # count as such. Of whoever sends others nothing is known.
-    refused_forms: dict[bytes, float] = field(default_factory=dict)
+    refused_forms: RecentRefusals = field(default_factory=RecentRefusals)
+    """Parameters, the form among them. Of whoever sends others nothing is known."""
 
     def stream(self, request: ChatRequest) -> Events:
         prompt = self._prompt(request)
@@ -61,15 +58,9 @@ class EmulatedTools(Wrapper):
         prompt = prompt_for(request, self.options, constrain=True)
         if prompt is None or not prompt.constrained or not self.refused_forms:
             return prompt
-        if self.refused_forms.get(_form(prompt), 0.0) < time.monotonic():
+        if _form(prompt) not in self.refused_forms:
             return prompt
         return prompt_for(request, self.options, constrain=False)
-
-    def _remember(self, refused: PromptedRequest) -> None:
-        """Called when the same was answered without the form: so it was the form."""
-        self.refused_forms[_form(refused)] = time.monotonic() + _REMEMBERED
-        if len(self.refused_forms) > _MOST_REMEMBERED:
-            del self.refused_forms[next(iter(self.refused_forms))]
 
     async def _emulate(self, prompt: PromptedRequest, request: ChatRequest) -> Events:
         answer = TextAnswer(prompt)
@@ -84,7 +75,8 @@ class EmulatedTools(Wrapper):
                 raise
             async for batch in self._read(TextAnswer(free)):
                 yield batch
-            self._remember(prompt)
+            # The same was answered without the form: so it was the form.
+            self.refused_forms.add(_form(prompt))
 
     async def _decide(self, prompt: PromptedRequest, request: ChatRequest) -> Events:
         """Only calls are shown of the decision; without one the answer is asked for."""

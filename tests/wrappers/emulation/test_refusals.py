@@ -22,6 +22,7 @@ from adapters.protocol import (
 from adapters.receipts import Receipt
 from middleware.wrappers.emulation import ToolSettings, refuses_tools, with_tools
 from middleware.wrappers.emulation.automatic import Automatic
+from middleware.wrappers.emulation.recent import RecentRefusals
 from middleware.wrappers.emulation.refusals import without_refused
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, request, user
@@ -253,3 +254,19 @@ def test_a_refusal_of_tools_is_told_as_long_as_it_counts() -> None:
     # Of this model, and of no other one.
     heard(adapter, replace(asked(), model="other"))
     assert [bool(one.tools) for one in model.asked] == [True, False, False, True, False]
+
+
+def test_a_refusal_that_counts_no_more_is_neither_planned_with_nor_told() -> None:
+    model = picky("x does not support tools", lambda one: bool(one.tools), answer(text="Hi."))
+    adapter = replace(adapter_of(model), refused=RecentRefusals(seconds=0))
+    for _ in range(2):
+        heard(adapter, asked())
+        assert adapter.plan(asked())[0].body["messages"] == [user("go")]
+    assert [bool(one.tools) for one in model.asked] == [True, False, True, False]
+
+
+def test_of_too_many_refusals_the_oldest_is_forgotten() -> None:
+    recent = RecentRefusals(most=2)
+    for model in ("a", "b", "a", "c"):
+        recent.add(model)
+    assert [model in recent for model in "abc"] == [True, False, True]

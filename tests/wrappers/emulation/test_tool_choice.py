@@ -137,7 +137,7 @@ def test_a_refusal_of_something_else_teaches_nothing_of_the_form() -> None:
     model.says = [Say(OSLO)]
     heard(adapter, asked(tool_choice="required"))
     assert "response_format" in model.asked[0].params
-    assert len(adapter.refused_forms) == 0
+    assert not adapter.refused_forms
 
 
 def test_a_correction_that_may_not_be_held_to_the_form_is_asked_for_without() -> None:
