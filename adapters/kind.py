@@ -5,8 +5,9 @@ Reading one is cheap: heavy packages are imported in `connect`, when a model of 
 
 from __future__ import annotations
 
+import operator
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
@@ -137,6 +138,8 @@ class Kind:
     """What starts its server."""
     fetch_command: str = ""
     """What gets its server a model; such a server says at no cost what it has."""
+    has_model: Callable[[Collection[str], str], bool] = operator.contains
+    """Whether its server, which lists these models, answers to a name."""
     services: Mapping[str, Service] = field(default_factory=dict)
     """Services that speak it, by LiteLLM's or their own names."""
 

@@ -25,9 +25,13 @@ class Leaf(Adapter, Protocol):
         """Return its models by the upstream's own names, or raise a `GatewayError`."""
         return {}
 
-    async def traits(self, _model: str) -> Traits:
-        """Say what a model can do; never fails: what cannot be learned is not known."""
+    def known(self, _model: str) -> Traits:
+        """What it knows of a model, asking nobody: from its options, or by now."""
         return Traits()
+
+    async def traits(self, model: str) -> Traits:
+        """Say what a model can do; never fails: what cannot be learned is not known."""
+        return self.known(model)
 
     async def calls_tools(self, _model: str) -> bool | None:
         """Whether a model has tools of its own; None: the upstream does not say."""

@@ -34,7 +34,7 @@ class Claude(Leaf):
     async def models(self) -> Listed:
         return await models_at(self.settings.link, "/v1/models?limit=1000")
 
-    async def traits(self, model: str) -> Traits:
+    def known(self, model: str) -> Traits:
         return traits_of(model, self.settings.abilities)
 
     def may_think(self, request: ChatRequest) -> bool:

@@ -101,7 +101,7 @@ class Local(Leaf):
         written = self._written(request)
         return (Planned(self.link.name, f"local:{self.name}", written.body, written.receipt),)
 
-    async def traits(self, _model: str) -> Traits:
+    def known(self, _model: str) -> Traits:
         return replace(_TRAITS, context_length=self.model.window)
 
     def _written(self, request: ChatRequest) -> EncodedRequest:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import Collection
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -75,10 +76,12 @@ class Ollama(Leaf):
         return {name: Traits() for name in names if isinstance(name, str)}
 
     async def traits(self, model: str) -> Traits:
-        try:
-            able = await self.asked.of(model)
-        except GatewayError:
-            able = self.asked.known(model)
+        with suppress(GatewayError):
+            await self.asked.of(model)
+        return self.known(model)
+
+    def known(self, model: str) -> Traits:
+        able = self.asked.known(model)
         return Traits(
             context_length=self.options.num_ctx or able.context_length,
             tools=able.tools,
@@ -136,6 +139,11 @@ class Ollama(Leaf):
         return fitting(tokens, self.options.min_num_ctx, most)
 
 
+def _has_model(listed: Collection[str], name: str) -> bool:
+    """A name without a tag is that of the latest; those "-cloud" run elsewhere, unlisted."""
+    return name in listed or f"{name}:latest" in listed or name.endswith("cloud")
+
+
 KIND = Kind(
     name="ollama",
     about="Ollama's own API, `/api/chat`.",
@@ -150,5 +158,6 @@ KIND = Kind(
     loads=True,
     start_command=_START,
     fetch_command="ollama pull",
+    has_model=_has_model,
     services={"ollama": Service("ollama", aliases=("ollamachat",))},
 )

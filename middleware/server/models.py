@@ -113,12 +113,11 @@ class ModelList:
         name = self.config.models[entry.id].name
         if listed.away:
             return listed.reason
-        # Ollama itself runs models "-cloud" elsewhere, without having them.
-        has = {name, f"{name}:latest"} & listed.models.keys() or name.endswith("cloud")
-        if has or listed.reason:
+        language = self.config.upstreams[entry.upstream].language
+        if listed.reason or language.has_model(listed.models.keys(), name):
             return ""
-        how = self.config.upstreams[entry.upstream].language.fetch_command
-        return f"upstream '{entry.upstream}' does not have '{name}': get it with {how} {name}"
+        how = f"{language.fetch_command} {name}"
+        return f"upstream '{entry.upstream}' does not have '{name}': get it with {how}"
 
     async def names(self, wildcard: str) -> list[str]:
         """What a wildcard stands for, as far as its upstream says."""
@@ -142,7 +141,7 @@ class ModelList:
 
     async def _ask(self, model: str, cached: _Cached) -> Listed:
         loop = asyncio.get_running_loop()
-        _, leaf = self.routes.leaf(model.replace("*", "x"))
+        _, leaf = self.routes.leaf(model)  # a wildcard's own name fits it too
         if self.config.upstreams[self.config.models[model].upstream].of_client:
             cached.until = loop.time() + _FRESH
             return Listed({})
@@ -196,7 +195,10 @@ class ModelList:
         upstream = self.config.upstreams.get(model.upstream)
         if upstream is None or "*" in model.name:
             return _configured(model)
-        return _configured(model).over(catalog.known(upstream.language, model.name))
+        known = catalog.known(upstream.language, model.name)
+        if entry.available:
+            known = self.routes.leaf(entry.id)[1].known(model.name).over(known)
+        return _configured(model).over(known)
 
     async def traits(self, entry: ModelEntry, public: str, listed: Traits) -> Traits:
         """The config outranks the upstream, which outranks the catalogue."""
@@ -213,9 +215,11 @@ class ModelList:
         # Without its key it cannot be asked, but it is the same model.
         if entry.available:
             leaf = self.routes.leaf(public)[1]
+            told = leaf.known(name)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ANSWER_WITHIN):
-                    known = (await leaf.traits(name)).over(known)
+                    told = await leaf.traits(name)
+            known = told.over(known)
         return _configured(model).over(known)
 
     def _upstreams_name(self, entry: ModelEntry, public: str) -> str:
@@ -234,8 +238,6 @@ class ModelList:
 def _configured(model: ModelConfig) -> Traits:
     said = made(CommonAbilities, model.abilities)
     return Traits(
-        context_length=model.options.get("num_ctx"),
-        max_output=None,
         tools=said.tools,
         vision=said.vision,
         reasoning=None if said.thinking is None else said.thinking != "off",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.kind import Kind, all_kinds, find_kind, kind_names
-from adapters.ollama import Ollama
+from adapters.ollama import KIND, Ollama
 from adapters.protocol import Adapter
 from adapters.wire.http import Transport
 from middleware import config
@@ -86,3 +86,13 @@ def test_every_package_has_a_kind_of_its_own_name() -> None:
     found = [find_kind(name) for name in kind_names()]
     assert [kind.name for kind in found if isinstance(kind, Kind)] == list(kind_names())
     assert len(all_kinds()) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "has"),
+    [("able:8b", True), ("able", False), ("tiny", True), ("large:1t-cloud", True), ("x", False)],
+)
+def test_only_ollama_answers_to_names_it_does_not_list(name: str, has: bool) -> None:
+    listed = ("able:8b", "tiny:latest")
+    assert KIND.has_model(listed, name) is has
+    assert Kind(name="other", about="Another.").has_model(listed, name) is (name in listed)

@@ -86,6 +86,7 @@ name = "*"
 [models.able]
 upstream = "home"
 name = "able:8b"
+options = { num_ctx = 4096 }
 [models.gone]
 upstream = "home"
 name = "gone:1b"
@@ -122,6 +123,8 @@ def test_clients_are_shown_what_can_answer_and_check_agrees(tmp_path: Path) -> N
             shown = by_id((await gateway.get("/v1/models"))[1])
             assert [*shown] == ["home/able:8b", *able]
             assert all(one["x_usetool"]["available"] for one in shown.values())
+            lengths = [shown[name]["context_length"] for name in ("able", "home/able:8b")]
+            assert lengths == [4096, 40960]
             every = by_id((await gateway.get("/v1/models?all=true"))[1])
             assert every.keys() - shown.keys() == {"gone", "far"}
             assert "ollama pull gone:1b" in every["gone"]["x_usetool"]["reason"]
@@ -143,8 +146,10 @@ def test_what_is_away_is_shown_to_nobody(tmp_path: Path) -> None:
             every = by_id((await gateway.get("/v1/models?all=1"))[1])
             assert every["home/*"]["x_usetool"]["available"] is False
             assert every["able"]["x_usetool"]["available"] is False
+            assert every["able"]["context_length"] == 4096
 
     asyncio.run(run())
     check, models = lines(text, tmp_path / "a.toml")
     assert "1 of 6 models available" in check
+    assert "4096 tokens" in check
     assert models.count("available") == 1
