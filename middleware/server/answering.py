@@ -91,9 +91,10 @@ class Answer:
                 await self._respond_streamed(adapter, parsed)
             else:
                 await self._respond_whole(adapter, parsed)
-        finally:
-            if self.visit.first_event is None:  # whatever became of it, this is what was sent
+        except (GatewayError, asyncio.CancelledError):
+            if self.visit.first_event is None:  # no `Opened` told what was lost: the plan does
                 self.visit.receipt += _planned(adapter, parsed.request)
+            raise
 
     async def _respond_whole(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         events: list[Event] = []
@@ -189,7 +190,7 @@ class Answer:
 def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:
     try:
         notes = [note for call in adapter.plan(request) for note in call.receipt]
-    except GatewayError:  # it is what failed: nothing was sent
+    except GatewayError:  # this is what failed: nothing was sent
         return ()
     return tuple(dict.fromkeys(notes))
 

@@ -18,11 +18,11 @@ from adapters.errors import (
     Unavailable,
     from_words,
 )
-from adapters.protocol import Json, Noted, ToolCallDelta, ToolCallStart
+from adapters.protocol import ChatRequest, Json, Noted, Planned, ToolCallDelta, ToolCallStart
 from adapters.receipts import Note
 from middleware.wrappers.route import Absent
 from tests.server.app.playing import FULL, TINY, asked, error_in, play, seen
-from tests.support.adapters import Step, Wait, repeating
+from tests.support.adapters import FakeAdapter, Step, Wait, repeating
 from tests.support.door import ANSWER, OPENED, TEXT, Heard, chat, door
 
 # Failures before the first event ---------------------------------------------------------------
@@ -98,9 +98,7 @@ DOOR_LOST: Json = {"stream_options": {"include_obfuscation": True}}
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    "error", [RateLimited("slow"), Refused("no"), Truncated("cut"), ZeroDivisionError("ours")]
-)
+@pytest.mark.parametrize("error", [RateLimited("slow"), Refused("no"), Truncated("cut")])
 def test_a_failure_keeps_the_receipt_of_what_was_sent(error: Exception, stream: bool) -> None:
     async def script() -> None:
         there = door(repeating(error, receipt=(LOST, LOST)))
@@ -132,6 +130,25 @@ def test_a_client_that_left_leaves_the_receipt_in_the_log(stream: bool) -> None:
         assert len(line["warnings"]) == 1
 
     play(script)
+
+
+class Broken(FakeAdapter):
+    """A mistake of ours comes up wherever a request is written."""
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        raise ZeroDivisionError("once more")
+
+
+def test_a_mistake_of_ours_is_not_made_again_for_a_receipt(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def script() -> Heard:
+        return await door(Broken([ZeroDivisionError("ours")])).chat()
+
+    assert play(script).status == 500
+    told = capsys.readouterr().err
+    assert "ours" in told
+    assert "once more" not in told
 
 
 def test_what_cannot_be_planned_has_no_receipt() -> None:
