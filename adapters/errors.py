@@ -141,7 +141,7 @@ _HISTORY = re.compile(
 )
 # What looks like a key, whoever it belongs to: by how its maker lets it begin, and by its place in
 # an address. Each begins at a fixed word, and no part of one can run into the next.
-SECRET = re.compile(
+KEY_SHAPE = re.compile(
     r"\b(?:(?i:[sp]k[-_]|rk_|Bearer )[\w\-.]{8,}"  # OpenAI, Anthropic, DeepSeek, Stripe
     r"|(?i:Basic )(?=[a-zA-Z+/]{0,60}(?:[0-9=]|[a-z][A-Z]))[\w+/=]{8,}"  # not "basic functionality"
     r"|eyJ[\w\-.]{20,}"  # a JSON web token
@@ -225,5 +225,5 @@ def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
     if _TRACEBACK in text:
         text = text.partition(_TRACEBACK)[0] + "(a traceback)"
     text = text[: _SHOWN * 4]
-    text = " ".join(SECRET.sub("[secret]", text).split())
+    text = " ".join(KEY_SHAPE.sub("[secret]", text).split())
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

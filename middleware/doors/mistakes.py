@@ -49,10 +49,10 @@ _TOLD_APART_BY: Mapping[str, str] = {"_role()": "role"}
 def refusal(error: ValidationError) -> BadRequest:
     """Say the first finding in OpenAI's words."""
     finding = error.errors(include_url=False)[0]
-    return _TELL.get(finding["type"], _invalid)(path_of(finding["loc"]), finding)
+    return _TELL.get(finding["type"], _invalid)(_field_path(finding["loc"]), finding)
 
 
-def path_of(location: tuple[str | int, ...]) -> str:
+def _field_path(location: tuple[str | int, ...]) -> str:
     """('messages', 0, '@user', 'content') → messages[0].content"""
     path = ""
     for step in location:

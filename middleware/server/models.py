@@ -27,7 +27,7 @@ AWAY = ("upstream_unreachable", "upstream_timeout")
 """Codes of an upstream where nothing answers."""
 
 
-class Listed(NamedTuple):
+class Inventory(NamedTuple):
     """What an upstream has; empty with the reason if it did not say."""
 
     models: Mapping[str, Traits]
@@ -51,7 +51,7 @@ class _Cached:
     """One answer for everybody who asks while it is fresh; one question at a time."""
 
     until: float = 0.0
-    asking: asyncio.Task[Listed] | None = None
+    asking: asyncio.Task[Inventory] | None = None
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class ModelList:
         upstream = self.config.upstreams.get(entry.upstream)
         return upstream is not None and bool(upstream.language.fetch_command)
 
-    def _status(self, entry: ModelEntry, listed: Listed | None, taken: set[str]) -> Status:
+    def _status(self, entry: ModelEntry, listed: Inventory | None, taken: set[str]) -> Status:
         if listed is None:
             return Status(entry, {} if "*" in entry.id else {entry.id: Traits()}, entry.reason)
         if "*" not in entry.id:
@@ -108,7 +108,7 @@ class ModelList:
             reason = f"no model was found at {self.config.upstreams[entry.upstream].base_url}"
         return Status(entry, names, reason)
 
-    def _lacks(self, entry: ModelEntry, listed: Listed) -> str:
+    def _lacks(self, entry: ModelEntry, listed: Inventory) -> str:
         """Why a model with a name of its own cannot answer."""
         name = self.config.models[entry.id].name
         if listed.away:
@@ -129,7 +129,7 @@ class ModelList:
         entry = self.routes.entry(model)
         return await self._described(entry, model, Traits(), entry.reason)
 
-    async def listed(self, model: str) -> Listed:
+    async def listed(self, model: str) -> Inventory:
         """What the upstream of a model has."""
         upstream = self.config.models[model].upstream
         cached = self._cached.setdefault(upstream, _Cached())
@@ -139,23 +139,23 @@ class ModelList:
             cached.asking = asyncio.create_task(self._ask(model, cached))
         return await asyncio.shield(cached.asking)
 
-    async def _ask(self, model: str, cached: _Cached) -> Listed:
+    async def _ask(self, model: str, cached: _Cached) -> Inventory:
         loop = asyncio.get_running_loop()
         _, leaf = self.routes.leaf(model)  # a wildcard's own name fits it too
         if self.config.upstreams[self.config.models[model].upstream].of_client:
             cached.until = loop.time() + _FRESH
-            return Listed({})
+            return Inventory({})
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                found = Listed(await leaf.models())
+                found = Inventory(await leaf.models())
         except GatewayError as error:
-            found = Listed({}, error.message, away=error.code in AWAY)
+            found = Inventory({}, error.message, away=error.code in AWAY)
         except TimeoutError:
-            found = Listed({}, "its upstream did not say in time what models it has", away=True)
+            found = Inventory({}, "its upstream did not say in time what models it has", away=True)
         cached.until = loop.time() + (_FAILED if found.reason else _FRESH)
         return found
 
-    def _names(self, entry: ModelEntry, listed: Listed, taken: Set[str]) -> dict[str, Traits]:
+    def _names(self, entry: ModelEntry, listed: Inventory, taken: Set[str]) -> dict[str, Traits]:
         """The names a wildcard stands for; a name that stands in the config itself is not its."""
         before, star, after = self.config.models[entry.id].name.partition("*")
         names: dict[str, Traits] = {}

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from adapters.errors import SECRET
+from adapters.errors import KEY_SHAPE
 from middleware.config import Config
 
 _SENSITIVE = re.compile(r"(^|-)(authorization|cookie|api-?key|token|secret|password)$")
@@ -37,7 +37,7 @@ class Scrubber:
         for secret in {*self._known, *more}:
             if len(secret) >= _SHORTEST:
                 text = text.replace(secret, _BLOT).replace(json.dumps(secret)[1:-1], _BLOT)
-        return SECRET.sub(_BLOT, _IN_BODY.sub(rf'\1"{_BLOT}"', text))
+        return KEY_SHAPE.sub(_BLOT, _IN_BODY.sub(rf'\1"{_BLOT}"', text))
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Headers, with the variables a shell would put the secrets in from."""
