@@ -56,11 +56,7 @@ class Claude(Leaf):
             path=PATH,
             body=body,
             receipt=receipt,
-            state=State(
-                upstream=settings.link.name,
-                secrets=settings.link.secrets,
-                calls=box.calls(request.call.id),
-            ),
+            state=State(calls=box.calls(request.call.id)),
             streamed=streamed,
             framing=Sse,
             decode=decode,

@@ -217,14 +217,13 @@ def as_function(call: Json) -> Json:
     return {"id": call["id"], "type": "function", "function": function}
 
 
-def exchange(link: Link, written: EncodedRequest, call: RequestContext) -> Exchange[State]:
+def exchange(written: EncodedRequest, call: RequestContext) -> Exchange[State]:
     """Join a body to the reader of its answer, whichever dialect it was written in."""
-    state = State(upstream=link.name, secrets=link.secrets, calls=written.box.calls(call.id))
     return Exchange(
         path=PATH,
         body=written.body,
         receipt=written.receipt,
-        state=state,
+        state=State(calls=written.box.calls(call.id)),
         streamed=call.streamed,
         framing=Sse,
         decode=decode,
@@ -240,7 +239,7 @@ class Compatible(Leaf):
 
     def stream(self, request: ChatRequest) -> Events:
         written = encode(request, self.spoken)
-        return converse(self.link, exchange(self.link, written, request.call), request.call)
+        return converse(self.link, exchange(written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         body, receipt, _ = encode(request, self.spoken)

@@ -254,7 +254,7 @@ class DeepSeek(Leaf):
 
     def stream(self, request: ChatRequest) -> Events:
         written = encode(request, self.habits)
-        return converse(self.link, exchange(self.link, written, request.call), request.call)
+        return converse(self.link, exchange(written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         body, receipt, _ = encode(request, self.habits)

@@ -77,12 +77,12 @@ class Local(Leaf):
         return f"Local ({self.name})"
 
     async def stream(self, request: ChatRequest) -> Events:
-        asking = replace(exchange(self.link, self._written(request), request.call), framing=Ndjson)
+        asking = replace(exchange(self._written(request), request.call), framing=Ndjson)
         # Plain requests too: what does not call back cannot be cancelled.
         asking = replace(asking, streamed=True)
         asking.state.model = self.name  # it would say its path
         clock = Clock(self.link.timeouts, request.call.deadline)
-        listener = Listener(self.link.name, asking, {})
+        listener = Listener(self.link, asking, {})
         answer = EngineAnswer(self.link.name)
         asked = self.engine.ask(orjson.dumps(asking.body), answer.hear)
         asked.add_done_callback(answer.over)

@@ -98,9 +98,10 @@ class Longtail(Leaf):
 
     async def stream(self, request: ChatRequest) -> Events:
         written = self._written(request)
+        link = self.link.of_client(request.call.key)
         clock = Clock(self.link.timeouts, request.call.deadline)
-        listener = Listener(self.link.name, exchange(self.link, written, request.call), {})
-        answer = _Answer(self._within)
+        listener = Listener(link, exchange(written, request.call), {})
+        answer = _Answer(replace(self, link=link)._within)
         try:
             await answer.ask(
                 self.library.complete(**written.body, **self._opened(request.call), **_ONCE),

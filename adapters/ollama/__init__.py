@@ -118,8 +118,6 @@ class Ollama(Leaf):
             body = {**body, "options": {**body["options"], "num_ctx": window}}
         shaped = "tools" in body and "format" in body
         state = State(
-            upstream=self.link.name,
-            secrets=self.link.secrets,
             calls=box.calls(request.call.id),
             schemas={tool.name: tool.parameters for tool in box.offered},
             shaped=shaped,

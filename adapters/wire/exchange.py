@@ -54,8 +54,9 @@ _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 class AnswerState:
     """What every language's state remembers; each leaf's `State` extends it."""
 
-    upstream: str = "upstream"
-    secrets: tuple[str, ...] = ()
+    upstream: str = field(default="upstream", init=False)
+    """Its name, for errors; like `secrets`, which none of them repeats, it is the link's."""
+    secrets: tuple[str, ...] = field(default=(), init=False)
     calls: Calls = field(default_factory=lambda: Calls("req_local"))
     model: str = ""
     """The upstream's own name for the model that answered."""
@@ -153,7 +154,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         link = link.of_client(call.key)
     reply = await link.post(exchange.path, body, due, call.capture)
     try:
-        listener = Listener(link.name, exchange, reply.headers)
+        listener = Listener(link, exchange, reply.headers)
         while not listener.over:
             data = await next_piece(reply, clock, listener)
             if events := listener.feed(data):
@@ -190,16 +191,16 @@ async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> byte
 class Listener(Generic[S]):
     """The bytes of one answer → its events, whatever the network cut them into. Pure."""
 
-    def __init__(self, upstream: str, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
+    def __init__(self, link: Link, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
         self.over = False
         """`Finish` was said; what stands behind it is not read."""
         self.failure: GatewayError | None = None
         """What broke the answer, behind the events already read from the same piece."""
         self.collecting = not exchange.streamed
         """The answer is one JSON text, read at the end of input."""
-        self._upstream = upstream
         self._exchange = exchange
         self.state = exchange.state
+        self.state.upstream, self.state.secrets = link.name, link.secrets
         self._headers = headers
         self._framer = exchange.framing()
         self._begun = False
@@ -240,7 +241,7 @@ class Listener(Generic[S]):
         if data:
             self._collected += data
             if len(self._collected) > MAX_ANSWER:
-                raise too_large(self._upstream, MAX_ANSWER)
+                raise too_large(self.state.upstream, MAX_ANSWER)
             return
         self.state.raw = bytes(self._collected)
         answer = load(self.state.raw)
@@ -275,7 +276,8 @@ class Listener(Generic[S]):
 
     def _require_finish(self) -> None:
         if not self.over:
-            raise Truncated(f"Upstream '{self._upstream}' ended its answer without a reason.")
+            text = f"Upstream '{self.state.upstream}' ended its answer without a reason."
+            raise Truncated(text)
 
     def _through(self, events: list[Event]) -> tuple[Event, ...]:
         """The gate: hold back until there is something real to say."""
@@ -292,7 +294,7 @@ class Listener(Generic[S]):
     def _answerer(self) -> Upstream:
         state = self.state
         return Upstream(
-            name=self._upstream,
+            name=self.state.upstream,
             model=state.model if isinstance(state.model, str) else "",
             request_id=request_id(self._headers),
             headers=for_client(self._headers),

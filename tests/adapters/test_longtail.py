@@ -256,6 +256,12 @@ def test_its_failures_go_by_their_status(status: int, kind: type[Exception], see
     assert (first.batches, late.text) == ([], "half")
 
 
+def test_its_failures_never_repeat_the_clients_key() -> None:
+    leaf = Fake(Failure(401, "key canary-1234 is bad")).leaf(replace(LINK, opened_by="bearer"))
+    answer = run(fold(leaf.stream(request(call=RequestContext(key="canary-1234")))))
+    assert "key [secret] is bad" in str(answer.error)
+
+
 def test_how_long_to_wait_is_passed_on() -> None:
     failure = Failure(429, "slow down", Response({"retry-after": "7"}))
     answer = run(fold(Fake(failure).leaf().stream(request())))

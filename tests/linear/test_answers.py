@@ -18,6 +18,7 @@ from adapters.shared.cache import bounded
 from adapters.shared.think_tags import Splitter
 from adapters.wire.exchange import Exchange, Listener
 from adapters.wire.framing import Ndjson, Sse
+from adapters.wire.http import Link, Transport
 from tests.linear.measuring import LONGEST_HOLD, is_long, require_linear
 
 claude = import_module("adapters.claude.decode")
@@ -48,7 +49,7 @@ def _listener(wire: str, streamed: bool = True) -> Listener[Any]:
     exchange = Exchange(
         "", {}, (), state, streamed, framing, read.decode, read.close, read.decode_answer
     )
-    return Listener("upstream", exchange, {})
+    return Listener(Link("upstream", "", Transport()), exchange, {})
 
 
 def hear(wire: str, data: bytes, read: int = _READ) -> float:

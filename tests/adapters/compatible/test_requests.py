@@ -168,10 +168,12 @@ def test_thoughts_go_back_only_where_they_are_wanted() -> None:
     assert (body["messages"][1], notes) == (turn, [])
 
 
-def test_an_error_inside_an_answer_never_repeats_our_key() -> None:
+@pytest.mark.parametrize("opened", [{"secrets": ("canary-1234",)}, {"opened_by": "bearer"}])
+def test_an_error_inside_an_answer_never_repeats_a_key(opened: Json) -> None:
     said = {"error": {"message": "wrong key: canary-1234", "code": 401}}
-    link = replace(tape([json.dumps(said).encode()]), secrets=("canary-1234",))
-    answer = run(fold(Compatible(link).stream(request())))
+    link = replace(tape([json.dumps(said).encode()]), **opened)
+    asked = request(call=RequestContext(key="canary-1234"))
+    answer = run(fold(Compatible(link).stream(asked)))
     assert answer.error is not None
     assert "canary" not in answer.error.message
     assert "wrong key" in answer.error.message

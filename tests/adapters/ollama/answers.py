@@ -11,6 +11,7 @@ from adapters.protocol import Event, Finish, Json, Noted, Opened, ReasoningDelta
 from adapters.receipts import Note
 from adapters.wire.exchange import Exchange, Listener
 from adapters.wire.framing import Ndjson
+from adapters.wire.http import Link, Transport
 
 CITY: Json = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 COUNTS: Json = {"prompt_eval_count": 9, "eval_count": 3}
@@ -35,7 +36,7 @@ def raw(*lines: Any) -> bytes:
 
 def listener(state: State, streamed: bool = True) -> Listener[State]:
     ask = Exchange("", {}, (), state, streamed, Ndjson, decode, close, decode_answer)
-    return Listener("ollama", ask, {})
+    return Listener(Link("ollama", "", Transport()), ask, {})
 
 
 def heard(

@@ -25,16 +25,18 @@ from adapters.protocol import (
 from adapters.receipts import Note, OwnCode
 from adapters.wire.exchange import Listener, converse
 from adapters.wire.framing import Framer, Ndjson, Sse
-from adapters.wire.http import MAX_ANSWER
+from adapters.wire.http import MAX_ANSWER, Link, Transport
 from tests.support.cuts import cut, cuts, each_byte, halves
 from tests.support.fold import fold, run
 from tests.support.language import NOTE, SAY, STOP, USAGE, State, exchange, lines, sse
 from tests.support.upstreams.tape import tape
 
+UP = Link("up", "", Transport())
+
 
 def listen(pieces: Sequence[bytes], listener: Listener[State] | None = None) -> list[Event]:
     """Every event of an answer, the end of input included; raise what broke it."""
-    listener = listener or Listener("up", exchange(), {})
+    listener = listener or Listener(UP, exchange(), {})
     events: list[Event] = []
     for piece in (*filter(None, pieces), b""):
         if not listener.over and listener.failure is None:
@@ -64,7 +66,7 @@ def test_the_same_events_for_every_cut(pieces: list[bytes]) -> None:
 
 
 def test_nothing_opens_before_something_real_is_said() -> None:
-    listener = Listener("up", exchange(), {"request-id": "r"})
+    listener = Listener(UP, exchange(), {"request-id": "r"})
     for silent in (b": ping\n\n", sse({"model": "m"}), sse({"note": "early"}), b"data: "):
         assert listener.feed(silent) == ()
     opened, said = listener.feed(b'{"say":"a"}\n\n')
@@ -84,13 +86,13 @@ def test_what_is_noted_after_the_opening_comes_where_it_was_learned() -> None:
 
 
 def test_a_failure_comes_behind_what_was_said_in_the_same_piece() -> None:
-    listener = Listener("up", exchange(), {})
+    listener = Listener(UP, exchange(), {})
     assert listener.feed(sse(SAY, {"fail": "no"}, SAY))[1:] == (TextDelta("a"),)
     assert isinstance(listener.failure, Refused)
 
 
 def test_a_failure_before_anything_was_said_opens_nothing() -> None:
-    listener = Listener("up", exchange(), {})
+    listener = Listener(UP, exchange(), {})
     assert listener.feed(sse({"note": "early"}, {"fail": "no"})) == ()
     assert isinstance(listener.failure, Refused)
 
@@ -133,7 +135,7 @@ def test_json_of_a_shape_the_language_does_not_have_is_no_crash(value: Any) -> N
 
 def test_a_language_that_forgets_to_finish_cannot_hang_or_succeed() -> None:
     forgetful = replace(exchange(), close=lambda state: ())
-    assert failure(listen([], Listener("up", forgetful, {}))) == "upstream_truncated"
+    assert failure(listen([], Listener(UP, forgetful, {}))) == "upstream_truncated"
 
 
 ANSWER = json.dumps({"model": "m", "note": "early", "say": "沈阳", "stop": 1, "usage": 3}).encode()
@@ -147,7 +149,7 @@ def test_an_upstream_that_ignores_streaming_is_understood(places: list[int]) -> 
 
 @given(cuts())
 def test_a_plain_answer_is_the_same_events(places: list[int]) -> None:
-    listener = Listener("up", exchange(streamed=False), {})
+    listener = Listener(UP, exchange(streamed=False), {})
     assert listen(cut(ANSWER, places), listener) == FOLDED
 
 
@@ -164,11 +166,11 @@ def test_a_plain_answer_is_the_same_events(places: list[int]) -> None:
     ],
 )
 def test_a_plain_answer_that_is_none_opens_nothing(body: bytes, code: str) -> None:
-    assert failure(listen([body], Listener("up", exchange(streamed=False), {}))) == code
+    assert failure(listen([body], Listener(UP, exchange(streamed=False), {}))) == code
 
 
 def test_a_plain_answer_has_a_largest_size() -> None:
-    listener = Listener("up", exchange(streamed=False), {})
+    listener = Listener(UP, exchange(streamed=False), {})
     piece = b" " * (1 << 20)
     for _ in range(MAX_ANSWER >> 20):
         listener.feed(piece)
