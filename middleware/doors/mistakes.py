@@ -37,10 +37,11 @@ _FOUND: Mapping[type, str] = {
     dict: "an object",
     type(None): "null",
 }
-_BOUNDS: Mapping[str, tuple[str, str, str]] = {
-    "greater_than_equal": ("ge", ">=", "below minimum"),
-    "less_than_equal": ("le", "<=", "above maximum"),
-    "less_than": ("lt", "<", "above maximum"),
+_BOUNDS: Mapping[str, tuple[str, str, str, str]] = {
+    # Key of the bound, its sign, and what a value beyond it is: in the code, in the sentence.
+    "greater_than_equal": ("ge", ">=", "below_min", "below minimum"),
+    "less_than_equal": ("le", "<=", "above_max", "above maximum"),
+    "less_than": ("lt", "<", "above_max", "above maximum"),
 }
 # What tells the members of a union apart, by the function that reads it.
 _TOLD_APART_BY: Mapping[str, str] = {"_role()": "role"}
@@ -109,13 +110,13 @@ def _no_such_value(path: str, expected: str, value: Any) -> BadRequest:
 
 
 def _beyond(path: str, finding: ErrorDetails) -> BadRequest:
-    key, sign, side = _BOUNDS[finding["type"]]
+    key, sign, code, side = _BOUNDS[finding["type"]]
     bound = finding["ctx"][key]
     kind = "integer" if isinstance(bound, int) else "decimal"
     return BadRequest(
         f"Invalid '{path}': {kind} {side} value. Expected a value {sign} {bound:g}, but got "
         f"{finding['input']} instead.",
-        code=f"{kind}_{side[:9].replace(' ', '_')}_value",
+        code=f"{kind}_{code}_value",
         param=path,
     )
 

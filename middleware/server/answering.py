@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import orjson
@@ -105,9 +105,9 @@ class Answer:
             body = parsed.fold(self.visit.id, self._created, events)
         finally:
             opened = self._note_events(events)
-        headers, finish = self._response_headers(opened), self.visit.finish
+        headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and (parts := usage_parts(finish.usage)):
-            headers = [*headers, *raw({"x-usetool-usage": orjson.dumps(parts).decode()})]
+            headers |= {"x-usetool-usage": orjson.dumps(parts).decode()}
         await self.respond_json(body, headers)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
@@ -122,10 +122,10 @@ class Answer:
                 self.visit.finish = event
         return opened
 
-    async def respond_json(self, body: bytes, headers: RawHeaders | None = None) -> None:
+    async def respond_json(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.visit.status = 200
         self._unwatch()
-        await send_json(self._send, 200, body, self._headers if headers is None else headers)
+        await send_json(self._send, 200, body, [*self._headers, *raw(headers or {})])
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self.visit.id, self._created)
@@ -154,20 +154,21 @@ class Answer:
             stream.writer.keep_for_last_frame(self.visit.receipt)
         else:
             self._in_headers = len(self.visit.receipt)
-            await stream.start(self._response_headers(opened)[1:])
+            await stream.start(raw(self._told_headers(opened)))
 
     def _note_opened(self, opened: Opened) -> None:
         self.visit.opened(opened, asyncio.get_running_loop().time())
 
-    def _response_headers(self, opened: Opened | None) -> RawHeaders:
-        headers = {}
+    def _told_headers(self, opened: Opened | None) -> dict[str, str]:
+        """Who answered, and what was changed."""
+        headers: dict[str, str] = {}
         if opened is not None:
             if opened.upstream.model:
                 headers["x-upstream-model"] = opened.upstream.model[:200]
             headers.update(opened.upstream.headers)
         if self.visit.receipt:
             headers["x-usetool-warnings"] = warnings_header(self.visit.receipt)
-        return [*self._headers, *raw(headers)]
+        return headers
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
@@ -183,8 +184,8 @@ class Answer:
             stream.stop()
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self.visit.id)
-        headers = self._response_headers(None) + raw(error_headers(error))
-        await send_json(self._send, self.visit.status, body, headers)
+        headers = [*raw(self._told_headers(None)), *raw(error_headers(error))]
+        await send_json(self._send, self.visit.status, body, [*self._headers, *headers])
 
 
 def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:

@@ -9,6 +9,7 @@ repeat what came before.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -94,7 +95,7 @@ class Retry(Wrapper):
         self.budget.repeating += attempts.repeated == 0
         attempts.repeated += 1
         attempts.waited += pause
-        attempts.quick_until += max(pause, 0)
+        attempts.quick_until += pause
         await asyncio.sleep(pause)
 
     def _pause(self, error: GatewayError, repeated: int) -> float:
@@ -104,8 +105,8 @@ class Retry(Wrapper):
             return own
         try:
             return max(float(error.retry_after), own)
-        except ValueError:  # a date: not worth computing, the client is told
-            return _LONGEST_WAIT + 1
+        except ValueError:  # a date: not worth computing, the client is told instead
+            return math.inf
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from adapters.receipts import Note
 from adapters.shared.search import SearchFailure, as_text
 from middleware.wrappers.base import noted
 from middleware.wrappers.pipeline.answer import PipelineAnswer
+from middleware.wrappers.pipeline.reader import Thought
 from middleware.wrappers.pipeline.request import Pipeline, PipelineRequest
 
 _NOT_YET = "(the reasoner's thought)"
@@ -67,9 +68,10 @@ class ReasonThenAnswer(Adapter):
                         yield batch
                 break
             except GatewayError as error:
-                if not (again and answer.starts_over(error)):
+                if not (again and answer.may_start_over(error)):
                     self._pass_over(error, answer)
                     break
+                answer.thought = Thought()
         if answer.thought.pieces and self.pipeline.separator:
             yield answer.show(self.pipeline.separator)
         # The loop closes what it was told to close in its next round: before the answerer is asked.

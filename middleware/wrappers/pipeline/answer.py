@@ -54,12 +54,9 @@ class PipelineAnswer:
                 self.upstream = event.upstream
         return self.show(self.thought.read(batch))
 
-    def starts_over(self, error: GatewayError) -> bool:
+    def may_start_over(self, error: GatewayError) -> bool:
         """May the reasoner be asked once more? Not if it was heard: that would be two thoughts."""
-        if error.again != "same" or self.thought.pieces:
-            return False
-        self.thought = Thought()
-        return True
+        return error.again == "same" and not self.thought.pieces
 
     def show(self, text: str) -> tuple[Event, ...]:
         if not text:
@@ -110,7 +107,7 @@ class PipelineAnswer:
             events.append(Noted(self.receipt))
         # A pipeline's own turn is the thought: recall, around it, brings it back.
         turn = {"thought": self.thought.text()}
-        usage = answerer.usage if used is None else _total(used, answerer.usage)
+        usage = answerer.usage if used is None else _both(used, answerer.usage)
         return (*events, replace(answerer, usage=usage, turn=turn))
 
     def _used_by_reasoner(self) -> Usage | None:
@@ -137,8 +134,8 @@ def _of_reasoner(receipt: Receipt) -> Receipt:
     )
 
 
-def _total(reasoner: Usage, answerer: Usage | None) -> Usage:
-    """Both together; the parts stay legible."""
+def _both(reasoner: Usage, answerer: Usage | None) -> Usage:
+    """What they used together; the parts stay legible."""
     return replace(
         total(reasoner, answerer),
         extra=answerer.extra if answerer else {},
