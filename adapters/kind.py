@@ -33,7 +33,7 @@ _Options = TypeVar("_Options")
 
 
 class UnusableKind(Exception):
-    """A kind of another distribution cannot be used; why, in words."""
+    """A kind cannot be used; why, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,8 @@ def kind_names() -> tuple[str, ...]:
 def find_kind(name: str) -> Kind | None:
     """The kind of this name, ours before others'; raise `UnusableKind` for a broken one."""
     if name in _own_names():
-        kind: Kind = import_module(f"adapters.{name}").KIND
-        return kind
+        package = import_module(f"adapters.{name}")
+        return _named(getattr(package, "KIND", None), name, f"adapters.{name}:KIND")
     offered = _offered().get(name)
     return _loaded(offered) if offered else None
 
@@ -214,13 +214,16 @@ def _loaded(offered: EntryPoint) -> Kind:
     except Exception as error:  # whatever a stranger's package does when it is imported
         why = f"{type(error).__name__}: {error}"
         raise UnusableKind(f"'{offered.value}' cannot be imported ({why})") from error
-    if not isinstance(kind, Kind) or kind.name != offered.name:
-        found = (
-            f"named '{kind.name}'" if isinstance(kind, Kind) else f"of type {type(kind).__name__}"
-        )
-        why = f"is no Kind with the name '{offered.name}': it is {found}"
-        raise UnusableKind(f"'{offered.value}' {why}")
+    kind = _named(kind, offered.name, offered.value)
     return replace(kind, connect=_guarded(kind.connect)) if kind.connect else kind
+
+
+def _named(found: Any, name: str, place: str) -> Kind:
+    """What was found, if it is a kind of the name by which it is found again."""
+    if isinstance(found, Kind) and found.name == name:
+        return found
+    what = f"named '{found.name}'" if isinstance(found, Kind) else f"of type {type(found).__name__}"
+    raise UnusableKind(f"'{place}' is no Kind with the name '{name}': it is {what}")
 
 
 def _guarded(connect: Callable[[Settings[Any]], Leaf]) -> Callable[[Settings[Any]], Leaf]:

@@ -157,6 +157,33 @@ def test_a_kind_that_cannot_be_used_is_a_mistake_of_the_config(
     assert len(done.stderr.splitlines()) == 1  # its options may be good
 
 
+BESIDE = "import adapters, sys; adapters.__path__.append(sys.argv.pop(1)); "
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (CODE.replace('name="acme"', 'name="amce"'), "with the name 'acme': it is named 'amce'."),
+        (CODE.replace("KIND =", "KINDS ="), "with the name 'acme': it is of type NoneType."),
+    ],
+)
+def test_so_is_one_beside_ours_that_has_another_name_than_its_folder(
+    tmp_path: Path, code: str, words: str
+) -> None:
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme/__init__.py").write_text(code)
+    config = tmp_path / "config.toml"
+    config.write_text(STANZA)
+    run = "from middleware.__main__ import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE + run, str(tmp_path), "check", "--config", str(config)],
+        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    place = "upstreams.ours.kind: is 'acme', but 'adapters.acme:KIND' is no Kind"
+    assert f"{place} {words}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("told", "said"),
     [
