@@ -17,10 +17,11 @@ import orjson
 
 from adapters.compatible import EncodedRequest, encode, exchange
 from adapters.compatible.dialect import Dialect
+from adapters.compatible.replay import RecordedCompletions
 from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.local import limits
-from adapters.local.engine import Engine, EngineAnswer
+from adapters.local.engine import Engine, EngineAnswer, Heard
 from adapters.local.files import INSTEAD, WINDOW, Model, find
 from adapters.local.keeper import Keeper
 from adapters.options import PATH, option, whole
@@ -80,15 +81,16 @@ class Local(Leaf):
         asking = replace(exchange(self._written(request), request.call), framing=Ndjson)
         # Plain requests too: what does not call back cannot be cancelled.
         asking = replace(asking, streamed=True)
-        asking.state.model = self.name  # it would say its path
+        asking.state.model = self.name
         clock = Clock(self.link.timeouts, request.call.deadline)
         listener = Listener(self.link, asking, {})
         answer = EngineAnswer(self.link.name)
-        asked = self.engine.ask(orjson.dumps(asking.body), answer.hear)
+        source = self.link.tapped(answer, self._url, asking.body, request.call.capture)
+        asked = self.engine.ask(orjson.dumps(asking.body), self._named(answer.hear))
         asked.add_done_callback(answer.over)
         try:
             while not listener.over:
-                data = await next_piece(answer, clock, listener)
+                data = await next_piece(source, clock, listener)
                 if events := listener.feed(data):
                     yield events
                     clock.heard(events)
@@ -99,7 +101,16 @@ class Local(Leaf):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         written = self._written(request)
-        return (Planned(self.link.name, f"local:{self.name}", written.body, written.receipt),)
+        return (Planned(self.link.name, self._url, written.body, written.receipt),)
+
+    def _named(self, hear: Heard) -> Heard:
+        """Chunks call the model by its path; where that is concerns no client and no recording."""
+        path, name = (b'"model":' + orjson.dumps(one) for one in (self.model.path, self.name))
+        return lambda chunk: hear(chunk.replace(path, name))
+
+    @property
+    def _url(self) -> str:
+        return f"local:{self.name}"
 
     def known(self, _model: str) -> Traits:
         return replace(_TRAITS, context_length=self.model.window)
@@ -155,6 +166,7 @@ KIND = Kind(
     name="local",
     about="The embedded model: a GGUF file, answered for by llama.cpp's own server code.",
     connect=connect,
+    recorded=lambda settings: RecordedCompletions(settings.link, Ndjson, always_streams=True),
     options=Options,
     needs_address=False,
     timeouts={"first_event": 600},

@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ import orjson
 from adapters import compatible
 from adapters.compatible import EncodedRequest, exchange
 from adapters.compatible.dialect import Dialect
+from adapters.compatible.replay import RecordedCompletions
 from adapters.errors import GatewayError, from_words
 from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
@@ -101,14 +103,15 @@ class Longtail(Leaf):
         link = self.link.of_client(request.call.key)
         clock = Clock(self.link.timeouts, request.call.deadline)
         listener = Listener(link, exchange(written, request.call), {})
-        answer = _Answer(replace(self, link=link)._within)
+        opened = self._opened(request.call)
+        answer = _Answer(
+            partial(self.library.complete, **written.body, **opened, **_ONCE),
+            replace(self, link=link)._within,
+        )
+        source = link.tapped(answer, _url(request.model), written.body, request.call.capture)
         try:
-            await answer.ask(
-                self.library.complete(**written.body, **self._opened(request.call), **_ONCE),
-                clock.until_headers(request.call.streamed),
-            )
             while not listener.over:
-                data = await next_piece(answer, clock, listener)
+                data = await next_piece(source, clock, listener)
                 if events := listener.feed(data):
                     yield events
                     clock.heard(events)
@@ -118,10 +121,13 @@ class Longtail(Leaf):
             await answer.close()
 
     async def embed(self, request: EmbeddingRequest) -> Json:
-        given = {"input": request.texts, **request.params, **self._opened(request.call)}
+        asked = {"model": request.model, "input": request.texts, **request.params}
+        answer = _Answer(
+            partial(self.library.embed, **asked, **self._opened(request.call)), self._within
+        )
+        source = self.link.tapped(answer, _url(request.model), asked, request.call.capture)
         due = asyncio.get_running_loop().time() + self.link.timeouts.whole
-        answer = await self._within(self.library.embed(model=request.model, **given), due)
-        said: Json = answer.model_dump()
+        said: Json = orjson.loads(await source.read(due))
         return said
 
     async def _within(self, waited: Awaitable[Any], due: float) -> Any:
@@ -141,34 +147,39 @@ class Longtail(Leaf):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         written = self._written(request)
-        url = f"litellm:{request.model}"
-        return (Planned(self.link.name, url, written.body, written.receipt),)
+        return (Planned(self.link.name, _url(request.model), written.body, written.receipt),)
 
     def _written(self, request: ChatRequest) -> EncodedRequest:
         supported = self.library.supported(model=request.model)
         return encode(request, None if supported is None else frozenset(supported))
 
 
-class _Answer:
-    """LiteLLM's answer as the bytes a compatible server would have sent."""
+def _url(model: str) -> str:
+    return f"litellm:{model}"
 
-    def __init__(self, within: Callable[[Awaitable[Any], float], Awaitable[Any]]) -> None:
+
+class _Answer:
+    """LiteLLM's answer as the bytes a compatible server would have sent; the first read asks."""
+
+    def __init__(
+        self,
+        ask: Callable[[], Awaitable[Any]],
+        within: Callable[[Awaitable[Any], float], Awaitable[Any]],
+    ) -> None:
+        self._ask: Callable[[], Awaitable[Any]] | None = ask
         self._within = within
         """Waits for LiteLLM until then; its failures come as ours."""
-        self._whole: bytes = b""
         self._chunks: AsyncIterator[Any] | None = None
 
-    async def ask(self, asked: Awaitable[Any], due: float) -> None:
-        answer = await self._within(asked, due)
-        if hasattr(answer, "__aiter__"):
-            self._chunks = aiter(answer)
-        else:
-            self._whole = orjson.dumps(answer.model_dump())
-
     async def read(self, due: float) -> bytes:
+        if self._ask is not None:
+            ask, self._ask = self._ask, None
+            answer = await self._within(ask(), due)
+            if not hasattr(answer, "__aiter__"):
+                return orjson.dumps(answer.model_dump())
+            self._chunks = aiter(answer)
         if self._chunks is None:
-            whole, self._whole = self._whole, b""
-            return whole
+            return b""
         chunk = await self._within(anext(self._chunks, None), due)
         return b"data: %b\n\n" % orjson.dumps(chunk.model_dump()) if chunk is not None else b""
 
@@ -219,6 +230,7 @@ KIND = Kind(
     connect=connect,
     options=Options,
     needs_address=False,
+    recorded=lambda settings: RecordedCompletions(settings.link),
     finds_keys=True,
     catalog=("",),
     services={"litellm": Service("longtail", aliases=_ALIASES)},

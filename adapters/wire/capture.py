@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from adapters.errors import Again, GatewayError
 
 MOST = 256 << 10
 """Bytes of an answer from which on nothing more is kept."""
+MOST_FACTS = 64
+
+
+class CapturedFailure(NamedTuple):
+    """What broke a call on the way, without the error, which would keep all its frames; a refusal
+    by the upstream is an answer.
+    """
+
+    code: str
+    status: int
+    again: Again
+    message: str
+    retry_after: str | None
 
 
 @dataclass(slots=True)
@@ -26,14 +43,86 @@ class CapturedCall:
     ended: float | None = None
     status: int = 0
     """0: nothing was answered."""
+    answer_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     pieces: list[bytes] = field(default_factory=list, repr=False)
     size: int = 0
+    times: list[float] | None = None
+    """When each piece came; where they are kept, all pieces are."""
+    failure: CapturedFailure | None = None
+
+    def broke(self, error: GatewayError) -> None:
+        told = error.code or "", error.status, error.again, error.message, error.retry_after
+        self.failure = CapturedFailure(*told)
 
     def heard(self, piece: bytes) -> None:
-        if self.size < MOST:
+        if self.times is not None:
+            self.times.append(time.monotonic())
+            self.pieces.append(piece)
+        elif self.size < MOST:
             self.pieces.append(piece)
         self.size += len(piece)
 
 
-Capture = list[CapturedCall]
-"""All calls made for one request, in their order."""
+class Capture(list[CapturedCall]):
+    """All calls made for one request, in their order."""
+
+    def begin(self, call: CapturedCall) -> CapturedCall:
+        self.append(call)
+        return call
+
+
+class Source(Protocol):
+    """Where the bytes of one answer come from."""
+
+    async def read(self, due: float) -> bytes:
+        """Return the next piece, b"" at the end."""
+        ...
+
+
+class Tap:
+    """A source that is no connection, such as a library: what is read of it is kept as well."""
+
+    def __init__(self, source: Source, call: CapturedCall) -> None:
+        self._source = source
+        self._call = call
+
+    async def read(self, due: float) -> bytes:
+        try:
+            piece = await self._source.read(due)
+        except GatewayError as error:
+            self._call.broke(error)
+            raise
+        self._call.heard(piece)
+        return piece
+
+
+class Fact(NamedTuple):
+    """A small question to an upstream that belongs to no request: what models it has, say."""
+
+    upstream: str
+    method: str
+    path: str
+    ask: bytes | None
+    answer: bytes
+
+
+class FactRow:
+    """The last answer to each small question; bounded, as upstreams choose what they say."""
+
+    def __init__(self) -> None:
+        self.added = 0
+        """How many have come; who has seen so many has seen all."""
+        self._known: OrderedDict[tuple[str, str, str, bytes | None], Fact] = OrderedDict()
+
+    def add(self, fact: Fact) -> None:
+        if len(fact.answer) > MOST:
+            return
+        key = fact[:4]
+        self.added += 1
+        self._known[key] = fact
+        self._known.move_to_end(key)
+        if len(self._known) > MOST_FACTS:
+            self._known.popitem(last=False)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter([*self._known.values()])

@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -30,11 +30,13 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.calls import Calls
+from adapters.wire.capture import Source
 from adapters.wire.failures import too_large
 from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
 from adapters.wire.headers import for_client, request_id
-from adapters.wire.http import MAX_ANSWER, Link, Timeouts
+from adapters.wire.http import Link, Timeouts
 from adapters.wire.json_text import load
+from adapters.wire.reply import MAX_ANSWER
 
 T = TypeVar("T")
 _AFTER_REASON = 2.0
@@ -165,14 +167,6 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         await reply.settle()
     finally:
         reply.close()
-
-
-class Source(Protocol):
-    """Where the bytes of one answer come from."""
-
-    async def read(self, due: float) -> bytes:
-        """Return the next piece, b"" at the end."""
-        ...
 
 
 async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:

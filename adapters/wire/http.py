@@ -6,33 +6,30 @@ Knows HTTP and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
-import math
 import socket
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import aiohttp
+import orjson
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
 from adapters.errors import GatewayError, Unauthorized, from_status
-from adapters.wire.capture import Capture, CapturedCall
-from adapters.wire.failures import broke_off, timed_out, too_large, unconnected, unreachable
+from adapters.wire.capture import Capture, CapturedCall, Fact, FactRow, Source, Tap
+from adapters.wire.failures import timed_out, unconnected, unreachable
 from adapters.wire.headers import for_client
 from adapters.wire.json_text import load
+from adapters.wire.reply import BROKEN, Reply
 
-MAX_ANSWER = 32 << 20
 MAX_ERROR_BODY = 64 << 10
 MOST_IDLE, _IDLE_SECONDS = 100, 30
 """Connections kept for the next request, all upstreams together, and how long."""
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
-_BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
 _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 
 
@@ -92,6 +89,8 @@ class Transport:
     """One pool of connections for the whole process."""
 
     def __init__(self) -> None:
+        self.facts = FactRow()
+        """What small questions brought."""
         self._session: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:
@@ -161,9 +160,19 @@ class Link:
         contact = None
         if capture is not None:
             url = self.url(path)
-            contact = CapturedCall(self.name, url, self.headers, self.secrets, self.proxy, body)
-            capture.append(contact)
+            call = CapturedCall(self.name, url, self.headers, self.secrets, self.proxy, body)
+            contact = capture.begin(call)
         return await self._send("POST", path, body, due, contact)
+
+    def tapped(
+        self, source: Source, url: str, body: Mapping[str, Any], capture: Capture | None
+    ) -> Source:
+        """A source that is no connection of ours, captured as one is."""
+        if capture is None:
+            return source
+        sent = orjson.dumps(body, default=str)
+        call = CapturedCall(self.name, url, {}, self.secrets, None, sent)
+        return Tap(source, capture.begin(call))
 
     async def ask(self, path: str, body: bytes, capture: Capture | None = None) -> Any:
         """Send a body and return the JSON of a plain answer."""
@@ -175,7 +184,9 @@ class Link:
         """Ask a small question (a model list, a model's abilities) and return its JSON."""
         due = asyncio.get_running_loop().time() + seconds
         reply = await self._send(method, path, body, due)
-        return load(await reply.whole(due))
+        answer = await reply.whole(due)
+        self.transport.facts.add(Fact(self.name, method, path, body, answer))
+        return load(answer)
 
     async def _send(
         self,
@@ -188,17 +199,25 @@ class Link:
         try:
             async with asyncio.timeout_at(due):
                 response = await self._connect(method, path, body)
-        except aiohttp.ConnectionTimeoutError as error:
-            found = unconnected(self.name, self.base_url, self.timeouts.connect)
-            raise self._absent(found) from error
-        except TimeoutError as error:
-            raise timed_out(self.name, "did not answer in time") from error
-        except _BROKEN as error:
-            raise self._absent(unreachable(self.name, error)) from error
-        reply = Reply(response, self.name, contact)
-        if response.status >= 300:
+        except (*BROKEN, TimeoutError) as error:
+            failure = self._unanswered(error)
+            if contact is not None:
+                contact.broke(failure)
+            raise failure from error
+        return await self.accepted(Reply(response, self.name, contact), due)
+
+    async def accepted(self, reply: Reply, due: float) -> Reply:
+        """A good answer; raise what a bad one says."""
+        if reply.status >= 300:
             raise await self._refusal(reply, due)
         return reply
+
+    def _unanswered(self, error: Exception) -> GatewayError:
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return self._absent(unconnected(self.name, self.base_url, self.timeouts.connect))
+        if isinstance(error, TimeoutError):
+            return timed_out(self.name, "did not answer in time")
+        return self._absent(unreachable(self.name, error))
 
     async def _connect(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
         attempt = _Attempt()
@@ -233,108 +252,6 @@ class Link:
         if self.started_by:
             error.message += f" If it does not run, start it: `{self.started_by}`."
         return error
-
-
-class Reply:
-    """The body of one good answer, read piece by piece."""
-
-    __slots__ = (
-        *("_alarm", "_contact", "_loop", "_response", "_rings_at", "_upstream", "_waiting_until"),
-        *("headers", "status"),
-    )
-
-    def __init__(
-        self, response: aiohttp.ClientResponse, upstream: str, contact: CapturedCall | None = None
-    ) -> None:
-        self._response = response
-        self._upstream = upstream
-        self._contact = contact
-        if contact is not None:
-            contact.answered, contact.status = time.monotonic(), response.status
-        self._loop = asyncio.get_running_loop()
-        self._alarm: asyncio.Handle | None = None
-        # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
-        self._rings_at = math.inf
-        self._waiting_until: float | None = None
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-
-    async def read(self, due: float) -> bytes:
-        content = self._response.content
-        self._waiting_until = due
-        # An answer that is here to its end is read without waiting.
-        if due < self._rings_at and not content.is_eof():
-            self._set_alarm(due)
-        try:
-            piece = await content.readany()
-        except TimeoutError as error:
-            raise timed_out(self._upstream, "fell silent") from error
-        except _BROKEN as error:
-            raise broke_off(self._upstream, error) from error
-        finally:
-            self._waiting_until = None
-        if self._contact is not None:
-            self._contact.heard(piece)
-        return piece
-
-    # One timer a stream, set again only when it rings: a timer a read costs more than the read.
-    def _set_alarm(self, due: float) -> None:
-        self._unset_alarm()
-        self._rings_at = due
-        self._alarm = self._loop.call_at(due, self._ring)
-
-    def _unset_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm, self._rings_at = None, math.inf
-
-    def _ring(self) -> None:
-        self._unset_alarm()
-        if self._waiting_until is None:
-            return
-        if self._loop.time() < self._waiting_until:
-            self._set_alarm(self._waiting_until)
-        else:
-            self._response.content.set_exception(TimeoutError())
-
-    async def whole(self, due: float) -> bytes:
-        """Return the complete body, then give the connection back."""
-        pieces, size = [], 0
-        try:
-            while piece := await self.read(due):
-                pieces.append(piece)
-                size += len(piece)
-                if size > MAX_ANSWER:
-                    raise too_large(self._upstream, MAX_ANSWER)
-        finally:
-            self.close()
-        return b"".join(pieces)
-
-    async def beginning(self, limit: int, due: float) -> bytes:
-        """Return what can be had of an error body: cut to `limit`, whatever breaks on the way."""
-        body = b""
-        try:
-            with suppress(GatewayError):
-                while len(body) < limit and (piece := await self.read(due)):
-                    body += piece
-        finally:
-            self.close()
-        return body[:limit]
-
-    async def settle(self) -> None:
-        """After the last event: keep the connection if the upstream ends its body at once."""
-        due = self._loop.time() + 0.05
-        with suppress(GatewayError):
-            while not self._response.content.at_eof():
-                await self.read(due)
-        self.close()
-
-    def close(self) -> None:
-        """Return the connection to the pool if the body is over, else cut it: that cancels."""
-        self._unset_alarm()
-        if self._contact is not None and self._contact.ended is None:
-            self._contact.ended = time.monotonic()
-        self._response.close()
 
 
 @lru_cache(maxsize=256)

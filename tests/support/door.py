@@ -105,6 +105,7 @@ class Door:
         path: str = CHAT,
     ) -> tuple[Heard, asyncio.Task[None]]:
         """Send a request; the client goes away when `leaves` is set."""
+        path, _, query = path.partition("?")
         heard, over = Heard(), leaves or asyncio.Event()
         data = body if isinstance(body, bytes) else orjson.dumps(body)
         pieces: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
@@ -126,7 +127,7 @@ class Door:
             "method": method,
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "root_path": "",
             "scheme": "http",
             "http_version": "1.1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,8 @@ from adapters.protocol import Json
 from middleware import config
 from middleware.server.app import create
 from middleware.server.transport.listening import Protocol
-from tests.support.recordings import Interaction, Upstream, interactions, upstreams
+from tests.support.cases import CASES, REASONING
+from tests.support.recordings import STREAMS, Interaction, Upstream, interactions, upstreams
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 KEY = "K"
@@ -35,8 +37,20 @@ def _canonical(body: Json) -> bytes:
     return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
 
 
+def ask_of(upstream: Upstream, case: str) -> Json:
+    """The body by which a client of the gateway asks a recorded case."""
+    thinks = case in REASONING
+    special = upstream.reasoning.get("params", {}) if thinks else {}
+    asked = copy.deepcopy({**CASES[case], **special})
+    prompt = asked["messages"][0]
+    prompt["content"] = prompt["content"].replace("{overload}", str(upstream.overload))
+    return {"model": f"{upstream.name}{'-reasoning' * thinks}", **asked}
+
+
 def says_what_it_said(upstream: Upstream) -> Behaviour:
-    """Answer each request as it was answered once; one that was never made is a 500."""
+    """Answer each request as it was answered once, a stream frame by frame; one that was never
+    made is a 500.
+    """
 
     async def behave(peer: Peer) -> None:
         while True:
@@ -48,7 +62,16 @@ def says_what_it_said(upstream: Upstream) -> Behaviour:
                 await peer.answer(words, status="500 Never Asked")
                 continue
             headers = [f"{name}: {value}" for name, value in found.headers.items()]
-            await peer.answer(found.body, *headers, status=f"{found.status} As Recorded")
+            status = f"{found.status} As Recorded"
+            kind = found.headers["content-type"].partition(";")[0]
+            if kind not in STREAMS:
+                await peer.answer(found.body, *headers, status=status)
+                continue
+            await peer.start(*headers, status=status)
+            mark = STREAMS[kind][1].encode()
+            *frames, rest = found.body.split(mark)
+            for piece in (*(frame + mark for frame in frames), *([rest] if rest else ()), b""):
+                await peer.chunk(piece)
 
     return behave
 

@@ -25,7 +25,8 @@ from adapters.protocol import (
 from adapters.receipts import Note, OwnCode
 from adapters.wire.exchange import Listener, converse
 from adapters.wire.framing import Framer, Ndjson, Sse
-from adapters.wire.http import MAX_ANSWER, Link, Transport
+from adapters.wire.http import Link, Transport
+from adapters.wire.reply import MAX_ANSWER
 from tests.support.cuts import cut, cuts, each_byte, halves
 from tests.support.fold import fold, run
 from tests.support.language import NOTE, SAY, STOP, USAGE, State, exchange, lines, sse

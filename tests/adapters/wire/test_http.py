@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from adapters.errors import GatewayError, RateLimited, Truncated, Unavailable, UpstreamError
-from adapters.wire.http import MAX_ANSWER, Link
+from adapters.wire.http import Link
+from adapters.wire.reply import MAX_ANSWER
 from tests.adapters.wire.asking import answering, ask, cut_chunks, silence, stalled
 from tests.support.fold import run
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback

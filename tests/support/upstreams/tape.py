@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from adapters.wire.capture import Capture
-from adapters.wire.http import Link, Reply, Transport
+from adapters.wire.http import Link, Transport
 from adapters.wire.json_text import load
+from adapters.wire.reply import Reply
 
 T = TypeVar("T")
 
