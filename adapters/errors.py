@@ -141,7 +141,7 @@ _HISTORY = re.compile(
 )
 # What looks like a key, whoever it belongs to: by how its maker lets it begin, and by its place in
 # an address. Each begins at a fixed word, and no part of one can run into the next.
-KEY_SHAPE = re.compile(
+KEY_SHAPES = (
     r"\b(?:(?i:[sp]k[-_]|rk_|Bearer )[\w\-.]{8,}"  # OpenAI, Anthropic, DeepSeek, Stripe
     r"|(?i:Basic )(?=[a-zA-Z+/]{0,60}(?:[0-9=]|[a-z][A-Z]))[\w+/=]{8,}"  # not "basic functionality"
     r"|eyJ[\w\-.]{20,}"  # a JSON web token
@@ -149,7 +149,9 @@ KEY_SHAPE = re.compile(
     r"|(?:gh[pousr]_|github_pat_|glpat-)[\w\-]{16,}"  # GitHub, GitLab
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}"  # Amazon
     r"|(?:hf_|gsk_|xai-|nvapi-|tvly-|r8_|fw_|pplx-|csk-|xox[a-z]-|npm_|pypi-)[\w\-]{12,})"
-    r"|(?<=://)[^\s/@\"'<>]++(?=@)"  # http://user:password@host
+)
+KEY_SHAPE = re.compile(
+    KEY_SHAPES + r"|(?<=://)[^\s/@\"'<>]++(?=@)"  # http://user:password@host
     r"|[?&](?i:[\w\-]{0,20}(?:key|token|secret|password|signature|sig))=[^\s&\"'<>]{4,}"  # …?key=…
 )
 # What an edge or a debug server shows instead of a sentence. A script without an end goes on to the

@@ -86,6 +86,10 @@ class Kind:
     """Make the leaf of one model; `ValueError`: its options cannot be meant, `ImportError`: a
     package is missing. None: it answers no chats.
     """
+    recorded: Callable[[Settings[Any]], Leaf] | None = None
+    """Make the leaf that reads what was recorded of a model, where `connect`'s needs what is not
+    there then: a library, a model's file. None: `connect`'s does it.
+    """
     search: Callable[[Link | None], Searcher] | None = None
     """Make what searches for pipelines; None: it does not search."""
     options: type[Any] = NoOptions
