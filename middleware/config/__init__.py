@@ -4,8 +4,10 @@ from middleware.config.access import is_loopback
 from middleware.config.file import stamp
 from middleware.config.hints import path_of, suggest
 from middleware.config.public_names import Meant, PublicNames
-from middleware.config.reading import load, parse
+from middleware.config.reading import load, parse, read
 from middleware.config.shape import (
+    CassetteMode,
+    CassettesConfig,
     Config,
     ConfigError,
     Mistake,
@@ -16,6 +18,8 @@ from middleware.config.shape import (
 )
 
 __all__ = (
+    "CassetteMode",
+    "CassettesConfig",
     "Config",
     "ConfigError",
     "Meant",
@@ -29,6 +33,7 @@ __all__ = (
     "load",
     "parse",
     "path_of",
+    "read",
     "stamp",
     "suggest",
 )

@@ -21,6 +21,7 @@ from adapters.options import (
     TEXTS,
     Allowed,
     choice,
+    listed,
     options_of,
     plain,
     whole,
@@ -109,6 +110,28 @@ RECALL: Mapping[str, Key] = {
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
     "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
+MODES = ("off", "replay", "record", "auto", "refresh")
+CASSETTES: Mapping[str, Key] = {
+    "mode": Key(
+        choice(*MODES),
+        "What becomes of requests that do not say it themselves: asked as usual, answered from "
+        "recordings, recorded, both (what is new is recorded), or recorded where it changed",
+        "off",
+    ),
+    "folder": Key(PATH, "Where the files are", "cassettes"),
+    "allow": Key(
+        listed(choice(*MODES), "a list of modes"),
+        "Modes a request may choose by its header x-usetool-mode",
+        ("replay",),
+    ),
+    "redact": Key(
+        TEXTS, "Paths in asks and answers, or patterns, whose texts are never written", ()
+    ),
+    "repeats": Key(
+        choice("miss", "last"),
+        "An ask that comes more often than it was recorded: an error (miss), or the last answer",
+    ),
+}
 PIPELINE: Mapping[str, Key] = {
     "pipeline": Key(
         choice("reason-then-answer"), "Two models in turn: one thinks, the other answers"
@@ -167,6 +190,9 @@ MODEL: Mapping[str, Key] = {
         choice("reasoning_content", "reasoning", "think-tags", "hidden"),
         "How thoughts are shown: in a field of the message, in its text, or not; beside JSON not",
     ),
+    "cassettes": Key(
+        choice("live", *MODES), "Another mode of cassettes for it; live: never recorded or replayed"
+    ),
     **PIPELINE,
     **COMING,
 }
@@ -177,6 +203,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "defaults": DEFAULTS,
     "defaults.timeouts": TIMEOUTS,
     "recall": RECALL,
+    "cassettes": CASSETTES,
     "upstreams.NAME": UPSTREAM,
     "upstreams.NAME.timeouts": TIMEOUTS,
     "models.NAME": MODEL,

@@ -16,7 +16,9 @@ from middleware.config.access import is_loopback, open_doors, two_keys, unset_ke
 from middleware.config.file import stamp, unreadable
 from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
+from middleware.config.settings import given_of, timeouts_of
 from middleware.config.shape import (
+    CassettesConfig,
     Config,
     ConfigError,
     Mistake,
@@ -28,7 +30,7 @@ from middleware.config.shape import (
 
 _KEPT = 50
 _NO_KIND = Kind(name="", about="", needs_address=False)
-_TABLES = ("server", "defaults", "recall", "upstreams", "models")
+_TABLES = ("server", "defaults", "recall", "cassettes", "upstreams", "models")
 Values = dict[str, Any]
 Keys = Mapping[str, keys.Key]
 
@@ -71,7 +73,15 @@ def parse(
     if server and isinstance(found.setdefault("server", {}), dict):
         found["server"].update(server)
     said = frozenset(("server", name) for name in server or ())
-    reading = _Reading(environment, Places(text), said)
+    return _checked(_Reading(environment, Places(text), said), found, source)
+
+
+def read(found: Values, source: str) -> Config:
+    """Read values that stand in no file of their own."""
+    return _checked(_Reading({}, Places("")), found, source)
+
+
+def _checked(reading: _Reading, found: Values, source: str) -> Config:
     for at, why in unreadable(found):
         reading.wrong(at, why)
     config = None if reading.mistakes else reading.config(found, source)
@@ -112,8 +122,9 @@ class _Reading:
             name: self.model(name, entry, upstreams)
             for name, entry in self.entries(found, "models").items()
         }
-        if not models and not misspelt and self.clean("models"):
-            self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
+        cassettes = self.cassettes(found.get("cassettes"))
+        if not (models or misspelt):
+            self.lacks_models(cassettes)
         for name, said in [*usual_searchers(models, upstreams)]:
             upstreams[name] = self.upstream(name, said, common)
         whole = self.clean("upstreams") and self.clean("server", "keys")
@@ -122,9 +133,17 @@ class _Reading:
         for path, text in mistakes:
             self.wrong(path, text)
         recall = RecallConfig(**self.table(found.get("recall", {}), keys.RECALL, ("recall",)))
-        return Config(
-            source, server, recall, upstreams, models, timeouts=_given(common, keys.TIMEOUTS)
-        )
+        timeouts = given_of(common, keys.TIMEOUTS)
+        return Config(source, server, recall, upstreams, models, cassettes, timeouts=timeouts)
+
+    def lacks_models(self, cassettes: CassettesConfig | None) -> None:
+        """Where recordings answer they have models."""
+        if (cassettes is None or cassettes.mode != "replay") and self.clean("models"):
+            self.wrong(("models",), "There are none: write a [models.NAME] with its upstream.")
+
+    def cassettes(self, found: Any) -> CassettesConfig | None:
+        known, path = keys.CASSETTES, ("cassettes",)
+        return None if found is None else CassettesConfig(**self.table(found, known, path))
 
     def entries(self, found: Values, section: str) -> Values:
         tables = found.get(section, {})
@@ -199,7 +218,7 @@ class _Reading:
             proxy=values["proxy"],
             api_version=values["api_version"] or kind.api_version,
             headers=values["headers"],
-            timeouts=_timeouts(kind, common, own),
+            timeouts=timeouts_of(kind, common, own),
             options=self.given(
                 values["options"] if kind.name else {},  # else that is the mistake, not these
                 keys.option_keys(kind.name),
@@ -242,7 +261,7 @@ class _Reading:
             usual, found = _NO_KIND, _of_any_kind(written)
         values = self.table(found, keys.model_keys(usual.name, written), path)
         coming = tuple(name for name in written if name in keys.COMING)
-        pipeline = _given(values, keys.PIPELINE)
+        pipeline = given_of(values, keys.PIPELINE)
         optional = bool(coming or pipeline)
         self.reference(values["upstream"], upstreams, path, optional=optional)
         self.wildcards(name, values["name"], path)
@@ -261,6 +280,7 @@ class _Reading:
             recall=usual.remembers if values["recall"] is None else values["recall"],
             reasoning=values["reasoning"],
             pipeline=pipeline,
+            cassettes=values["cassettes"],
             coming=coming,
         )
 
@@ -281,10 +301,10 @@ class _Reading:
     def merged(self, values: Values, place: str, known: Keys, path: tuple[str, ...]) -> Values:
         """A table, and what of it stands beside it, which wins."""
         beside = {name: key for name, key in known.items() if name not in keys.MODEL}
-        return {**self.given(values[place], known, (*path, place)), **_given(values, beside)}
+        return {**self.given(values[place], known, (*path, place)), **given_of(values, beside)}
 
     def given(self, found: Values, known: Keys, path: tuple[str, ...]) -> Values:
-        return _given(self.table(found, known, path), known)
+        return given_of(self.table(found, known, path), known)
 
     def fields(self, values: Values, path: tuple[str, ...]) -> None:
         """A field nobody knows may be the upstream's own; one that is nearly known is misspelt."""
@@ -322,17 +342,3 @@ def _of_any_kind(written: Values) -> Values:
 
 def _kinds() -> str:
     return ", ".join([kind.name for kind in all_kinds()])
-
-
-def _given(values: Values, known: Keys) -> Values:
-    return {name: values[name] for name in known if values[name] is not None}
-
-
-def _timeouts(kind: Kind, common: Values, own: Values) -> Mapping[str, float]:
-    """What is configured wins; idle also bounds an open block, first_event a plain answer."""
-    configured = {**_given(common, keys.TIMEOUTS), **_given(own, keys.TIMEOUTS)}
-    if "idle" in configured:
-        configured.setdefault("idle_open", configured["idle"])
-    if "first_event" in configured:
-        configured.setdefault("plain", configured["first_event"])
-    return {**kind.timeouts, **configured}

@@ -42,6 +42,12 @@ def reference() -> str:
             keys.TIMEOUTS,
         ),
         _section("[recall]", "What clients do not send back and upstreams need back.", keys.RECALL),
+        _section(
+            "[cassettes]",
+            "Requests that are recorded, or answered from recordings; without the section none can "
+            "be ([cassettes.md](cassettes.md)).",
+            keys.CASSETTES,
+        ),
         _section("[upstreams.NAME]", "A service behind the gateway.", keys.UPSTREAM),
         _kinds(),
         _section(

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from adapters.kind import Auth, Kind, known_kind
 
 Tools = Literal["auto", "native", "emulated"]
+CassetteMode = Literal["off", "replay", "record", "auto", "refresh"]
 Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
 
@@ -100,6 +101,8 @@ class ModelConfig:
     reasoning: Reasoning | None
     pipeline: Mapping[str, Any]
     """What is said of a pipeline; empty for a model of one upstream."""
+    cassettes: str | None
+    """A mode of cassettes of its own."""
     coming: tuple[str, ...]
     """What it asks for and this version cannot do."""
 
@@ -118,6 +121,17 @@ class RecallConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class CassettesConfig:
+    """What is recorded and replayed; the keys are explained in `keys.CASSETTES`."""
+
+    mode: CassetteMode
+    folder: str
+    allow: tuple[str, ...]
+    redact: tuple[str, ...]
+    repeats: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     source: str
     """The file it was read from."""
@@ -125,6 +139,8 @@ class Config:
     recall: RecallConfig
     upstreams: Mapping[str, UpstreamConfig]
     models: Mapping[str, ModelConfig]
+    cassettes: CassettesConfig | None = None
+    """None: requests that name a cassette are refused."""
     stamp: Stamp = None
     """Of the file when it was read."""
     timeouts: Mapping[str, float] = field(default_factory=dict)
