@@ -9,8 +9,9 @@ parts are models without what is for clients: Route › Retry › Recall › …
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,17 +44,31 @@ from middleware.wrappers.strict import Strict
 _SAME_IN_BOTH = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
 
 
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What adapters are made of; where recordings are played it is not the usual."""
+
+    link: Callable[[UpstreamConfig], Link]
+    retry: Callable[..., Retry] = Retry
+    recorded: bool = False
+    """Libraries and model files are not there; their leaves read what was recorded of them."""
+
+
 def build(config: Config, transport: Transport, store: Store | None = None) -> Routes:
     """Make every adapter a config asks for; what cannot be made says why when it is asked.
 
     A store that is given is used instead of a new one.
     """
+    return build_with(Means(partial(link_to, transport=transport)), config, store)
+
+
+def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
     upstreams = {
-        name: _Connected(upstream, link_to(upstream, transport), Budget())
+        name: _Connected(upstream, means.link(upstream), Budget())
         for name, upstream in config.upstreams.items()
     }
     store = store or open_store(config)
-    routes = _Builder(config, upstreams, store).routes()
+    routes = _Builder(config, means, upstreams, store).routes()
     return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes), store)
 
 
@@ -68,6 +83,7 @@ class _Connected(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Builder:
     config: Config
+    means: Means
     upstreams: Mapping[str, _Connected]
     store: Store | None
 
@@ -112,7 +128,7 @@ class _Builder:
         upstream = self.upstreams.get(model.upstream)
         if upstream is None or not model.retry:
             return inner
-        return Retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
+        return self.means.retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
 
     def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
         """`decide`: where its tools are emulated, it first decides on a call, then answers."""
@@ -123,7 +139,7 @@ class _Builder:
             why = f"the environment variable {' or '.join(missing)} is not set"
             return Absent(model.id, why)
         options = {**upstream.config.options, **model.options}
-        leaf = _leaf(model, upstream, options)
+        leaf = self._leaf(model, upstream, options)
         if isinstance(leaf, Absent):
             return leaf
         kind = upstream.config.language
@@ -134,6 +150,19 @@ class _Builder:
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
         return Route(inner, model.name, changes(model), leaf)
+
+    def _leaf(self, model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:
+        kind, version = upstream.config.language, upstream.config.api_version
+        connect = kind.recorded if self.means.recorded and kind.recorded else kind.connect
+        if connect is None:
+            return Absent(model.id, f"upstreams of kind '{kind.name}' answer no chats")
+        try:
+            return connect(kind.settings(upstream.link, version, model.abilities, options))
+        except ModuleNotFoundError as error:
+            why = f"the package '{error.name}' is missing for upstreams of kind '{kind.name}'"
+            return Absent(model.id, why)
+        except ImportError as error:  # of a package that not every machine can have
+            return Absent(model.id, str(error))
 
     def _pipeline(self, model: ModelConfig, parts: Routes) -> Route | Absent:
         said = model.pipeline
@@ -178,19 +207,6 @@ class _Builder:
         meant = PublicNames(self.config.models).meant(name)
         assert meant is not None
         return self.config.models[meant.id], meant.carried
-
-
-def _leaf(model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:
-    kind, version = upstream.config.language, upstream.config.api_version
-    if kind.connect is None:
-        return Absent(model.id, f"upstreams of kind '{kind.name}' answer no chats")
-    try:
-        return kind.connect(kind.settings(upstream.link, version, model.abilities, options))
-    except ModuleNotFoundError as error:
-        why = f"the package '{error.name}' is missing for upstreams of kind '{kind.name}'"
-        return Absent(model.id, why)
-    except ImportError as error:  # of a package that not every machine can have
-        return Absent(model.id, str(error))
 
 
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:

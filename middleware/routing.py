@@ -67,6 +67,11 @@ class Routes:
         """The line of the model list under which a name is answered."""
         return self._entries[self._meant(name).id]
 
+    def line(self, name: str) -> str:
+        """The line of the config under which a name is answered; empty: it is not."""
+        meant = self._names.meant(name)
+        return meant.id if meant else ""
+
     def leaf(self, name: str) -> tuple[str, Leaf]:
         """Return the upstream's name of a model, and what speaks to that upstream."""
         found = self.find(name)

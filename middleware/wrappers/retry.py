@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -45,6 +46,9 @@ class Budget:
         return self.repeating < max(self.LEAST, self.SHARE * self.at_work)
 
 
+WaitOrRaise = Callable[[GatewayError, "Attempts", ChatRequest], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Retry(Wrapper):
     """Asks the same upstream again when that may help."""
@@ -55,11 +59,13 @@ class Retry(Wrapper):
     """Seconds for all attempts together."""
     first_pause: float = 0.5
     failing: float = _LONGEST_FAILING
+    wait_or_raise: WaitOrRaise | None = None
+    """Decides instead, where nothing may be waited for."""
 
     async def stream(self, request: ChatRequest) -> Events:
         now = asyncio.get_running_loop().time()
         end = now + self.total
-        attempts = _Attempts(min(end, request.call.deadline or end), now + self.failing)
+        attempts = Attempts(min(end, request.call.deadline or end), now + self.failing)
         self.budget.at_work += 1
         try:
             first, events = await self._opened(request, attempts)
@@ -72,7 +78,7 @@ class Retry(Wrapper):
             self.budget.repeating -= attempts.repeated > 0
 
     async def _opened(
-        self, request: ChatRequest, attempts: _Attempts
+        self, request: ChatRequest, attempts: Attempts
     ) -> tuple[tuple[Event, ...], Events]:
         """Return the first events and the stream they began, once an attempt gets so far."""
         while True:
@@ -80,10 +86,13 @@ class Retry(Wrapper):
             try:
                 return await anext(events), events
             except GatewayError as error:
-                await self._wait_or_raise(error, attempts)
+                await (self.wait_or_raise or self._wait_or_raise)(error, attempts, request)
             request = replace(request, call=replace(request.call, deadline=attempts.end))
 
-    async def _wait_or_raise(self, error: GatewayError, attempts: _Attempts) -> None:
+    async def _wait_or_raise(
+        self, error: GatewayError, attempts: Attempts, _request: ChatRequest
+    ) -> None:
+        """Raise the error unless asking again may help; then pause before it."""
         if error.again != "same" or error.begun:
             raise error
         pause = self._pause(error, attempts.repeated)
@@ -110,7 +119,7 @@ class Retry(Wrapper):
 
 
 @dataclass(slots=True)
-class _Attempts:
+class Attempts:
     """What one request has spent on asking again."""
 
     end: float
