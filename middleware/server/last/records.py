@@ -27,7 +27,7 @@ class Record:
     client: str | None = ""
     """Digest of the key it came with; None: it was refused before anybody looked for one."""
     body: bytes = field(default=b"", repr=False)
-    calls: Capture = field(default_factory=list)
+    calls: Capture = field(default_factory=Capture)
     at: float = field(default_factory=time.time)
     seconds: float | None = None
     """None: it is still being answered."""

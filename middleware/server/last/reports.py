@@ -77,7 +77,7 @@ def _call(call: CapturedCall, scrubber: Scrubber) -> Json:
         "answer": scrubber.text(answer, call.secrets),
         "answer_bytes": call.size,
         "answer_cut": call.size > MOST and sum(map(len, call.pieces)) < call.size,
-        "curl": curl(url, headers, body, proxy),
+        "curl": curl(url, headers, body, proxy) if url.startswith("http") else "",
     }
 
 

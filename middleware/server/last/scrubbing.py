@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from adapters.errors import KEY_SHAPE
 from middleware.config import Config
 
-_SENSITIVE = re.compile(r"(^|-)(authorization|cookie|api-?key|token|secret|password)$")
+SENSITIVE = re.compile(r"(^|-)(authorization|cookie|api-?key|token|secret|password)$")
 # Clients put keys into bodies too, where some gateways look for them.
-_IN_BODY = re.compile(
-    r'("(?:[\w-]*api[-_]?key|(?:proxy-)?authorization|password|passwd|(?:client_|app_)?secret'
-    r'|(?:access|auth|bearer|refresh)_token)"\s*:\s*)"(?:[^"\\]++|\\.)*+"',
-    re.IGNORECASE,
+CREDENTIALS = (
+    r"[\w-]*api[-_]?key|(?:proxy-)?authorization|password|passwd|(?:client_|app_)?secret"
+    r"|(?:access|auth|bearer|refresh)_token"
 )
+_IN_BODY = re.compile(rf'("(?:{CREDENTIALS})"\s*:\s*)"(?:[^"\\]++|\\.)*+"', re.IGNORECASE)
 _SHORTEST = 4
 _BLOT = "[secret]"
 
@@ -51,7 +51,7 @@ class Scrubber:
         for secret, variable in self._known.items():
             if secret in value:
                 return value.replace(secret, variable)
-        if _SENSITIVE.search(name.lower()):
+        if SENSITIVE.search(name.lower()):
             return "Bearer $CLIENT_KEY" if value.startswith("Bearer ") else "$CLIENT_KEY"
         return value
 
