@@ -71,7 +71,7 @@ class Fold:
         heading, upstream = self.heading, self.opened.upstream
         choice = {
             "index": 0,
-            "message": self._message(),
+            "message": self.message(),
             "logprobs": {"content": self._logprobs, "refusal": None} if self._logprobs else None,
             "finish_reason": heading.reason(self.finish),
         }
@@ -90,7 +90,8 @@ class Fold:
             completion["service_tier"] = upstream.tier
         return orjson.dumps(completion)
 
-    def _message(self) -> Json:
+    def message(self) -> Json:
+        """The assistant's, as far as it came."""
         text = "".join(self._text)
         message: Json = {
             "role": "assistant",

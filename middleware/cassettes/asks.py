@@ -1,0 +1,178 @@
+"""Asks and answers in OpenAI's shape, which cassettes keep whatever door they came by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.protocol import (
+    Aside,
+    CallKind,
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    Json,
+    Opened,
+    ReasoningDelta,
+    RefusalDelta,
+    RequestContext,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Upstream,
+    Usage,
+)
+from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
+from middleware.doors.chat import CHAT_DOOR
+from middleware.doors.chat.fold import Fold
+from middleware.doors.chat.surrogates import without_surrogates
+from middleware.doors.chat.words import Heading
+from middleware.doors.x_usetool import usage_object
+
+_HEADING = Heading("", 0, "")
+_OWN = frozenset({"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call"})
+_FIGURES = ("prompt_tokens", "completion_tokens", "total_tokens")
+_DETAILS = ("prompt_tokens_details", "completion_tokens_details")
+
+
+def parse_ask(cassette: Cassette, turn: CassetteTurn, call: RequestContext) -> ChatRequest:
+    """A recorded ask as the gateway read it."""
+    server = cassette.server
+    return CHAT_DOOR.parse(
+        orjson.dumps(turn.body),
+        repair=server.get("history_repair") is True,
+        strict=server.get("strict") is True,
+        call=call,
+    ).request
+
+
+def body_of(data: bytes) -> Json:
+    """A body as the door reads it: without halves of characters, which no file can have."""
+    try:
+        body: Json = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        body = orjson.loads(without_surrogates(data))
+    return body
+
+
+def had_functions(body: bytes) -> bool:
+    """Whether an ask had `functions` instead of tools, which the door reads as tools."""
+    return b'"functions"' in body and bool(body_of(body).get("functions"))
+
+
+def folded(events: Iterable[Event], created: int | None = None) -> RecordedAnswer:
+    """What events come to, also those of an answer without an end."""
+    fold = Fold(_HEADING)
+    fold.add(events)
+    said = fold.message()
+    message = {"role": "assistant", "content": None}
+    message |= {name: value for name, value in said.items() if value}
+    finish = fold.finish
+    if finish is None:
+        return RecordedAnswer(message=message, created=created)
+    usage = usage_object(finish.usage) if finish.usage else None
+    return RecordedAnswer(200, message, finish.reason, usage, created=created)
+
+
+def error_object(error: GatewayError) -> Json:
+    """OpenAI's error object, and what tells a client whether to ask again."""
+    told: Json = {
+        "message": error.message,
+        "type": error.type,
+        "param": error.param,
+        "code": error.code,
+        "again": error.again,
+    }
+    return told | ({"retry_after": error.retry_after} if error.retry_after else {})
+
+
+def error_of(answer: RecordedAnswer) -> GatewayError | None:
+    """Undo `error_object`."""
+    told = answer.error
+    if told is None:
+        return None
+    status = answer.status if answer.status >= 400 else 502
+    error = GatewayError(
+        str(told.get("message") or ""),
+        code=told.get("code"),
+        param=told.get("param"),
+        status=status,
+        retry_after=told.get("retry_after"),
+    )
+    error.type = str(told.get("type") or error.type)
+    if (again := told.get("again")) in ("same", "elsewhere"):
+        error.again = again
+    return error
+
+
+def events_of(answer: RecordedAnswer, upstream: Upstream) -> tuple[tuple[Event, ...], ...]:
+    """Undo `folded`: a batch for each member of the message; no `Finish` where it broke off."""
+    message = answer.message
+    if message is None:
+        return ()
+    said = [*_said(message)]
+    reason: Any = answer.finish_reason
+    if answer.error is None:
+        reason = "tool_calls" if reason == "function_call" else reason or "stop"
+        said.append((Finish(reason, _usage(answer.usage)),))
+    if not said:
+        return ()
+    return ((Opened((), upstream), *said[0]), *said[1:])
+
+
+def _said(message: Json) -> Iterable[tuple[Event, ...]]:
+    if thought := message.get("reasoning_content"):
+        yield (ReasoningDelta(thought),)
+    if text := message.get("content"):
+        yield (TextDelta(text),)
+    if refusal := message.get("refusal"):
+        yield (RefusalDelta(refusal),)
+    for index, call in enumerate(_calls(message)):
+        yield _call(index, call)
+    for name in message.keys() - _OWN:
+        yield (Aside(name, message[name]),)
+
+
+def _call(index: int, call: Json) -> tuple[Event, ...]:
+    kind: CallKind = "custom" if call.get("type") == "custom" else "function"
+    function = call.get(kind) or {}
+    start = ToolCallStart(index, str(call.get("id") or f"call_{index}"), function["name"], kind)
+    arguments = function.get("input" if kind == "custom" else "arguments") or "{}"
+    return start, ToolCallDelta(index, arguments)
+
+
+def _calls(message: Json) -> Sequence[Json]:
+    legacy = message.get("function_call")
+    return [{"function": legacy}] if legacy else message.get("tool_calls") or ()
+
+
+def _usage(found: Json | None) -> Usage | None:
+    if not found:
+        return None
+    prompt, completion = (found.get(name) or {} for name in _DETAILS)
+    extra = {name: value for name, value in found.items() if value and name not in _FIGURES}
+    return Usage(
+        found.get("prompt_tokens", 0),
+        found.get("completion_tokens", 0),
+        cached=prompt.get("cached_tokens"),
+        cache_write=prompt.get("cache_write_tokens"),
+        reasoning=completion.get("reasoning_tokens"),
+        extra=extra,
+    )
+
+
+async def collected(events: Events) -> RecordedAnswer:
+    """What a live adapter answers, folded; its failure too."""
+    heard: list[Event] = []
+    try:
+        async for batch in events:
+            heard += batch
+    except GatewayError as error:
+        status = 200 if heard else error.status
+        answer = folded(heard) if heard else RecordedAnswer()
+        return RecordedAnswer(status, answer.message, error=error_object(error))
+    return folded(heard)

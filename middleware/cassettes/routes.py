@@ -1,0 +1,135 @@
+"""What a cassette keeps of a config: enough to answer for its models, no address, header or key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from adapters.kind import Kind, all_kinds, usable_kind
+from adapters.options import PATH, TABLE
+from adapters.protocol import Json
+from adapters.wire.http import Transport
+from middleware.building import Means, build_with
+from middleware.cassettes.cassette import Cassette
+from middleware.cassettes.errors import UnreadableCassette
+from middleware.cassettes.replay.wire import PlayedLink, fact_key, repeat_as_recorded
+from middleware.config import (
+    Config,
+    ConfigError,
+    ModelConfig,
+    PublicNames,
+    UpstreamConfig,
+    keys,
+    read,
+)
+from middleware.routing import Routes
+from middleware.wrappers.recall import MemoryStore
+from middleware.wrappers.retry import Retry
+
+_FIELDS = ("tools", "defaults", "override", "drop", "retry", "abilities", "recall", "reasoning")
+_PARTS = ("reasoner", "answerer")
+
+
+def routes_of(config: Config, model: str) -> Iterator[tuple[str, Json]]:
+    """What is needed to answer for a model, its parts included, by public name."""
+    meant = PublicNames(config.models).meant(model)
+    if meant is None:
+        return
+    found = config.models[meant.id]
+    if not found.pipeline:
+        yield model, _route(config, found, found.name.replace("*", meant.carried))
+        return
+    route = {name: value for name, value in found.pipeline.items() if value is not None}
+    yield model, route | _changed(found, None)
+    for part in _PARTS:
+        yield from routes_of(config, route[part])
+    if search := route.get("search"):
+        yield search, {"kind": config.upstreams[search].kind}
+
+
+def _route(config: Config, model: ModelConfig, name: str) -> Json:
+    upstream = config.upstreams[model.upstream]
+    route: Json = {"kind": upstream.kind, "upstream": upstream.id, "name": name}
+    if _is_public(upstream):
+        route["base_url"] = upstream.base_url
+    if upstream.api_version != upstream.language.api_version:
+        route["api_version"] = upstream.api_version
+    options = _portable(upstream.kind, {**upstream.options, **model.options})
+    return route | _changed(model, upstream.language) | ({"options": options} if options else {})
+
+
+def _is_public(upstream: UpstreamConfig) -> bool:
+    """Whether it is a service people know by name, whose language may depend on its address."""
+    services = {one.base_url for kind in all_kinds() for one in kind.services.values()}
+    return bool(upstream.base_url) and upstream.base_url in {*services, upstream.language.base_url}
+
+
+def _portable(kind: str, options: Mapping[str, Any]) -> Json:
+    """Without paths of this machine, and tables in which a library's keys may stand."""
+    known = keys.option_keys(kind)
+    return {
+        name: value
+        for name, value in options.items()
+        if name in known and known[name].allowed not in (PATH, TABLE)
+    }
+
+
+def _changed(model: ModelConfig, kind: Kind | None) -> Json:
+    """What the config says that is not as usual."""
+    usual: Json = {name: keys.MODEL[name].default for name in _FIELDS}
+    usual["recall"] = kind is None or kind.remembers
+    said: Json = {name: getattr(model, name) for name in _FIELDS}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in said.items()
+        if value != usual[name] and value is not None
+    }
+
+
+def played_routes(cassette: Cassette, path: str, config: Config | None = None) -> Routes:
+    """The routes of a cassette, or of a config, over what was recorded."""
+    facts = {
+        fact_key(fact["upstream"], fact["method"], fact["path"], fact.get("ask")): fact["answer"]
+        for fact in cassette.facts
+    }
+
+    def link(upstream: UpstreamConfig) -> PlayedLink:
+        compares = upstream.language.recorded is None
+        # It has no pool of connections and no key, and makes none.
+        return PlayedLink(
+            upstream.id, upstream.base_url, Transport(), facts=facts, compares=compares
+        )
+
+    means = Means(link, partial(Retry, wait_or_raise=repeat_as_recorded), recorded=True)
+    return build_with(means, config or _config_of(cassette, path), MemoryStore())
+
+
+def _config_of(cassette: Cassette, path: str) -> Config:
+    upstreams: Json = {}
+    models: Json = {}
+    for name, route in cassette.routes.items():
+        if "kind" not in route:
+            models[name] = route
+            continue
+        kind = usable_kind(str(route["kind"]))
+        answers = kind is None or kind.connect is not None
+        upstream = str(route.get("upstream", route["kind"]) if answers else name)
+        upstreams[upstream] = _upstream(upstream, route)
+        if answers:
+            rest = route.keys() - {"kind", "base_url", "api_version"}
+            models[name] = {part: route[part] for part in rest} | {"upstream": upstream}
+    said: Json = {"server": {**cassette.server}, "upstreams": upstreams, "models": models}
+    said |= {"recall": {"store": "memory"}, "cassettes": {"mode": "replay"}}
+    try:
+        return read(said, path)
+    except ConfigError as error:
+        told = "; ".join(f"{one.key}: {one.text}" for one in error.mistakes)
+        raise UnreadableCassette(path, f"its routes cannot be meant: {told}") from error
+
+
+def _upstream(name: str, route: Json) -> Json:
+    said = {"kind": route["kind"], "api_key": "replayed"}
+    said["base_url"] = route.get("base_url") or f"http://{quote(name, safe='')}.test"
+    return said | ({"api_version": route["api_version"]} if "api_version" in route else {})
