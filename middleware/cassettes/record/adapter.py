@@ -1,0 +1,110 @@
+"""An adapter that keeps what passes: what is asked, sent, heard and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from adapters.errors import GatewayError
+from adapters.protocol import ChatRequest, Event, Events, Finish, Json, RequestContext
+from adapters.wire.capture import Capture, CapturedCall
+from middleware.cassettes.asks import error_object
+from middleware.cassettes.cassette import Operation, RecordedAnswer
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.visitor import Visitor
+from middleware.wrappers.base import Wrapper
+
+
+class Asked(NamedTuple):
+    """One request that is recorded."""
+
+    visitor: Visitor
+    name: CassetteName
+    mode: str
+    operation: Operation
+
+
+class RawTurn(NamedTuple):
+    """All that happened, as references to what is there anyway."""
+
+    asked: Asked
+    calls: Sequence[CapturedCall]
+    batches: Sequence[tuple[Event, ...]] = ()
+    status: int = 200
+    error: Json | None = None
+    left: bool = False
+    """The client went away before the end."""
+    body: Json | None = None
+    """An answer that is no chat."""
+    answer: RecordedAnswer | None = None
+    """What all of it comes to, once that is known."""
+
+    @property
+    def size(self) -> int:
+        heard = sum(call.size + len(call.body) for call in self.calls)
+        return len(self.asked.visitor.body) + heard
+
+
+class TurnKeeper(Protocol):
+    """Whoever takes turns in."""
+
+    def put(self, turn: RawTurn) -> None: ...
+
+
+class WholeCapture(Capture):
+    """Keeps every piece and when it came, for itself and for who looks at the last requests."""
+
+    def __init__(self, other: Capture | None) -> None:
+        super().__init__()
+        self._other = other
+
+    def begin(self, call: CapturedCall) -> CapturedCall:
+        call.times = []
+        if self._other is not None:
+            self._other.append(call)
+        return super().begin(call)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingAdapter(Wrapper):
+    keeper: TurnKeeper
+    asked: Asked
+
+    async def stream(self, request: ChatRequest) -> Events:
+        capture = WholeCapture(request.call.capture)
+        request = replace(request, call=replace(request.call, capture=capture))
+        turn = RawTurn(self.asked, capture, [], left=True)
+        batches: list[tuple[Event, ...]] = []
+        try:
+            async with aclosing(self.inner.stream(request)) as events:
+                async for batch in events:
+                    batches.append(batch)
+                    if type(batch[-1]) is Finish:  # whoever leaves now has had it all
+                        turn = turn._replace(left=False)
+                    yield batch
+            turn = turn._replace(left=False)
+        except GatewayError as error:
+            status = 200 if batches else error.status
+            turn = turn._replace(left=False, status=status, error=error_object(error))
+            raise
+        finally:
+            self.keeper.put(turn._replace(batches=batches))
+
+
+async def recorded_vectors(
+    keeper: TurnKeeper, asked: Asked, live: Callable[[RequestContext], Awaitable[Json]]
+) -> Json:
+    call = asked.visitor.call
+    capture = WholeCapture(call.capture)
+    turn = RawTurn(asked, capture, (), left=True)
+    try:
+        vectors = await live(replace(call, capture=capture))
+        turn = turn._replace(left=False, body=vectors)
+        return vectors
+    except GatewayError as error:
+        turn = turn._replace(left=False, status=error.status, error=error_object(error))
+        raise
+    finally:
+        keeper.put(turn)

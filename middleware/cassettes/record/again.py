@@ -1,0 +1,104 @@
+"""Asks what was recorded again, as its clients did, and keeps what comes of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.protocol import Json, RequestContext
+from adapters.shared.embeddings import EmbeddingRequest
+from adapters.wire.http import Transport
+from middleware import __version__
+from middleware.building import build
+from middleware.cassettes.asks import error_object, parse_ask
+from middleware.cassettes.cassette import Cassette, CassetteTurn
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import (
+    Asked,
+    RawTurn,
+    RecordingAdapter,
+    recorded_vectors,
+)
+from middleware.cassettes.record.recorder import Recorder, head_of
+from middleware.cassettes.record.turns import turn_of
+from middleware.cassettes.secrets import blotted
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.setup import studio_of
+from middleware.cassettes.visitor import Visitor
+from middleware.cli.command import complain
+from middleware.config import Config
+from middleware.routing import Routes
+
+
+async def ask_again(config: Config, cassette: Cassette) -> Cassette:
+    """The same asks with what is sent and answered now."""
+
+    transport = Transport()
+    asking = _Asking(cassette, build(config, transport), studio_of(config, complain).recorder)
+    asking.recorder.facts = transport.facts
+    try:
+        turns = [await asking.ask(turn) for turn in cassette.turns]
+    finally:
+        await transport.close()
+    models = dict.fromkeys(turn.model for turn in turns)
+    heads = [head_of(asking.recorder, model) for model in models]
+    routes = {name: route for head in heads for name, route in head.routes.items()}
+    facts = tuple(fact for head in heads for fact in head.facts)
+    return replace(cassette, turns=tuple(turns), routes=routes, facts=facts, by=__version__)
+
+
+@dataclass(slots=True)
+class _Asking:
+    """Asks as a client would, and keeps what comes of it."""
+
+    cassette: Cassette
+    routes: Routes
+    recorder: Recorder
+    _kept: list[RawTurn] = field(default_factory=list)
+
+    def put(self, turn: RawTurn) -> None:
+        self._kept.append(turn)
+
+    async def ask(self, turn: CassetteTurn) -> CassetteTurn:
+        """The turn with a new answer, its secrets taken out."""
+
+        try:
+            await (self._chat(turn) if turn.operation == "chat" else self._vectors(turn))
+        except GatewayError as error:  # that is an answer too
+            if not self._kept:  # nobody was asked
+                told = error_object(error)
+                self.put(RawTurn(self._asked(turn), (), status=error.status, error=told))
+        made = blotted(turn_of(self._kept.pop()), self.recorder.blotter.turn())
+        return replace(made, number=turn.number, body=turn.body)
+
+    async def _chat(self, turn: CassetteTurn) -> None:
+
+        asked = self._asked(turn)
+        request = parse_ask(self.cassette, turn, asked.visitor.call)
+        record = RecordingAdapter(self.routes.find(request.model), self, asked)
+        async with aclosing(record.stream(request)) as batches:
+            async for _ in batches:
+                pass
+
+    async def _vectors(self, turn: CassetteTurn) -> None:
+
+        name, leaf = self.routes.leaf(turn.model)
+
+        async def live(call: RequestContext) -> Json:
+            rest = {key: value for key, value in turn.body.items() if key not in ("model", "input")}
+            vectors = await leaf.embed(EmbeddingRequest(name, turn.body["input"], call, rest))
+            return {**vectors, "model": turn.model}
+
+        await recorded_vectors(self, self._asked(turn), live)
+
+    def _asked(self, turn: CassetteTurn) -> Asked:
+
+        call = RequestContext("req_" + os.urandom(12).hex(), streamed=turn.streamed)
+        body, now = orjson.dumps(turn.body), int(time.time())
+        visitor = Visitor(Selection(lane=turn.lane), turn.model, "", body, "", call, now)
+        return Asked(visitor, CassetteName("", turn.session), "refresh", turn.operation)

@@ -1,0 +1,50 @@
+"""A cassette of a request that was not recorded, from what the gateway keeps of the last ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adapters.errors import BadRequest
+from adapters.protocol import RequestContext
+from adapters.wire.capture import MOST
+from middleware.cassettes.asks import error_object
+from middleware.cassettes.cassette import Cassette, Operation
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import Asked, RawTurn
+from middleware.cassettes.record.recorder import Recorder, head_of
+from middleware.cassettes.record.turns import turn_of
+from middleware.cassettes.secrets import blotted
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.verify import verified
+from middleware.cassettes.visitor import Visitor
+from middleware.server.last import Record
+
+
+async def cassette_of_kept(record: Record, recorder: Recorder) -> Cassette:
+    """One turn; its answer is what the gateway makes of what was heard."""
+    if not record.calls:
+        raise _refused("it asked no upstream, so there is nothing to play again")
+    for call in record.calls:
+        if sum(map(len, call.pieces)) < call.size:
+            raise _refused(
+                f"of the {call.size} bytes that upstream '{call.upstream}' answered only the "
+                f"first {MOST} are kept. Record it: usetool record NAME -- COMMAND"
+            )
+    turn = blotted(turn_of(_raw(record)), recorder.blotter.turn())
+    numbered = replace(turn, number=1, kept=not turn.is_whole)
+    cassette = replace(head_of(recorder, record.visit.model), turns=(numbered,))
+    return (await verified(cassette, "the kept request")).cassette
+
+
+def _raw(record: Record) -> RawTurn:
+    visit = record.visit
+    call = RequestContext(visit.id, streamed=visit.streamed)
+    visitor = Visitor(Selection(), visit.model, "", record.body, "", call, visit.created)
+    operation: Operation = "embeddings" if visit.path.endswith("/embeddings") else "chat"
+    asked = Asked(visitor, CassetteName(""), "record", operation)
+    error = None if visit.error is None else error_object(visit.error)
+    return RawTurn(asked, record.calls, (), visit.status, error, visit.gone)
+
+
+def _refused(why: str) -> BadRequest:
+    return BadRequest(f"No cassette can be made of this request: {why}.", code="not_kept")

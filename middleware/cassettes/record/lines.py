@@ -1,0 +1,75 @@
+"""A turn as the line of a part: quick to write, as that happens beside requests; it becomes what a
+cassette holds when the session ends.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import orjson
+
+from adapters.protocol import Json, RequestContext
+from adapters.wire.capture import CapturedCall, CapturedFailure
+from middleware.cassettes.cassette import Operation, RecordedAnswer
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import Asked, RawTurn
+from middleware.cassettes.record.turns import answer_of
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.visitor import Visitor
+
+
+def line_of(raw: RawTurn, at: int) -> bytes:
+    """Raise `UnicodeDecodeError` for bytes that are no text."""
+    visitor = raw.asked.visitor
+    said = {
+        "id": visitor.call.id,
+        "at": at,
+        "model": visitor.model,
+        "session": raw.asked.name.session,
+        "lane": visitor.selection.lane,
+        "operation": raw.asked.operation,
+        "body": visitor.body.decode(),
+        "created": visitor.created,
+        "left": raw.left,
+        "calls": [_call_to_json(call) for call in raw.calls],
+        "answer": answer_of(raw),
+    }
+    return orjson.dumps(said)
+
+
+def _call_to_json(call: CapturedCall) -> Json:
+    return {
+        "upstream": call.upstream,
+        "url": call.url,
+        "status": call.status,
+        "headers": {name.lower(): value for name, value in call.answer_headers.items()},
+        "body": call.body.decode(),
+        "heard": b"".join(call.pieces).decode(),
+        "sizes": [len(piece) for piece in call.pieces],
+        "times": [time - call.began for time in call.times or ()],
+        "failure": None if call.failure is None else call.failure._asdict(),
+    }
+
+
+def raw_of(line: Json) -> RawTurn:
+    """Undo `line_of`, but for the events, which are folded by now."""
+    call = RequestContext(line["id"])
+    selection = Selection(lane=line["lane"])
+    body, created = line["body"].encode(), line["created"]
+    visitor = Visitor(selection, line["model"], "", body, "", call, created)
+    operation = cast(Operation, line["operation"])
+    asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
+    calls = [_call_from_json(one) for one in line["calls"]]
+    return RawTurn(asked, calls, left=line["left"], answer=RecordedAnswer(**line["answer"]))
+
+
+def _call_from_json(said: Json) -> CapturedCall:
+    call = CapturedCall(said["upstream"], said["url"], {}, (), None, said["body"].encode())
+    call.began, call.status, call.answer_headers = 0.0, said["status"], said["headers"]
+    heard, start = said["heard"].encode(), 0
+    for size in said["sizes"]:
+        call.pieces.append(heard[start : start + size])
+        start += size
+    call.times = said["times"]
+    call.failure = said["failure"] and CapturedFailure(**said["failure"])
+    return call

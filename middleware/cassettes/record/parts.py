@@ -1,0 +1,120 @@
+"""What a recorder has heard so far, a JSON line at a time beside the cassette: a crash loses only
+the turn that was being answered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+import orjson
+
+from adapters.protocol import Json
+
+_MARK = ".part-"
+_MOST_LINE = 64 << 20
+
+
+@dataclass(slots=True)
+class Part:
+    """One writer's; its lines are `{run …}`, `{route …}`, `{fact …}` and turns."""
+
+    path: Path
+    file: IO[bytes]
+    models: set[str] = field(default_factory=set)
+    """Those whose routes are in it."""
+    facts: int = 0
+    """How many facts were known when they were last written."""
+
+    def write(self, line: bytes) -> None:
+        self.file.write(line + b"\n")
+        self.file.flush()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.file.close()
+
+    def remove(self) -> None:
+        self.close()
+        with suppress(OSError):  # its disk is gone
+            self.path.unlink()
+
+
+def new_part(cassette: Path) -> Part:
+    """One for a recorder alone: another of this process, or one before it, may have the first."""
+    cassette.parent.mkdir(parents=True, exist_ok=True)
+    own = f"{cassette.name}{_MARK}{os.getpid()}"
+    for number in count(1):
+        path = cassette.with_name(own if number == 1 else f"{own}-{number}")
+        with suppress(FileExistsError):
+            return Part(path, path.open("xb"))
+    raise AssertionError("numbers do not end")
+
+
+def find_parts(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Each cassette with a part that nobody writes any more; this process does not record yet."""
+    for path in sorted(folder.rglob(f"*.yaml{_MARK}*")):
+        name, _, writer = path.name.rpartition(_MARK)
+        process = writer.partition("-")[0]
+        if process == str(os.getpid()) or not is_running(process):
+            yield path.with_name(name), path
+
+
+def parts_of(folder: Path, run: str) -> dict[Path, list[Path]]:
+    """Of one run, by cassette; all that wrote them have finished."""
+    found: dict[Path, list[Path]] = {}
+    for path in sorted(folder.rglob(f"*.yaml{_MARK}*")):
+        if read_parts([path]).run == run:
+            found.setdefault(path.with_name(path.name.rpartition(_MARK)[0]), []).append(path)
+    return found
+
+
+def is_running(process: str) -> bool:
+    if not process.isdecimal():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class PartContent:
+    run: str = ""
+    mode: str = "record"
+    server: Json = field(default_factory=dict)
+    turns: list[Json] = field(default_factory=list)
+    routes: dict[str, Json] = field(default_factory=dict)
+    facts: list[Json] = field(default_factory=list)
+
+
+def read_parts(paths: Sequence[Path]) -> PartContent:
+    """What is whole in them; the line that was being written is left out."""
+    found = PartContent()
+    known: set[str] = set()
+    for path in paths:
+        with open(path, "rb") as lines:
+            while line := lines.readline(_MOST_LINE):
+                with suppress(orjson.JSONDecodeError):
+                    _take(found, orjson.loads(line), known)
+    return found
+
+
+def _take(found: PartContent, line: Json, known: set[str]) -> None:
+    if "run" in line:
+        found.run, found.mode, found.server = line["run"], line["mode"], line["server"]
+    elif "route" in line:
+        found.routes[line["route"]] = line["is"]
+    elif "fact" in line:
+        found.facts.append(line["fact"])
+    elif line["id"] not in known:  # two parts may hold the same turn
+        known.add(line["id"])
+        found.turns.append(line)

@@ -1,0 +1,174 @@
+"""Takes turns in beside the requests, and makes cassettes of them when a session ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Full, Queue
+from threading import Lock, Thread
+
+import orjson
+
+from adapters.protocol import Json
+from adapters.wire.capture import FactRow
+from middleware import __version__
+from middleware.cassettes.cassette import Cassette
+from middleware.cassettes.file import (
+    turn_to_json,
+)
+from middleware.cassettes.record.adapter import RawTurn
+from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
+from middleware.cassettes.record.lines import line_of
+from middleware.cassettes.record.parts import Part, new_part
+from middleware.cassettes.record.turns import turn_of
+from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
+
+_TOGETHER = 0.02
+"""Seconds in which turns are gathered before they are written."""
+_MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
+"""Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
+
+
+@dataclass(slots=True)
+class Recorder:
+    settings: RecorderSettings
+    blotter: Blotter
+    secrets: Mapping[str, str]
+    """Value → name, for the second search."""
+    routes: Callable[[str], Iterable[tuple[str, Json]]]
+    """What is needed to answer for a model."""
+    say: Callable[[str], None]
+    """Tells people of what stops recording, once."""
+    facts: FactRow = field(default_factory=FactRow)
+    dropped: int = 0
+    problems: list[str] = field(default_factory=list)
+    _parts: dict[str, Part] = field(default_factory=dict)
+    _queue: Queue[RawTurn | None] = field(default_factory=lambda: Queue(_MOST_WAITING))
+    _waiting: int = 0
+    _lock: Lock = field(default_factory=Lock)
+    _thread: Thread | None = None
+    _keys: dict[str, None] = field(default_factory=dict)
+    """Those of clients."""
+    _began: float = field(default_factory=time.monotonic)
+    _finished: list[Finished] | None = None
+
+    def put(self, turn: RawTurn) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._work, name="recorder", daemon=True)
+            self._thread.start()
+        size = turn.size
+        try:
+            if self._waiting + size > _MOST_BYTES:
+                raise Full
+            self._queue.put_nowait(turn)
+        except Full:
+            self.dropped += 1
+            return
+        with self._lock:
+            self._waiting += size
+
+    def _work(self) -> None:
+        while (turn := self._queue.get()) is not None:
+            if self._queue.empty():
+                # A thread that wakes for each turn takes the interpreter from the requests.
+                time.sleep(_TOGETHER)
+            self._take(turn)
+            with self._lock:
+                self._waiting -= turn.size
+
+    def _take(self, raw: RawTurn) -> None:
+        if self.problems:
+            return
+        try:
+            self._write(raw)
+        except OSError as error:
+            self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
+
+    def _write(self, raw: RawTurn) -> None:
+        asked = raw.asked
+        key = asked.visitor.key
+        self._keys[key] = None
+        blotter = self.blotter.turn(key)
+        line = self._line(raw, blotter)
+        part = self._part(asked.name.name, asked.mode)
+        model = asked.visitor.model
+        if model not in part.models:
+            part.models.add(model)
+            for name, route in self.routes(model):
+                part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
+        if part.facts < self.facts.added:
+            part.facts = self.facts.added
+            for fact in told_facts(self.facts, blotter):
+                part.write(orjson.dumps({"fact": fact}))
+        part.write(line)
+
+    def _line(self, raw: RawTurn, blotter: TurnBlotter) -> bytes:
+        """As quickly as it can be written; what has a secret is taken apart here and now."""
+        at = round((time.monotonic() - self._began) * 1000)
+        with suppress(UnicodeDecodeError):
+            line = line_of(raw, at)
+            if blotter.is_clean(line):
+                return line
+        turn = blotted(turn_of(raw, self.settings.keep_retries), blotter)
+        return orjson.dumps({**turn_to_json(turn), "at": at})
+
+    def _stop(self, problem: str) -> None:
+        self.problems.append(problem)
+        self.say(problem)
+
+    def _part(self, name: str, mode: str) -> Part:
+        if name not in self._parts:
+            part = self._parts[name] = new_part(self.settings.path(name))
+            run = {"run": self.settings.run, "mode": mode, "server": self.settings.server}
+            part.write(orjson.dumps(run))
+        return self._parts[name]
+
+    def finish(self) -> list[Finished]:
+        """Write what is waiting, then the cassettes; the session is over."""
+        if self._finished is None:
+            self._finished = self._written()
+        return self._finished
+
+    def _written(self) -> list[Finished]:
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            if not self._queue.empty():
+                self._stop("Recording stopped by a mistake of its own, which is told above.")
+        secrets = {**self.secrets, **dict.fromkeys(self._keys, "a client's key")}
+        finished = []
+        for name, part in self._parts.items():
+            part.close()
+            if self.problems:
+                part.remove()
+            elif not self.settings.run:
+                finished.append(finish_parts(name, [part.path], self.settings, secrets))
+            elif found := leaks(part.path.read_bytes(), secrets):
+                part.remove()
+                self._stop(f"{name} was not written: it would have held {told_clear(found)}")
+        return finished
+
+
+def told_facts(facts: FactRow, blotter: TurnBlotter) -> Iterator[Json]:
+    """Small questions, as a cassette has them."""
+    for fact in facts:
+        with suppress(orjson.JSONDecodeError):
+            ask = {"ask": orjson.loads(fact.ask)} if fact.ask else {}
+            said = {"upstream": fact.upstream, "method": fact.method, "path": fact.path, **ask}
+            yield blotter.json({**said, "answer": orjson.loads(fact.answer)})
+
+
+def head_of(recorder: Recorder, model: str) -> Cassette:
+    """A cassette for turns of one model."""
+    routes = dict(recorder.routes(model))
+    used = {route.get("upstream", name) for name, route in routes.items()}
+    facts = told_facts(recorder.facts, recorder.blotter.turn())
+    return Cassette(
+        routes=routes,
+        facts=tuple(fact for fact in facts if fact["upstream"] in used),
+        by=__version__,
+        recorded=time.strftime("%Y-%m-%d"),
+        server=recorder.settings.server,
+    )

@@ -1,0 +1,116 @@
+"""What happened → a turn, without addresses, and with the secrets still in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from urllib.parse import urlsplit
+
+from adapters.wire.capture import CapturedCall
+from middleware.cassettes.asks import body_of, folded
+from middleware.cassettes.cassette import (
+    CassetteTurn,
+    Ended,
+    ExchangeFailure,
+    RecordedAnswer,
+    RecordedExchange,
+)
+from middleware.cassettes.record.adapter import RawTurn
+
+KEPT_HEADERS = ("content-type", "retry-after")
+"""Of an upstream's answer; the others are volatile, or name an account."""
+_STEP = 10
+"""Milliseconds to which times are rounded, so that a recording does not change for nothing."""
+
+
+def turn_of(raw: RawTurn, keeps_retries: bool = False) -> CassetteTurn:
+    """One turn; its number and place are for the file to give."""
+    asked = raw.asked
+    calls = raw.calls if keeps_retries else _unrepaired(raw.calls)
+    last = len(calls) - 1
+    exchanges = tuple(
+        _exchange(call, raw.left and position == last) for position, call in enumerate(calls)
+    )
+    return CassetteTurn(
+        number=0,
+        body=body_of(asked.visitor.body),
+        answer=answer_of(raw),
+        id=asked.visitor.call.id,
+        operation=asked.operation,
+        exchanges=exchanges,
+        ended=_ended(raw, exchanges),
+        session=asked.name.session,
+        lane=asked.visitor.selection.lane,
+    )
+
+
+def _unrepaired(calls: Sequence[CapturedCall]) -> list[CapturedCall]:
+    """Without failures that asking again repaired."""
+    return [
+        call
+        for position, call in enumerate(calls)
+        if is_good(call) or not any(_repairs(later, call) for later in calls[position + 1 :])
+    ]
+
+
+def is_good(call: CapturedCall) -> bool:
+    return call.failure is None and 200 <= call.status < 300
+
+
+def _repairs(later: CapturedCall, call: CapturedCall) -> bool:
+    return later.upstream == call.upstream and later.body == call.body and is_good(later)
+
+
+def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
+    sizes = map(len, call.pieces)
+    headers = {name.lower(): value for name, value in call.answer_headers.items()}
+    failure = call.failure
+    kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+    if failure is not None and failure.retry_after:
+        kept["retry-after"] = failure.retry_after
+    return RecordedExchange(
+        upstream=call.upstream,
+        path=f"/{urlsplit(call.url).path.removeprefix('/')}",  # libraries' have none: local:NAME
+        sent=call.body,
+        status=call.status or (200 if call.pieces else 0),
+        headers=kept,
+        body=b"".join(call.pieces),
+        pieces=tuple(pair for pair in zip(_pauses(call), sizes, strict=True) if pair[1]),
+        ended=_end_of(call, left),
+        failure=failure
+        and ExchangeFailure(failure.code, failure.status, failure.again, failure.message),
+    )
+
+
+def _pauses(call: CapturedCall) -> Iterable[int]:
+    """Of each piece the time since the one before, made of rounded times: errors do not add up."""
+    heard = [call.began] * len(call.pieces) if call.times is None else call.times
+    times = [round((time - call.began) * 1000 / _STEP) * _STEP for time in heard]
+    return (later - before for before, later in pairwise([0, *times]))
+
+
+def _end_of(call: CapturedCall, left: bool) -> Ended:
+    if call.failure is not None:
+        if call.failure.code == "upstream_timeout":
+            return "timeout"
+        return "cut" if call.pieces else "reset"
+    return "left" if left else "whole"
+
+
+def _ended(raw: RawTurn, exchanges: Sequence[RecordedExchange]) -> Ended:
+    if raw.left:
+        return "left"
+    broken = exchanges and exchanges[-1].ended
+    failed = answer_of(raw).error is not None
+    return broken if broken and failed else "whole"
+
+
+def answer_of(raw: RawTurn) -> RecordedAnswer:
+    """What the client was told."""
+    if raw.answer is not None:
+        return raw.answer
+    events = [event for batch in raw.batches for event in batch]
+    found = folded(events) if events else RecordedAnswer()
+    created = raw.asked.visitor.created if raw.body is None else None
+    return replace(found, status=raw.status, error=raw.error, body=raw.body, created=created)
