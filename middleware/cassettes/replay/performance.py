@@ -1,0 +1,133 @@
+"""An answer that is known whole before it is given, and the pauses it is given with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from adapters.errors import GatewayError
+from adapters.protocol import (
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    FinishReason,
+    Json,
+    Planned,
+    RefusalDelta,
+)
+from middleware.cassettes.errors import ConnectionCut
+from middleware.cassettes.replay.wire import Drift
+
+_TURN_OVER = 16
+"""Batches after which others get their turn, where none is waited for."""
+
+
+class Batch(NamedTuple):
+    at: float
+    """Milliseconds since the question, as recorded."""
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What a turn comes to in this version."""
+
+    batches: tuple[Batch, ...] = ()
+    error: GatewayError | None = None
+    """What ends it, before or behind its batches."""
+    error_at: float = 0.0
+    drift: tuple[Drift, ...] = ()
+    body: Json | None = None
+    """Of what is no chat."""
+
+    @classmethod
+    def of(cls, *batches: tuple[Event, ...]) -> Performance:
+        """One without pauses."""
+        return cls(tuple(Batch(0.0, events) for events in batches))
+
+    def with_events(self, batches: Sequence[tuple[Event, ...]]) -> Performance:
+        """The same pauses, other words."""
+        pairs = zip(self.batches, batches, strict=True)
+        return replace(self, batches=tuple(Batch(old.at, events) for old, events in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """`factor` 0: no pauses; 1: as recorded; 10: a tenth of them."""
+
+    factor: float = 0.0
+    longest: float | None = None
+    """Seconds no pause is longer than."""
+
+    def pause(self, milliseconds: float) -> float:
+        seconds = milliseconds / 1000
+        if self.longest is not None:
+            seconds = min(seconds, self.longest)
+        return seconds / self.factor
+
+
+FAST = Timing()
+
+
+@dataclass(slots=True)
+class _Pace:
+    """Waits until each batch is due, by the sum of the pauses so far: errors do not add up."""
+
+    timing: Timing
+    due: float
+    at: float = 0.0
+    given: int = 0
+
+    async def reach(self, at: float) -> None:
+        self.given += 1
+        if self.timing.factor:
+            self.due += self.timing.pause(at - self.at)
+            self.at = at
+            await asyncio.sleep(max(0.0, self.due - asyncio.get_running_loop().time()))
+        elif self.given % _TURN_OVER == 0:
+            await asyncio.sleep(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """An adapter that gives a performance, whatever it is asked."""
+
+    performance: Performance
+    timing: Timing = FAST
+    resets: bool = False
+    """The client's connection is reset at the end."""
+
+    async def stream(self, request: ChatRequest) -> Events:
+        performance = self.performance
+        pace = _Pace(self.timing, asyncio.get_running_loop().time())
+        for at, events in performance.batches:
+            await pace.reach(at)
+            yield events
+        if self.resets:
+            raise ConnectionCut
+        if performance.error is not None:
+            await pace.reach(performance.error_at)
+            raise performance.error
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return ()
+
+
+def altered(performance: Performance, reason: FinishReason | None, refuses: bool) -> Performance:
+    """The same answer with another reason at its end, or a refusal in its place."""
+    if refuses and performance.batches:
+        return Performance.of((*performance.batches[0].events[:1], *_REFUSAL))
+    batches = [
+        tuple(
+            replace(one, reason=reason or one.reason) if type(one) is Finish else one
+            for one in events
+        )
+        for _, events in performance.batches
+    ]
+    return performance.with_events(batches)
+
+
+_REFUSAL = (RefusalDelta("I cannot help with that."), Finish("stop"))
