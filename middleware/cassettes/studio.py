@@ -1,0 +1,230 @@
+"""Where a gateway's requests meet its cassettes: played, recorded, or passed by."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Finish,
+    Json,
+    Opened,
+    RequestContext,
+    TextDelta,
+    Upstream,
+)
+from middleware.cassettes.asks import had_functions
+from middleware.cassettes.cassette import Mode, Operation
+from middleware.cassettes.errors import CassetteMiss, CassetteRefused
+from middleware.cassettes.match import canonical, canonical_embeddings
+from middleware.cassettes.names import CassetteName, read_name
+from middleware.cassettes.record.adapter import Asked, RecordingAdapter, recorded_vectors
+from middleware.cassettes.record.recorder import Recorder
+from middleware.cassettes.replay import Performance, Performer
+from middleware.cassettes.replay.playback import AskForm, Missed
+from middleware.cassettes.replay.player import Player, Question, Staged
+from middleware.cassettes.routes import routes_of
+from middleware.cassettes.secrets import Blotter
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.visitor import Visitor
+from middleware.config import Config
+
+_PROBE, _PROBE_TOKENS = "ping", 5
+"""Dify's question when a model is saved."""
+_PLAYING, _RECORDING = ("replay", "auto"), ("record", "auto", "refresh")
+_NOT_THERE = ("cassette_missing", "cassette_miss", "cassette_exhausted")
+_PONG = (Opened((), Upstream("recorded")), TextDelta("pong"), Finish("stop"))
+
+
+@dataclass(frozen=True, slots=True)
+class StudioSettings:
+    """What the config or a command says of modes."""
+
+    mode: Mode = "off"
+    name: str = "default"
+    """For requests that name none."""
+    allow: Sequence[str] = ("replay",)
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Modes of single models by their line in the config; `live` passes one by."""
+
+
+@dataclass(slots=True)
+class Studio:
+    settings: StudioSettings
+    player: Player
+    recorder: Recorder
+    configured: Callable[[Config], StudioSettings]
+    """What a changed config says of modes."""
+    shapes: Blotter = field(default_factory=lambda: Blotter({}))
+    recorded: set[str] = field(default_factory=set)
+    """Names of cassettes that may be written."""
+    asks: int = 0
+    """Requests that were no probes."""
+
+    def follow(self, config: Config) -> None:
+        """Heed a changed config from the next request on; folders and secrets take a restart."""
+        self.settings = self.configured(config)
+        self.recorder.routes = partial(routes_of, config)
+
+    def mode(self, selection: Selection, line: str = "") -> str:
+        """`live` or a mode: the request's own before the model's before the usual."""
+        usual = self.settings.models.get(line) or self.settings.mode
+        wanted = selection.mode
+        if wanted is None or wanted == usual:
+            return usual
+        if wanted not in self.settings.allow:
+            allowed = ", ".join(self.settings.allow) or "no other"
+            raise CassetteRefused(
+                f"x-usetool-mode asks for '{wanted}', but here the mode is '{usual}', and a "
+                f"request may choose {allowed} (`allow` under [cassettes] in the config).",
+                code="mode_not_allowed",
+                status=403,
+            )
+        return wanted
+
+    def status(self, name: str, session: str) -> Json:
+        """What a session has had of a cassette."""
+        found = self.player.shelf.session(self._session(name, session))
+        turns = [turn.number for turn in found.playback.turns]
+        played = {*found.session.played}
+        return {
+            "cassette": name,
+            "turns": turns,
+            "played": [turn for turn in turns if turn in played],
+            "missed": [_told(miss) for miss in found.session.missed],
+            "unused": [turn for turn in turns if turn not in played],
+        }
+
+    def rewind(self, name: str, session: str, said: Json) -> None:
+        whose = self._session(name, session)
+        self.player.shelf.begin(whose, said.get("match"), said.get("faults"))
+
+    def _session(self, name: str, session: str) -> CassetteName:
+        return read_name(f"{name}@{session}" if session else name)
+
+    def recorded_models(self, selection: Selection) -> list[Json] | None:
+        """The models of a cassette that is replayed; None: the config's are asked."""
+        if self.mode(selection) != "replay":
+            return None
+        try:
+            routes = self.player.shelf.load(self._name(selection).name).cassette.routes
+        except CassetteMiss:
+            return None
+        return [
+            {
+                "id": name,
+                "object": "model",
+                "created": 0,
+                "owned_by": route.get("upstream", "usetool"),
+                "x_usetool": {"available": True, "upstream": route.get("upstream", "")},
+            }
+            for name, route in routes.items()
+            if "name" in route or "pipeline" in route
+        ]
+
+    async def chat(
+        self, visitor: Visitor, request: ChatRequest, live: Callable[[], Adapter]
+    ) -> Staged:
+        mode = self.mode(visitor.selection, visitor.line)
+        if _is_probe(request) and mode not in ("off", "live"):
+            plays = mode in _PLAYING
+            return Staged(Performer(Performance.of(_PONG))) if plays else Staged(live())
+        self.asks += 1
+        form = AskForm("chat", self._form(visitor, request)) if mode in _PLAYING else None
+        played = await self._played(mode, visitor, form)
+        if played is not None:
+            return played
+        if mode in _RECORDING:
+            asked = self._asked(visitor, mode, "chat")
+            return Staged(RecordingAdapter(_found(live), self.recorder, asked))
+        return Staged(live(), replay="live" if self._is_passed(mode) else "")
+
+    async def embeddings(
+        self, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
+    ) -> tuple[Json, str]:
+        """Vectors, and what is said of where they come from."""
+        mode = self.mode(visitor.selection, visitor.line)
+        self.asks += 1
+        form = None
+        if mode in _PLAYING:
+            body = orjson.loads(visitor.body)
+            form = AskForm("embeddings", self._blotted(canonical_embeddings(body)))
+        played = await self._played(mode, visitor, form)
+        if played is not None:
+            performance = played.performance
+            if performance.error is not None:
+                raise performance.error
+            return performance.body or {}, played.replay
+        if mode in _RECORDING:
+            asked = self._asked(visitor, mode, "embeddings")
+            return await recorded_vectors(self.recorder, asked, live), ""
+        return await live(visitor.call), "live" if self._is_passed(mode) else ""
+
+    def _name(self, selection: Selection) -> CassetteName:
+        return selection.name or CassetteName(self.settings.name, "")
+
+    def _asked(self, visitor: Visitor, mode: str, operation: Operation) -> Asked:
+        name = self._name(visitor.selection)
+        if name.name not in self.recorded:
+            self.player.shelf.path(name.name)  # or says why nothing can be written there
+            self.recorded.add(name.name)
+        return Asked(visitor, name, mode, operation)
+
+    def _blotted(self, form: Json) -> Json:
+        """As a recorder would have written it, who knew no secret by its name."""
+        blotted: Json = self.shapes.turn().json(form)
+        return blotted
+
+    def _form(self, visitor: Visitor, request: ChatRequest) -> Json:
+        return self._blotted(canonical(request, had_functions(visitor.body)))
+
+    def _is_passed(self, mode: str) -> bool:
+        return mode == "live" and self.settings.mode == "replay"
+
+    async def _played(self, mode: str, visitor: Visitor, form: AskForm | None) -> Staged | None:
+        """The recorded answer; None where it is asked live."""
+        if form is None:
+            return None
+        name = self._name(visitor.selection)
+        try:
+            return await self.player.play(
+                Question(name, form, visitor.model, visitor.selection, mode != "auto")
+            )
+        except CassetteMiss as error:
+            if mode == "auto" and error.code in _NOT_THERE:
+                return None
+            raise
+
+
+def _told(missed: Missed) -> Json:
+    told = missed.told
+    differences = [
+        {"path": one.path, "recorded": one.recorded, "now": one.now} for one in told.differences
+    ]
+    return {
+        "code": missed.code,
+        "message": told.message,
+        "nearest": told.nearest,
+        "differences": differences,
+    }
+
+
+def _is_probe(request: ChatRequest) -> bool:
+    tokens = request.params.get("max_tokens") or request.params.get("max_completion_tokens")
+    if tokens != _PROBE_TOKENS or request.tools or len(request.messages) != 1:
+        return False
+    return bool(request.messages[0].get("content") == _PROBE)
+
+
+def _found(live: Callable[[], Adapter]) -> Adapter:
+    """What answers; a model that is not there is an answer too."""
+    try:
+        return live()
+    except GatewayError as error:
+        return Performer(Performance(error=error))
