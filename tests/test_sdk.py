@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
@@ -14,9 +13,9 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from adapters.protocol import Json
-from tests.support.cases import CASES, NOTE, REASONING
+from tests.support.cases import NOTE
 from tests.support.recordings import Upstream, upstreams
-from tests.support.served import KEY, cut_after, gateway, served, stanza
+from tests.support.served import KEY, ask_of, cut_after, gateway, served, stanza
 from tests.support.upstreams.loopback import loopback
 
 T = TypeVar("T")
@@ -61,24 +60,14 @@ def ask() -> Iterator[Asker]:
         runner.run(serving.__aexit__(None, None, None))
 
 
-def arguments(upstream: Upstream, case: str) -> Json:
-    """The arguments a user of the SDK would give."""
-    thinks = case in REASONING
-    special = upstream.reasoning.get("params", {}) if thinks else {}
-    asked = copy.deepcopy({**CASES[case], **special})
-    prompt = asked["messages"][0]
-    prompt["content"] = prompt["content"].replace("{overload}", str(upstream.overload))
-    return {"model": f"{upstream.name}{'-reasoning' * thinks}", **asked}
-
-
 def plainly(upstream: Upstream, case: str) -> Ask[ChatCompletion]:
-    return lambda client: client.chat.completions.create(**arguments(upstream, case))
+    return lambda client: client.chat.completions.create(**ask_of(upstream, case))
 
 
 def streamed(upstream: Upstream, case: str) -> Ask[list[ChatCompletionChunk]]:
     async def question(client: AsyncOpenAI) -> list[ChatCompletionChunk]:
         stream = await client.chat.completions.create(
-            **arguments(upstream, case), stream=True, stream_options={"include_usage": True}
+            **ask_of(upstream, case), stream=True, stream_options={"include_usage": True}
         )
         return [chunk async for chunk in stream]
 
@@ -100,7 +89,7 @@ def test_a_plain_answer(ask: Asker, upstream: Upstream, case: str) -> None:
     assert bool(getattr(choice.message, "reasoning_content", None)) == case.startswith("reasoning")
     assert completion.object == "chat.completion"
     assert completion.id.startswith("chatcmpl-")
-    assert completion.model == arguments(upstream, case)["model"]
+    assert completion.model == ask_of(upstream, case)["model"]
     usage = completion.usage
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
 
@@ -146,7 +135,7 @@ def test_the_sdks_own_fold_of_a_stream_is_the_plain_answer(
     ask: Asker, upstream: Upstream, case: str
 ) -> None:
     async def fold(client: AsyncOpenAI) -> Any:
-        async with client.chat.completions.stream(**arguments(upstream, case)) as stream:
+        async with client.chat.completions.stream(**ask_of(upstream, case)) as stream:
             return await stream.get_final_completion()
 
     folded, plain = ask(fold).choices[0], ask(plainly(upstream, case)).choices[0]
@@ -205,9 +194,7 @@ def test_a_stream_that_breaks_raises_and_does_not_finish(upstream: Upstream) -> 
             gateway(stanza(upstream, up.url)) as url,
             AsyncOpenAI(base_url=url, api_key=KEY, max_retries=0) as client,
         ):
-            stream = await client.chat.completions.create(
-                **arguments(upstream, "text"), stream=True
-            )
+            stream = await client.chat.completions.create(**ask_of(upstream, "text"), stream=True)
             reasons = []
             with pytest.raises(openai.APIError, match=r"broke off|cut|ended"):
                 reasons.extend([chunk.choices[0].finish_reason async for chunk in stream])

@@ -29,7 +29,7 @@ class Answer:
     """One request's response, plain or streamed."""
 
     __slots__ = (
-        *("visit", "_send", "_heartbeat", "_door", "_headers", "_created"),
+        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created"),
         *("_in_headers", "_stream", "_watch", "_watcher"),
     )
 
@@ -44,14 +44,24 @@ class Answer:
         self._watch: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
-        self._created = 0
+        self._id = visit.id
+        """What the ids in bodies are made of."""
+        self.created = 0
 
     def begin(self, parsed: ParsedRequest) -> None:
         """Note for log and answer what the request is."""
         self.visit.model = parsed.request.model[:200]
         self.visit.streamed = parsed.request.call.streamed
         self.visit.receipt = parsed.receipt
-        self._created = int(time.time())
+        self.created = self.visit.created = int(time.time())
+
+    def replay(self, label: str, identity: str = "", created: int | None = None) -> None:
+        """Answer as a recording, under its own id and time."""
+        self._id = identity or self._id
+        self.created = self.created if created is None else created
+        if label:
+            self.visit.replay = label
+            self._headers.append((b"x-usetool-replay", label.encode()))
 
     def watch(self, receive: Receive) -> None:
         """Cancel this task when the client closes its connection.
@@ -102,7 +112,7 @@ class Answer:
             async with aclosing(adapter.stream(parsed.request)) as batches:
                 async for batch in batches:
                     events += batch
-            body = parsed.fold(self.visit.id, self._created, events)
+            body = parsed.fold(self._id, self.created, events)
         finally:
             opened = self._note_events(events)
         headers, finish = self._told_headers(opened), self.visit.finish
@@ -128,7 +138,7 @@ class Answer:
         await send_json(self._send, 200, body, [*self._headers, *raw(headers or {})])
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
-        writer = parsed.stream(self.visit.id, self._created)
+        writer = parsed.stream(self._id, self.created)
         stream = self._stream = EventStream(self._send, self._headers, self._heartbeat, writer)
         async with aclosing(adapter.stream(parsed.request)) as batches:
             async for batch in batches:
@@ -178,12 +188,12 @@ class Answer:
         if stream is not None and stream.started:
             self.visit.status = 200
             untold = self.visit.receipt[self._in_headers :]
-            await stream.last(stream.writer.error_frame(error, self.visit.id, untold))
+            await stream.last(stream.writer.error_frame(error, self._id, untold))
             return
         if stream is not None:
             stream.stop()
         self.visit.status = self._door.error_status(error)
-        body = self._door.error_body(error, self.visit.id)
+        body = self._door.error_body(error, self._id)
         headers = [*raw(self._told_headers(None)), *raw(error_headers(error))]
         await send_json(self._send, self.visit.status, body, [*self._headers, *headers])
 

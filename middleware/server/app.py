@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TextIO
+from functools import partial
+from typing import TYPE_CHECKING, TextIO
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -13,7 +15,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.errors import BadRequest
+from adapters.protocol import Adapter
 from adapters.wire.http import Transport
+from middleware.cassettes.selection import PREFIX, without_prefix
+from middleware.cli.command import complain
 from middleware.config import Config
 from middleware.doors import CHAT_DOOR
 from middleware.server.api import build_api
@@ -23,8 +28,14 @@ from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
 from middleware.server.telemetry import Log
 
+if TYPE_CHECKING:
+    from middleware.cassettes.studio import Studio
+
 # What a page may read of an answer beside what browsers show anyway.
-EXPOSED = ("x-request-id", "x-usetool-warnings", "x-upstream-model", "retry-after")
+EXPOSED = (
+    *("x-request-id", "x-usetool-replay", "x-usetool-warnings", "x-upstream-model"),
+    "retry-after",
+)
 
 
 class Chat(Edge):
@@ -42,7 +53,14 @@ class Chat(Edge):
             admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
-        adapter = runtime.routes.find(parsed.request.model)
+        find = partial(runtime.routes.find, parsed.request.model)
+        if runtime.studio is None:
+            adapter: Adapter = find()
+        else:
+            visitor = admitted.visitor(parsed.request.model)
+            staged = await runtime.studio.chat(visitor, parsed.request, find)
+            adapter = staged.adapter
+            answer.replay(staged.replay, staged.id, staged.created)
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(admitted.receive)
         await answer.respond(adapter, parsed)
@@ -59,17 +77,22 @@ class Gateway:
 
     def prepare(self, config: Config) -> Runtime:
         """Build what a config says beside what is served: may take a while, in any thread."""
-        return build_runtime(config, self._transport, self.chat.runtime)
+        before = self.chat.runtime
+        return build_runtime(config, self._transport, before, before.studio)
 
     def use(self, runtime: Runtime) -> None:
         """Serve it from the next request on; those that are being answered keep what they have."""
         self.chat.runtime = runtime
+        if runtime.studio is not None:
+            runtime.studio.follow(runtime.config)
         self.chat.log.level = runtime.server.log_level
         self.chat.records.count = runtime.server.keep_last
         self._cross = _cross_origin(self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         hosts = self.chat.runtime.hosts
+        if scope["type"] == "http" and scope["path"].startswith(PREFIX):
+            scope = without_prefix(scope)
         if hosts is not None and scope["type"] == "http":
             try:
                 hosts.check(scope)
@@ -100,22 +123,35 @@ def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     )
 
 
-def create(config: Config, out: TextIO | None = None) -> Gateway:
+def create(config: Config, out: TextIO | None = None, studio: Studio | None = None) -> Gateway:
     """Build the app for a config; nothing is connected before the first request.
 
-    The log goes to `out`, else to stderr.
+    The log goes to `out`, else to stderr. A studio that is given records and replays instead of
+    the config's own.
     """
     transport = Transport()
+    reports = studio is not None  # whoever gave it says what became of it
+    if studio is None and config.cassettes is not None:
+        from middleware.cassettes.setup import studio_of
+
+        studio = studio_of(config, complain)
+    if studio is not None:
+        studio.recorder.facts = transport.facts
     out = out or sys.stderr
     log = Log(out, config.server.log_level, readable=out.isatty())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        if studio is not None:
+            for one in await asyncio.to_thread(studio.recorder.finish):
+                if one.problem and not reports:
+                    complain(one.problem)
         log.flush()
         await transport.close()
 
-    chat = Chat(build_runtime(config, transport), CHAT_DOOR, log, Records(config.server.keep_last))
+    runtime = build_runtime(config, transport, studio=studio)
+    chat = Chat(runtime, CHAT_DOOR, log, Records(config.server.keep_last))
     api = build_api(chat, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport)

@@ -16,6 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
+from middleware.cassettes.errors import ConnectionCut
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.visitor import Visitor
 from middleware.doors.door import Door
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
@@ -23,7 +26,7 @@ from middleware.server.last import Records
 from middleware.server.runtime import Runtime
 from middleware.server.telemetry import Log, Visit
 from middleware.server.terminal import one_line, visible
-from middleware.server.transport.intake import read_body, sent_key
+from middleware.server.transport.intake import Caller, read_body
 from middleware.server.transport.responses import raw
 
 _LONGEST_PATH = 100
@@ -39,6 +42,18 @@ class AdmittedRequest:
     call: RequestContext
     answer: Answer
     receive: Receive
+    caller: Caller
+    selection: Selection | None = None
+    """What it says of cassettes; None: the gateway has none."""
+
+    def visitor(self, model: str) -> Visitor:
+        """The request, as cassettes need to know it."""
+        assert self.selection is not None
+        line = self.runtime.routes.line(model)
+        created, runtime = self.answer.created, self.runtime
+        # Where none is asked, clients send a word that is no secret.
+        key = self.caller.key if runtime.server.keys or runtime.passes_keys else ""
+        return Visitor(self.selection, model, line, self.body, key, self.call, created)
 
 
 Handler = Callable[[AdmittedRequest], Awaitable[None]]
@@ -63,6 +78,8 @@ class Edge:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
             await answer.fail(error)
+        except ConnectionCut:
+            visit.gone = True
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
@@ -80,15 +97,16 @@ class Edge:
         server = runtime.server
         if self._open > server.max_concurrent:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
-        client = runtime.keys.client(scope)
-        record = self.records.begin(visit, client)
+        caller = runtime.keys.caller(scope)
+        selection = runtime.selection(scope, caller.suffix)
+        record = self.records.begin(visit, caller.client)
         body = await read_body(scope, receive, server.max_body)
         capture = None
         if record is not None:
             record.body, capture = body, record.calls
-        key = sent_key(scope) if runtime.passes_keys else ""
-        call = RequestContext(visit.id, client, key=key, capture=capture)
-        return AdmittedRequest(runtime, body, call, answer, receive)
+        key = caller.key if runtime.passes_keys else ""
+        call = RequestContext(visit.id, caller.client, key=key, capture=capture)
+        return AdmittedRequest(runtime, body, call, answer, receive, caller, selection)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
@@ -11,11 +12,12 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from adapters.errors import BadRequest
-from adapters.protocol import RequestContext, Usage
+from adapters.protocol import Json, RequestContext, Usage
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.doors.endpoint import Endpoint, described
 from middleware.doors.mistakes import refusal
 from middleware.server.edge import AdmittedRequest, Edge
+from middleware.server.runtime import Runtime
 
 _MOST = 2048
 """Inputs of one request, as at OpenAI."""
@@ -74,10 +76,20 @@ async def _give(admitted: AdmittedRequest) -> None:
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model
     answer.watch(admitted.receive)
-    name, leaf = admitted.runtime.routes.leaf(asked.model)
-    vectors = {**await leaf.embed(replace(asked, model=name)), "model": asked.model}
+    studio = admitted.runtime.studio
+    if studio is None:
+        vectors = await _vectors(admitted.runtime, asked, admitted.call)
+    else:
+        live = partial(_vectors, admitted.runtime, asked)
+        vectors, label = await studio.embeddings(admitted.visitor(asked.model), live)
+        answer.replay(label)
     answer.visit.usage = _used(vectors.get("usage"))
     await answer.respond_json(orjson.dumps(vectors))
+
+
+async def _vectors(runtime: Runtime, asked: EmbeddingRequest, call: RequestContext) -> Json:
+    name, leaf = runtime.routes.leaf(asked.model)
+    return {**await leaf.embed(replace(asked, model=name, call=call)), "model": asked.model}
 
 
 def _used(usage: Any) -> Usage | None:

@@ -31,6 +31,8 @@ class Visit:
     path: str = ""
     model: str = ""
     streamed: bool = False
+    created: int = 0
+    """Seconds since 1970, as the answer says them."""
     upstream: str = ""
     upstream_model: str = ""
     upstream_request_id: str = ""
@@ -41,6 +43,8 @@ class Visit:
     usage: Usage | None = None
     """Of an answer that has no finish."""
     error: GatewayError | None = None
+    replay: str = ""
+    """The turn of a cassette that answered."""
     gone: bool = False
     """The client closed its connection before the end."""
 
@@ -65,6 +69,8 @@ class Visit:
             told["first_event"] = round(self.first_event - self.began, 4)
             told["upstream"] = self.upstream
             told["upstream_model"] = self.upstream_model
+        if self.replay:
+            told["replay"] = self.replay
         if self.upstream_request_id:
             told["upstream_request_id"] = self.upstream_request_id
         if self.finish is not None:

@@ -115,5 +115,6 @@ def test_every_route_is_described_and_no_other() -> None:
 def test_no_status_is_described_that_never_comes() -> None:
     found = described().raw_schema
     answers = [one["responses"] for path in found["paths"].values() for one in path.values()]
-    assert not any("422" in statuses for statuses in answers)
+    unforeseen = [statuses["422"] for statuses in answers if "422" in statuses]
+    assert not any("HTTPValidationError" in str(one) for one in unforeseen)
     assert "HTTPValidationError" not in found["components"]["schemas"]

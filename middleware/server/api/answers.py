@@ -4,7 +4,7 @@ so that a list of a thousand models is not checked against our own types at ever
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired
 
 import orjson
@@ -29,6 +29,7 @@ ERRORS: Mapping[int, str] = {
     409: "The upstream says that this conflicts with something.",
     413: "The request is too large, for the gateway or for the upstream.",
     415: "The body is compressed.",
+    422: "No turn of the cassette answers this, or there is no such cassette.",
     429: "The upstream's limit is reached.",
     431: "The request's headers are too many or too large.",
     500: "The gateway made a mistake, or the upstream says that it did.",
@@ -117,9 +118,19 @@ class WholeRequest(KeptRequest):
 
 def get(api: FastAPI, path: str, shape: Any, *failures: int) -> Callable[[Answer], Answer]:
     """Register a function for GET, and for HEAD as Starlette does; its docstring describes it."""
+    return _route(api, path, ["GET", "HEAD"], shape, failures)
+
+
+def post(api: FastAPI, path: str, shape: Any, *failures: int) -> Callable[[Answer], Answer]:
+    return _route(api, path, ["POST"], shape, failures)
+
+
+def _route(
+    api: FastAPI, path: str, methods: list[str], shape: Any, failures: Sequence[int]
+) -> Callable[[Answer], Answer]:
     return api.api_route(
         path,
-        methods=["GET", "HEAD"],
+        methods=methods,
         response_model=shape,
         response_description="The answer.",
         responses={200: {"headers": headers({})}, **errors(failures)},

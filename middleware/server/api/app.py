@@ -13,6 +13,7 @@ from starlette.types import Lifespan
 from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
+from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
 from middleware.server.edge import Edge, our_mistake
@@ -41,6 +42,7 @@ def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) ->
     )
     api.state.edge = edge
     add_routes(api)
+    add_cassette_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api

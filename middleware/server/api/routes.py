@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request, Response
 
 from adapters.errors import BadRequest
+from adapters.protocol import Json
 from middleware.server.api.answers import (
     Health,
     KeptRequests,
@@ -21,7 +22,7 @@ from middleware.server.api.answers import (
     get,
 )
 from middleware.server.edge import Edge
-from middleware.server.last import PATH, reader, summary, told
+from middleware.server.last import PATH, Record, reader, summary, told
 
 _All = Annotated[
     str, Query(alias="all", description="`true`: those that cannot answer too, with the reason.")
@@ -45,17 +46,30 @@ def _edge(request: Request) -> Edge:
 
 async def list_models(request: Request, everything: _All = "") -> Response:
     """Those that can answer now, wildcards as their upstreams fill them."""
+    recorded = _recorded_models(request)
+    if recorded is not None:
+        return answered({"object": "list", "data": recorded})
     runtime = _edge(request).runtime
-    runtime.keys.client(request.scope)
     found = await runtime.models.entries(everything.lower() in ("1", "true", "yes"))
     return answered({"object": "list", "data": found})
 
 
 async def describe_one_model(request: Request, model: str) -> Response:
     """Every name that would be answered, slashes included."""
+    for found in _recorded_models(request) or ():
+        if found["id"] == model:
+            return answered(found)
+    return answered(await _edge(request).runtime.models.entry(model))
+
+
+def _recorded_models(request: Request) -> list[Json] | None:
+    """Those of the cassette that is replayed; None: the config's are asked."""
     runtime = _edge(request).runtime
-    runtime.keys.client(request.scope)
-    return answered(await runtime.models.entry(model))
+    caller = runtime.keys.caller(request.scope)
+    selection = runtime.selection(request.scope, caller.suffix)
+    if runtime.studio is None or selection is None:
+        return None
+    return runtime.studio.recorded_models(selection)
 
 
 async def list_the_last_requests(request: Request) -> Response:
@@ -70,7 +84,15 @@ async def show_one_request(request: Request, identity: str) -> Response:
     """What was asked, sent and answered, without secrets."""
     edge = _edge(request)
     runtime = edge.runtime
-    client = reader(request.scope, runtime.keys, runtime.server)
+    record = kept_record(request, identity)
+    address = str(request.base_url).rstrip("/")
+    return answered(told(record, runtime.scrubber, address, bool(runtime.server.keys)))
+
+
+def kept_record(request: Request, identity: str) -> Record:
+    """One of the last requests, for who may see it."""
+    edge = _edge(request)
+    client = reader(request.scope, edge.runtime.keys, edge.runtime.server)
     record = edge.records.find(client, identity)
     if record is None:
         raise BadRequest(
@@ -79,8 +101,7 @@ async def show_one_request(request: Request, identity: str) -> Response:
             status=404,
             code="not_kept",
         )
-    address = str(request.base_url).rstrip("/")
-    return answered(told(record, runtime.scrubber, address, bool(runtime.server.keys)))
+    return record
 
 
 async def check_health() -> Response:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import NamedTuple
 
 from starlette.types import Receive, Scope
 
@@ -19,31 +20,51 @@ _HOW_TO_SEND_A_KEY = (
 )
 
 
-class Keys:
-    """The keys that open this gateway, kept as digests; no keys = open (loopback only)."""
+class Caller(NamedTuple):
+    """Who asks, by the key of the request."""
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    client: str = ""
+    """Digest of the key."""
+    key: str = ""
+    suffix: str = ""
+    """What stands behind the last `~` of the key: the name of a cassette."""
+
+
+class Keys:
+    """The keys that open this gateway, kept as digests; no keys = open (loopback only).
+
+    Unless `cuts`, a `~` is a part of the key: it is an upstream's, which may have one.
+    """
+
+    def __init__(self, keys: Iterable[str], cuts: bool = True) -> None:
         self._digests = frozenset(digest(key.encode()) for key in keys)
+        self._cuts = cuts
 
     def client(self, scope: Scope) -> str:
         """Return the digest of the caller's key, or raise `Unauthorized`."""
+        return self.caller(scope).client
+
+    def caller(self, scope: Scope) -> Caller:
+        """Return who asks, or raise `Unauthorized`."""
         sent = _keys_sent(scope)
         if len(sent) > 1 and len(set(sent)) > 1:
             raise Unauthorized("The request carries two different API keys. Send one.")
-        client = digest(sent[0]) if sent else ""
-        if self._digests and client not in self._digests:
+        caller = self._caller(sent[0]) if sent else Caller()
+        if self._digests and caller.client not in self._digests:
             what = "Incorrect API key provided." if sent else "You didn't provide an API key."
             raise Unauthorized(f"{what} {_HOW_TO_SEND_A_KEY}")
-        return client
+        return caller
+
+    def _caller(self, sent: bytes) -> Caller:
+        client = digest(sent)
+        if b"~" not in sent or not self._cuts or client in self._digests:
+            return Caller(client, sent.decode("latin-1"))
+        key, _, suffix = sent.rpartition(b"~")
+        return Caller(digest(key), key.decode("latin-1"), suffix.decode("utf-8", "replace"))
 
 
 def digest(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()
-
-
-def sent_key(scope: Scope) -> str:
-    """The one key of a request, for an upstream that is opened by it."""
-    return next((key.decode("latin-1") for key in _keys_sent(scope)), "")
 
 
 def _keys_sent(scope: Scope) -> list[bytes]:

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -19,6 +19,9 @@ from middleware.server.app import Gateway, create
 from middleware.server.reloading import Reloader
 from middleware.server.transport.listening import Protocol
 from middleware.server.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from middleware.cassettes.studio import Studio
 
 GRACE_SECONDS = 25
 # Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
@@ -58,11 +61,11 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(config: Config, asked: Mapping[str, Any]) -> None:
+def serve(config: Config, asked: Mapping[str, Any], studio: Studio | None = None) -> None:
     """Listen until a signal ends it; `asked` is what the command line says of [server]."""
     with listen(config) as listening:
         tell_of_work(config.server.log_level)
-        app = create(config)
+        app = create(config, studio=studio)
         server = config.server
         # Checked for the address that is listened on, whatever a changed file says of it.
         fixed = {**asked, "host": server.host, "port": server.port}

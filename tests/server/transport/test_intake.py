@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Message
 
 from adapters.errors import BadRequest, TooLarge, Unauthorized
-from middleware.server.transport.intake import Keys, digest, read_body, sent_key
+from middleware.server.transport.intake import Keys, digest, read_body
 
 Headers = Sequence[tuple[bytes, bytes]]
 BEARER = (b"authorization", b"Bearer K")
@@ -55,7 +55,7 @@ TWO: tuple[Headers, ...] = (
 @pytest.mark.parametrize("headers", RIGHT)
 def test_a_key_opens_in_every_form_clients_send_it(headers: Headers) -> None:
     assert Keys(["other", "K"]).client(scope(*headers)) == hashlib.sha256(b"K").hexdigest()
-    assert sent_key(scope(*headers)) == "K"
+    assert Keys([]).caller(scope(*headers)).key == "K"
 
 
 @pytest.mark.parametrize("headers", WRONG)
