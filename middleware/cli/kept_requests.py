@@ -41,10 +41,19 @@ def _row(record: Json) -> tuple[str, ...]:
 
 def fetch(gateway: Sequence[GatewayAddress], identity: str) -> Json:
     """One kept request, for whichever key it came with."""
+    return _first(gateway, f"{_PATH}/{identity}")
+
+
+def fetch_cassette(gateway: Sequence[GatewayAddress], identity: str) -> Json:
+    """The same as a cassette of one turn."""
+    return _first(gateway, f"{_PATH}/{identity}/cassette")
+
+
+def _first(gateway: Sequence[GatewayAddress], path: str) -> Json:
     failure = Failed("There is no key to ask with.")
     for endpoint in gateway:
         try:
-            record: Json = endpoint.get(f"{_PATH}/{identity}")
+            record: Json = endpoint.get(path)
         except Failed as error:
             failure = error
         else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from middleware import __version__
 from middleware.cli import chat, check, completion, explain, importers, init, last, pull, serve
+from middleware.cli.cassettes import cassette, record, replay
 from middleware.cli.command import LACKING, WRONG, Failed, complain
 
 _ABOUT = """\
@@ -30,8 +32,17 @@ examples:
 """
 
 
+def _parted(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands behind -- is another command, for those that run one."""
+    if "--" not in arguments or arguments[0] not in ("record", "replay"):
+        return arguments, ()
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
 def run(arguments: Sequence[str] | None) -> int:
-    options = parser().parse_args(arguments)
+    own, child = _parted(sys.argv[1:] if arguments is None else arguments)
+    options = parser().parse_args(own, argparse.Namespace(child=child))
     from middleware.config import ConfigError
 
     try:
@@ -45,6 +56,9 @@ def run(arguments: Sequence[str] | None) -> int:
     return code
 
 
+_COMMANDS = (serve, check, explain, last, chat, init, importers, pull)
+
+
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "usetool",
@@ -54,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"usetool {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (serve, check, explain, last, chat, init, importers, pull):
+    for command in (*_COMMANDS, record, replay, cassette):
         command.add(commands)
     completion.add(commands, parser)
     return parser

@@ -1,0 +1,1 @@
+"""The commands around recordings: record, replay, cassette."""

@@ -1,0 +1,44 @@
+"""What `record` and `replay` have in common on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from middleware.cli.command import Failed
+from middleware.cli.default_config import default_path
+
+FOLDER = "cassettes"
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", help=f"default: {default_path()}")
+    add_folder(parser)
+    parser.add_argument("--port", type=int, help="where to listen, if there is no COMMAND")
+    parser.add_argument(
+        "--report", metavar="FILE", help="write the report: .json, .xml (JUnit) or .md"
+    )
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    usual = f"default: [cassettes] folder, else {FOLDER}/"
+    parser.add_argument("--dir", metavar="FOLDER", help=f"where the cassettes are; {usual}")
+
+
+def folder_of(options: argparse.Namespace) -> Path:
+    """Where the commands on files look; a config that cannot be read is no reason to fail."""
+    return Path(options.dir or FOLDER)
+
+
+def name_and_path(options: argparse.Namespace) -> tuple[str, Path | None]:
+    """The cassette's name, and its file where it is given as one."""
+    from middleware.cassettes.errors import CassetteRefused
+    from middleware.cassettes.names import name_from, read_name
+
+    if options.name.endswith(".yaml"):
+        path = Path(options.name)
+        return name_from(path.stem), path
+    try:
+        return read_name(options.name).name, None
+    except CassetteRefused as error:
+        raise Failed(error.message) from error

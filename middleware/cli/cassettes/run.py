@@ -1,0 +1,150 @@
+"""One run of a gateway over a cassette: around a command, or until it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from middleware.cassettes.errors import CassetteMiss, CassetteRefused, UnreadableCassette
+from middleware.cassettes.replay.shelf import overlay_of
+from middleware.cassettes.report import RunReport, as_text, exit_code, rendered
+from middleware.cassettes.setup import RunOptions, studio_of
+from middleware.cassettes.studio import Studio
+from middleware.cli.cassettes.environment import ChildRun, child_environment
+from middleware.cli.command import WRONG, Failed, complain
+from middleware.config import Config
+
+if TYPE_CHECKING:
+    from middleware.server.app import Gateway
+
+_START_SECONDS, _STOP_SECONDS = 30.0, 30.0
+_NOT_FOUND, _NOT_EXECUTABLE, _INTERRUPTED = 127, 126, 130
+"""As a shell says it of commands."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What is needed to run once, and what came of it."""
+
+    config: Config
+    options: RunOptions
+    command: Sequence[str] = ()
+    recorded: str = ""
+    """The day of the cassette that is replayed."""
+    turns: Sequence[int] = ()
+    """Those it has at the beginning."""
+    studio: Studio = field(init=False)
+    file: Path = field(init=False)
+    """The command's own cassette."""
+    code: int | None = None
+    """How the command ended."""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.studio = studio_of(self.config, complain, self.options)
+        try:
+            self.file = self.studio.player.shelf.path(self.options.name)
+        except CassetteRefused as error:
+            raise Failed(error.message) from error
+
+    def prepare(self) -> None:
+        """Load the command's cassette now, so that no request waits for it; raise `FaultMistake`
+        for what the faults beside it cannot mean.
+        """
+        shelf = self.studio.player.shelf
+        try:
+            found = shelf.load(self.options.name)
+            self.recorded = found.cassette.recorded
+            self.turns = [turn.number for turn in found.turns]
+            if any(turn.exchanges for turn in found.turns):
+                asyncio.run(found.open_stage().performance(0))  # all that it imports, too
+        except (CassetteMiss, UnreadableCassette):  # each ask will say so
+            return
+        if not self.options.faults:
+            overlay_of(found.path)
+
+    def go(self) -> None:
+        """Serve until the command has ended, or somebody interrupts."""
+        began = time.monotonic()
+        if self.command:
+            with private_gateway(self.config, self.studio) as address:
+                self.code = _ended(self.command, self._environment(address))
+        else:
+            from middleware.server.transport.serving import serve
+
+            with suppress(KeyboardInterrupt):
+                serve(self.config, {}, self.studio)
+        self.seconds = time.monotonic() - began
+
+    def _environment(self, address: str) -> dict[str, str]:
+        mode = self.options.mode or "off"
+        run = ChildRun(address, self.options.name, mode, self.recorded)
+        secrets = [secret for one in self.config.upstreams.values() for secret in one.secrets()]
+        variables = [secret.variable for secret in secrets if secret.variable]
+        return child_environment(os.environ, run, variables)
+
+
+def _ended(command: Sequence[str], environment: dict[str, str]) -> int:
+    sys.stdout.flush()
+    try:
+        child = subprocess.Popen(command, env=environment)
+    except FileNotFoundError:
+        complain(f"There is no command '{command[0]}'.")
+        return _NOT_FOUND
+    except OSError as error:
+        complain(f"'{command[0]}' cannot be run: {error.strerror or error}")
+        return _NOT_EXECUTABLE
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:  # it heard of it too
+        child.wait()
+        return _INTERRUPTED
+    return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def private_gateway(config: Config, studio: Studio) -> Iterator[str]:
+    """A gateway in this process, for the command alone: on a port of its own, without a key."""
+    import uvicorn
+
+    from middleware.server.app import create
+    from middleware.server.transport.serving import listen, settings
+
+    server = replace(config.server, host="127.0.0.1", port=0, keys=())
+    private = replace(config, server=server)
+    with listen(private) as listening:
+        gateway: Gateway = create(private, io.StringIO(), studio)
+        running = uvicorn.Server(settings(gateway, "critical"))
+        thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
+        thread.start()
+        until = time.monotonic() + _START_SECONDS
+        while not running.started and thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.005)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            running.should_exit = True
+            thread.join(_STOP_SECONDS)
+
+
+def conclude(report: RunReport, file: str | None) -> int:
+    """Tell people and programs what came of it; the exit code."""
+    complain(as_text(report))
+    if not file:
+        return exit_code(report)
+    try:
+        Path(file).write_text(rendered(report, file), "utf-8")
+    except OSError as error:
+        complain(f"{file} cannot be written: {error.strerror or error}")
+        return report.code or WRONG
+    return exit_code(report)

@@ -1,0 +1,37 @@
+"""What the environment says where neither the command nor the request does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from middleware.cassettes.setup import studio_of
+from middleware.config import ConfigError, read
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+def test_the_environment_names_mode_and_cassette_before_the_config() -> None:
+    config = read({"cassettes": {"mode": "replay"}}, "t")
+    with environment(USETOOL_MODE="record", USETOOL_CASSETTE="shop"):
+        settings = studio_of(config, print).settings
+    assert (settings.mode, settings.name) == ("record", "shop")
+    assert studio_of(config, print).settings.mode == "replay"
+
+
+def test_a_mode_nobody_knows_is_a_mistake_that_names_the_variable() -> None:
+    config = read({"cassettes": {"mode": "replay"}}, "t")
+    with environment(USETOOL_MODE="rewind"), pytest.raises(ConfigError, match="USETOOL_MODE"):
+        studio_of(config, print)
