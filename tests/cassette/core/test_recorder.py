@@ -1,0 +1,242 @@
+"""The recorder beside the requests: bounded, careful with secrets, honest about disks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+from adapters.protocol import Json, RequestContext
+from adapters.wire.capture import CapturedCall
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import Asked, RawTurn
+from middleware.cassettes.record.finish import RecorderSettings
+from middleware.cassettes.record.lock import locked
+from middleware.cassettes.record.recorder import Recorder
+from middleware.cassettes.secrets import Blotter, TurnBlotter
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.visitor import Visitor
+from tests.cassette.core.desk import Desk, asking, cassette, desk, full_disk
+from tests.support.door import Heard
+
+SECRET = "the quick brown fox is our password"  # no shape that anybody would know
+SCRIPTED = '[upstreams.s]\nkind = "scripted"\n[models.m]\nupstream = "s"\n'
+
+
+def raw(number: int, text: str = "hi", size: int = 0, key: str = "") -> RawTurn:
+    call = CapturedCall("up", "http://up.test/x", {}, (), None, b"{}")
+    call.size = size
+    context = RequestContext(f"req_{number}")
+    body = orjson.dumps(asking(text))
+    visitor = Visitor(Selection(), "m", "", body, key, context, 7)
+    return RawTurn(Asked(visitor, CassetteName("t"), "record", "chat"), [call] if size else [])
+
+
+class Desktop:
+    """A recorder into a folder, and what it told people."""
+
+    def __init__(
+        self,
+        folder: Path,
+        secrets: dict[str, str] | None = None,
+        path: Callable[[str], Path] | None = None,
+        routes: Callable[[str], Iterable[tuple[str, Json]]] = lambda model: (),
+    ) -> None:
+        self.said: list[str] = []
+        self.folder = folder
+        settings = RecorderSettings(path or (lambda name: folder / f"{name}.yaml"))
+        # Its blotter knows no name of a secret, so it overlooks what has no shape.
+        self.recorder = Recorder(settings, Blotter({}), secrets or {}, routes, self.said.append)
+
+
+def texts_below(folder: Path) -> Iterator[bytes]:
+    return (path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+# A queue with an end ------------------------------------------------------------------------------
+
+
+@contextmanager
+def stuck(folder: Path) -> Iterator[Recorder]:
+    """A recorder whose disk does not answer until the end."""
+    reached, goes_on = threading.Event(), threading.Event()
+
+    def path(name: str) -> Path:
+        reached.set()
+        assert goes_on.wait(5)
+        return folder / f"{name}.yaml"
+
+    recorder = Desktop(folder, path=path).recorder
+    recorder.put(raw(0))
+    assert reached.wait(5)
+    try:
+        yield recorder
+    finally:
+        goes_on.set()
+    (finished,) = recorder.finish()
+    assert finished.problem == ""
+
+
+def test_turns_that_come_too_fast_are_dropped_whole_and_counted(tmp_path: Path) -> None:
+    with stuck(tmp_path) as recorder:
+        for number in range(1, 1011):
+            recorder.put(raw(number))
+        assert recorder.dropped == 10
+    found = cassette(tmp_path, "t")
+    assert [turn.id for turn in found.turns] == [f"req_{number}" for number in range(1001)]
+
+
+def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
+    with stuck(tmp_path) as recorder:
+        for number, megabytes in enumerate((30, 30, 30, 3), 1):
+            recorder.put(raw(number, size=megabytes << 20))
+        assert recorder.dropped == 1
+    assert [turn.id for turn in cassette(tmp_path, "t").turns] == [
+        *("req_0", "req_1", "req_2", "req_4")
+    ]
+
+
+# Secrets ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run", ["", "a run of several"])
+def test_a_secret_that_was_overlooked_is_never_left_on_the_disk(tmp_path: Path, run: str) -> None:
+    desktop = Desktop(tmp_path, {SECRET: "OUR_PASSWORD"})
+    recorder = desktop.recorder
+    recorder.settings = RecorderSettings(recorder.settings.path, run=run)
+    recorder.put(raw(1, "harmless"))
+    recorder.put(raw(2, f"they say {SECRET}."))
+    recorder.put(raw(3, "harmless again"))
+    told = [one.problem for one in recorder.finish()] + recorder.problems
+    assert any("OUR_PASSWORD in clear" in problem for problem in told)
+    assert not any(SECRET in problem for problem in told)
+    assert not any(SECRET.encode() in text for text in texts_below(tmp_path))
+    assert not (tmp_path / "t.yaml").exists()
+
+
+def test_so_is_the_key_of_a_client(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    recorder.blotter = _Blind({})
+    recorder.put(raw(1, f"they say {SECRET}.", key=SECRET))
+    (finished,) = recorder.finish()
+    assert "KEY in clear" in finished.problem
+    assert not any(SECRET.encode() in text for text in texts_below(tmp_path))
+
+
+class _Blind(Blotter):
+    """Knows not even the client's key."""
+
+    def turn(self, key: str = "") -> TurnBlotter:
+        return super().turn("")
+
+
+# Disks --------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_cannot_be_written_stops_recording_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder", "utf-8")
+
+    async def go() -> tuple[list[Heard], Desk]:
+        async with desk(tmp_path / "file", SCRIPTED, "record") as gateway:
+            heard = await gateway.asks([asking("one"), asking("two"), asking("three")])
+            await asyncio.to_thread(gateway.finish)
+            return heard, gateway
+
+    heard, gateway = asyncio.run(go())
+    assert [one.status for one in heard] == [200] * 3
+    assert gateway.finish() == []
+    assert len(gateway.said) == len(gateway.studio.recorder.problems) == 1
+    assert gateway.said[0].startswith("Recording stopped: ")
+
+
+def test_a_full_disk_leaves_the_old_cassette_as_it_was(tmp_path: Path) -> None:
+    old = tmp_path / "t.yaml"
+    old.write_text("what was there", "utf-8")
+    desktop = Desktop(tmp_path)
+    with full_disk():
+        desktop.recorder.put(raw(1))
+        desktop.recorder.put(raw(2))
+        assert desktop.recorder.finish() == []
+    assert desktop.said == ["Recording stopped: File too large. Requests are still served."]
+    assert [*tmp_path.iterdir()] == [old]
+    assert old.read_text("utf-8") == "what was there"
+
+
+def test_a_disk_that_fills_at_the_end_keeps_the_part(tmp_path: Path) -> None:
+    old = tmp_path / "t.yaml"
+    old.write_text("usetool: {cassette: 1}\nturns: []\n", "utf-8")
+    desktop = Desktop(tmp_path, path=lambda name: Path(f"{tmp_path}/{name}.yaml"))
+    desktop.recorder.put(raw(1, "x" * 600))
+    while not (parts := [*tmp_path.glob("*.part-*")]) or parts[0].stat().st_size < 600:
+        time.sleep(0.01)
+    with full_disk(500):
+        (finished,) = desktop.recorder.finish()
+    assert "t.yaml was not written: [Errno 27] File too large" in finished.problem
+    assert {path.name for path in tmp_path.iterdir()} >= {"t.yaml", parts[0].name}
+    assert old.read_text("utf-8").endswith("turns: []\n")
+
+
+@pytest.mark.parametrize("there", ["not: [a cassette", "usetool: {cassette: 99}\nturns: []\n"])
+def test_what_cannot_be_read_is_not_replaced(tmp_path: Path, there: str) -> None:
+    old = tmp_path / "t.yaml"
+    old.write_text(there, "utf-8")
+    recorder = Desktop(tmp_path).recorder
+    recorder.put(raw(1))
+    (finished,) = recorder.finish()
+    assert "t.yaml was not written" in finished.problem
+    assert old.read_text("utf-8") == there
+    assert any(path.name.startswith("t.yaml.part-") for path in tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_mistake_of_its_own_is_not_kept_silent(tmp_path: Path) -> None:
+    def routes(model: str) -> Iterable[tuple[str, Json]]:
+        raise LookupError(model)
+
+    desktop = Desktop(tmp_path, routes=routes)
+    desktop.recorder.put(raw(1))
+    desktop.recorder.put(raw(2))
+    assert desktop.recorder.finish() == []
+    assert len(desktop.said) == 1
+
+
+def test_a_session_without_a_turn_writes_nothing(tmp_path: Path) -> None:
+    assert Desktop(tmp_path).recorder.finish() == []
+    assert not [*tmp_path.iterdir()]
+
+
+# Locks --------------------------------------------------------------------------------------------
+
+
+def test_a_lock_is_waited_for(tmp_path: Path) -> None:
+    path, order = tmp_path / "t.yaml", list[str]()
+
+    def second() -> None:
+        with locked(path):
+            order.append("second")
+
+    with locked(path):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.1)
+        order.append("first")
+    thread.join(5)
+    assert order == ["first", "second"]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_lock_that_a_dead_process_left_is_taken_away(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    dead = os.spawnvp(os.P_NOWAIT, "true", ["true"])
+    os.waitpid(dead, 0)
+    (tmp_path / "t.yaml.lock").write_text(str(dead), "utf-8")
+    with locked(path):
+        assert (tmp_path / "t.yaml.lock").read_text("utf-8") == str(os.getpid())
+    assert not [*tmp_path.iterdir()]
