@@ -13,10 +13,11 @@ HAS := $(call version,$(BIN)/python,pip)
 GIVEN := $(call version,$(PYTHON),venv)
 # .venv stays unless its Python is gone, too old or half there, or another one is named.
 STAYS := $(and $(HAS),$(or $(filter file,$(origin PYTHON)),$(filter $(HAS),$(GIVEN))))
+VERIFY = $(BIN)/usetool cassette verify $(wildcard tests/replays/*.yaml)
 COMPILE := build/lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --override overrides.txt
 JUDGE := --base-url http://127.0.0.1:8120/v1 --api-key K
 
-.PHONY: run test test-real check format record conform bench lock
+.PHONY: run test test-real check verify format record conform bench lock
 
 run: .venv/runtime
 	$(BIN)/usetool serve --config $(CONFIG)
@@ -32,7 +33,12 @@ check: .venv/development
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
+	$(VERIFY)
 	$(BIN)/python -m pytest -q $(TESTS)
+
+# Whether the gateway still sends and reads what it did; python -m tests.replays records anew.
+verify: .venv/development
+	$(VERIFY)
 
 format: .venv/development
 	$(BIN)/ruff format $(SOURCES)
