@@ -1,167 +1,92 @@
-"""Start the upstream, the bare pass-through and the gateway, load them in turn, print ratios."""
+"""Load the gateway in turn with the bare pass-through, and with its own modes of cassettes.
+
+python -m tests.bench [PATH]: hold the modes against the gateway of another tree.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-import orjson
+from middleware.cassettes.file import cassette_text, read_cassette, write_cassette
+from tests.bench.load import SCRIPTS, Server, load
+from tests.bench.servers import bare, gateway, upstream
+from tests.support.paths import ROOT
 
-SCRIPTS = ("plain", "stream", "tools")
-ROUNDS, REQUESTS, CONNECTIONS = 3, 600, 16
-_ROOT = Path(__file__).parents[2]
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "web_search",
-        "description": "Search the web.",
-        "parameters": {
-            "type": "object",
-            "properties": {"query": {"type": "string"}},
-            "required": ["query"],
-        },
-    },
-}
-_CONFIG = """
-[server]
-port = {port}
-[recall]
-store = "memory"
-[upstreams.mock]
-kind = "claude"
-base_url = "http://127.0.0.1:{upstream}"
-api_key = "k"
-[models.bench]
-upstream = "mock"
-name = "claude-sonnet-4-5"
-"""
+ROUNDS, TURNS = 15, 1000
 
 
-def main() -> int:
-    ports = [_free_port() for _ in range(3)]
-    upstream, bare, ours = ports
-    with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "config.toml"
-        config.write_text(_CONFIG.format(port=ours, upstream=upstream), "utf-8")
-        commands: Mapping[int, Sequence[str]] = {
-            upstream: ["-m", "tests.bench.upstream", str(upstream)],
-            bare: [*_UVICORN, "--port", str(bare), "tests.bench.bare:app"],
-            ours: ["-m", "middleware", "serve", "--config", str(config)],
-        }
-        environment = {"UPSTREAM": f"http://127.0.0.1:{upstream}/v1/messages"}
-        with _running(commands, environment) as processes:
-            for script in SCRIPTS:
-                _compare(script, {"bare": bare, "ours": ours}, processes)
-    return 0
+class Ratio(NamedTuple):
+    """What one costs in units of another, at most, for each script."""
+
+    name: str
+    of: str
+    most: tuple[float, ...]
 
 
-_UVICORN = ("-m", "uvicorn", "--no-access-log", "--log-level", "warning")
+MODES = (
+    Ratio("off", "without", (1.01, 1.01, 1.01)),
+    Ratio("record", "without", (1.10, 1.15, 1.15)),
+    Ratio("replay", "without", (1.00, 1.00, 1.00)),
+    Ratio(f"{TURNS} turns", "replay", (1.10, 1.10, 1.10)),
+)
 
 
-def _compare(script: str, ports: Mapping[str, int], processes: Mapping[int, int]) -> None:
-    cost: dict[str, list[float]] = {name: [] for name in ports}
+def main(other: Path = ROOT) -> int:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        up = stack.enter_context(upstream())
+        _fill(folder, up)
+        modes = {mode: gateway(up, folder, mode) for mode in ("off", "record", "replay")}
+        without = gateway(up, folder, tree=other)
+        running = {"bare": bare(up), "ours": gateway(up, folder), "without": without, **modes}
+        servers = {name: stack.enter_context(server) for name, server in running.items()}
+        servers[MODES[-1].name] = servers["replay"]._replace(prefix="/~long")
+        return max([_compare(at, servers) for at in range(len(SCRIPTS))])
+
+
+def _fill(folder: Path, up: Server) -> None:
+    """Record every script once, and make a cassette of many turns of it, the scripts' the last."""
+    with gateway(up, folder, "record", finishes=True) as server:
+        for script in SCRIPTS:
+            asyncio.run(load(server, script, 1))
+    cassette = read_cassette(folder / "default.yaml")
+    asked = {turn.body["messages"][0]["content"]: turn for turn in cassette.turns}
+    asks = [{"role": "user", "content": f"Question {number}?"} for number in range(TURNS)]
+    other = cassette.turns[0]
+    others = [replace(other, body={**other.body, "messages": [ask]}) for ask in asks[len(asked) :]]
+    turns = enumerate((*others, *asked.values()), 1)
+    numbered = tuple(replace(turn, number=number, id="") for number, turn in turns)
+    write_cassette(folder / "long.yaml", cassette_text(replace(cassette, turns=numbered)))
+
+
+def _compare(at: int, servers: Mapping[str, Server]) -> int:
+    script, cost = SCRIPTS[at], {name: list[float]() for name in servers}
+    for server in servers.values():
+        asyncio.run(load(server, script))
     for _ in range(ROUNDS):
-        for name, port in ports.items():
-            cost[name].append(asyncio.run(_load(port, script, processes[port])))
-    bare, ours = (statistics.median(cost[name]) for name in ("bare", "ours"))
-    print(f"{script:8} bare {bare:7.0f} us   ours {ours:7.0f} us   ratio {ours / bare:.2f}")
+        for name, server in servers.items():
+            cost[name].append(asyncio.run(load(server, script)))
+    first, second = (statistics.median(cost[name]) for name in ("bare", "ours"))
+    print(f"{script:8} bare {first:7.0f} us   ours {second:7.0f} us   ratio {second / first:.2f}")
+    return max([_judge(mode, mode.most[at], cost) for mode in MODES])
 
 
-async def _load(port: int, script: str, process: int) -> float:
-    """CPU microseconds a request costs the server behind a port."""
-    request = _request(port, script)
-    each = REQUESTS // CONNECTIONS
-    before = _cpu_seconds(process)
-    await asyncio.gather(*(_ask(port, request, each) for _ in range(CONNECTIONS)))
-    return (_cpu_seconds(process) - before) / (each * CONNECTIONS) * 1e6
-
-
-async def _ask(port: int, request: bytes, times: int) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for _ in range(times):
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if b" 200 " not in head[:20]:
-            raise RuntimeError((head + await reader.read(500)).decode())
-        length = head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
-        await (reader.readexactly(int(length)) if length else reader.readuntil(b"\r\n0\r\n\r\n"))
-    writer.close()
-
-
-def _request(port: int, script: str) -> bytes:
-    body = {
-        "model": "bench",
-        "max_tokens": 1024,
-        "tools": [_TOOL],
-        "messages": [
-            {"role": "system", "content": f"You are careful. [{script}]"},
-            {"role": "user", "content": "Which city hosts the largest book fair?"},
-        ],
-    }
-    if script != "plain":
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
-    said = orjson.dumps(body)
-    return b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:%d\r\n%b\r\n%b\r\n\r\n%b" % (
-        port,
-        b"content-type: application/json",
-        b"content-length: %d" % len(said),
-        said,
-    )
-
-
-def _cpu_seconds(process: int) -> float:
-    # The process's own CPU clock: see clock_getcpuclockid(3).
-    return time.clock_gettime(~process << 3 | 2)
-
-
-@contextmanager
-def _running(
-    commands: Mapping[int, Sequence[str]], environment: Mapping[str, str]
-) -> Iterator[Mapping[int, int]]:
-    """Port → id of the process that listens there."""
-    started = {
-        port: subprocess.Popen(
-            [sys.executable, *command],
-            cwd=_ROOT,
-            env={**os.environ, **environment},
-            stderr=subprocess.DEVNULL,
-        )
-        for port, command in commands.items()
-    }
-    try:
-        for port in started:
-            _wait_for(port)
-        yield {port: process.pid for port, process in started.items()}
-    finally:
-        for process in started.values():
-            process.terminate()
-            process.wait()
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise RuntimeError(f"nothing listens on port {port}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _judge(mode: Ratio, most: float, cost: Mapping[str, Sequence[float]]) -> int:
+    """Too much is what was too much in three rounds of four: other processes are heard here too."""
+    pairs = zip(cost[mode.name], cost[mode.of], strict=True)
+    low, middle, _ = statistics.quantiles([one / other for one, other in pairs])
+    mark = "" if low <= most else "   TOO MUCH"
+    print(f"    {mode.name:10} {middle:5.2f} of {mode.of:8} at most {most:.2f}{mark}")
+    return int(low > most)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))
