@@ -27,8 +27,14 @@ DOCUMENTS = [
     ROOT / "README.zh-CN.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-PAIRS = [("README.md", "README.zh-CN.md"), ("docs/dify.md", "docs/dify.zh-CN.md")]
-OWN = [ROOT / path for path in ("docs/clients.md", "docs/dify.md", "docs/dify.zh-CN.md")]
+PAIRS = [
+    ("README.md", "README.zh-CN.md"),
+    *((f"docs/{page}.md", f"docs/{page}.zh-CN.md") for page in ("dify", "cassettes")),
+]
+OWN = [
+    ROOT / "docs/clients.md",
+    *(ROOT / path for pair in PAIRS[1:] for path in pair),
+]
 
 
 def text(path: Path | str) -> str:

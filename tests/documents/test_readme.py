@@ -223,6 +223,30 @@ def test_completion_is_printed(folder: Folder) -> None:
     assert "complete " in done.stdout
 
 
+APP = """
+import json, os, urllib.request
+url, key = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["OPENAI_API_KEY"]
+body = b'{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'
+headers = {"content-type": "application/json", "authorization": "Bearer " + key}
+print(json.load(urllib.request.urlopen(urllib.request.Request(url, body, headers)))["choices"])
+"""
+
+
+def test_what_is_recorded_is_replayed(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder.path)
+    monkeypatch.delenv("CI", raising=False)
+    (folder.path / "app.py").write_text(APP, "utf-8")
+    said = []
+    for command in commands(f"{USETOOL} re"):
+        words = [sys.executable if one == "python" else one for one in shlex.split(command)]
+        assert main(words[1:]) == FINE
+        said.append(capfd.readouterr().out)
+    assert len(said) == 2
+    assert said[0] == said[1] != ""
+
+
 def test_init_writes_a_config_that_check_reads(folder: Folder) -> None:
     assert "usetool init" in spans().splitlines()
     (folder.path / "config.toml").unlink(missing_ok=True)
@@ -244,5 +268,7 @@ def test_every_usetool_command_is_one_that_is_run_here() -> None:
         "import",
         "last",
         "pull",
+        "record",
+        "replay",
         "serve",
     }
