@@ -6,7 +6,7 @@ import tomllib
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -65,7 +65,7 @@ class Shelf:
         self._open.move_to_end(name)
         return self._open[name]
 
-    def begin(self, name: CassetteName, rules: Json | None = None, faults: Any = None) -> None:
+    def begin(self, name: CassetteName, rules: Json | None = None, faults: object = None) -> None:
         """Begin a session, anew if there was one; `rules` are nearer than the cassette's own."""
         found = self.load(name.name)
         try:

@@ -196,7 +196,7 @@ class PlayedLink(Link):
         return self.facts[key]
 
 
-def fact_key(upstream: str, method: str, path: str, ask: Any) -> FactKey:
+def fact_key(upstream: str, method: str, path: str, ask: object) -> FactKey:
     return upstream, method, path, orjson.dumps(ask, option=orjson.OPT_SORT_KEYS)
 
 

@@ -16,8 +16,9 @@ from adapters.local.files import Model
 from adapters.longtail import Longtail
 from adapters.protocol import Json
 from adapters.wire.http import Link, Transport
+from middleware.cassettes.record.merge import USUAL, Policy
 from tests.adapters.local.test_local import ANSWER, Script
-from tests.adapters.test_longtail import Fake, Stream, chunk, whole
+from tests.adapters.test_longtail import Failure, Fake, Response, Stream, chunk, whole
 from tests.adapters.test_longtail import Model as Answered
 from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, folded, pieces, streamed
 from tests.support.cases import WEATHER
@@ -82,8 +83,8 @@ def test_what_has_no_exchange_is_played_from_its_stored_answer(tmp_path: Path) -
 # Libraries are not loaded -----------------------------------------------------------------------
 
 
-def _local() -> Local:
-    script = Script(*ANSWER)
+def _local(*chunks: bytes) -> Local:
+    script = Script(*(chunks or ANSWER))
     return Local(
         Link("embedded", "", Transport()), Model("/home/me/small.gguf"), Engine(script.handle)
     )
@@ -100,12 +101,13 @@ class LibraryAsk(NamedTuple):
     body: Json
 
 
-async def recorded_of_a_library(folder: Path, ask: LibraryAsk) -> Heard:
-    async with desk(folder, SCRIPTED, "record") as gateway:
+async def recorded_of_a_library(folder: Path, ask: LibraryAsk, policy: Policy = USUAL) -> Heard:
+    async with desk(folder, SCRIPTED, "record", policy=policy) as gateway:
         gateway.put({ask.model: ask.leaf()}, LIBRARIES)
         return await gateway.ask(ask.body)
 
 
+SLOWLY = Failure(429, "Slowly!", Response({"retry-after": "9"}))
 CHUNKS = (
     chunk({"role": "assistant", "content": "To"}),
     chunk({"content": "lo"}),
@@ -130,3 +132,21 @@ def test_what_a_library_said_is_read_without_it(tmp_path: Path, ask: LibraryAsk)
     (turn,) = cassette(tmp_path).turns
     assert len(turn.exchanges) == 1
     assert "/home/me" not in (tmp_path / "default.yaml").read_text("utf-8")
+
+
+BROKEN: Sequence[LibraryAsk] = (
+    LibraryAsk("far", lambda: _far(SLOWLY), FAR),
+    LibraryAsk("far", lambda: _far(SLOWLY), streamed(FAR)),
+    LibraryAsk("far", lambda: _far(Stream([CHUNKS[0], CHUNKS[1], SLOWLY])), streamed(FAR)),
+    LibraryAsk("small", lambda: _local(*ANSWER[:2]), streamed(NEAR)),
+)
+
+
+@pytest.mark.parametrize("ask", BROKEN, ids=["at once", "at once, stream", "later", "cut"])
+def test_what_broke_a_library_is_heard_again(tmp_path: Path, ask: LibraryAsk) -> None:
+    heard = asyncio.run(recorded_of_a_library(tmp_path, ask, Policy(keep_errors=True)))
+    (again,) = asyncio.run(_replayed(tmp_path, [ask.body]))
+    assert "error" in folded(again)
+    assert (again.status, pieces(again)) == (heard.status, pieces(heard))
+    assert again.headers.get("retry-after") == heard.headers.get("retry-after")
+    assert again.headers["x-usetool-replay"] == "default turn=1 of=1"

@@ -19,7 +19,7 @@ from middleware.cassettes.cassette import Mode
 from middleware.cassettes.record.finish import Finished
 from middleware.cassettes.record.merge import Policy
 from middleware.cassettes.record.parts import find_parts
-from tests.cassette.core.desk import asking, cassette, desk, full_disk
+from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, full_disk
 from tests.cassette.core.test_endings import CONFIG
 from tests.support.day_one import Seen, answering, completion
 from tests.support.upstreams.loopback import loopback
@@ -159,6 +159,26 @@ def test_two_recorders_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [one.problem for one in finished] == ["", ""]
     assert sorted(texts(tmp_path)) == [f"the answer to {letter}" for letter in "AABC"]
     assert [path.name for path in tmp_path.iterdir()] == ["default.yaml"]
+
+
+def test_sessions_and_lanes_are_recorded_and_sessions_stay_together(tmp_path: Path) -> None:
+    async def go() -> list[str]:
+        echo = Echo()
+        async with AsyncExitStack() as stack:
+            up = await stack.enter_async_context(loopback(answering(echo.seen, echo.reply)))
+            text = CONFIG.replace("URL", up.url)
+            gateway = await stack.enter_async_context(desk(tmp_path, text, "record"))
+            for name, lane, body in (("b", "", A), ("a", "x", B), ("b", "y", C), ("a", "", A)):
+                await gateway.ask(body, f"default@{name}", lane=lane)
+        async with desk(tmp_path, REPLAYED, "replay") as gateway:
+            heard = [await gateway.ask(body, f"default@{name}") for name in "ab" for body in (A, B)]
+            return [one.headers["x-usetool-replay"] for one in heard]
+
+    heard = asyncio.run(go())
+    found = [(turn.session, turn.lane) for turn in cassette(tmp_path).turns]
+    assert found == [("a", "x"), ("a", ""), ("b", ""), ("b", "y")]
+    # Of equal turns a session's own come first.
+    assert heard == [f"default turn={turn} of=4" for turn in (2, 1, 3, 1)]
 
 
 # What a crash leaves ------------------------------------------------------------------------------
