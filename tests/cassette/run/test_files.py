@@ -17,7 +17,7 @@ from middleware.cassettes.file import cassette_text, read_cassette, write_casset
 from middleware.cassettes.verify import Verified, verified
 from tests.cassette.core.desk import REPLAYED, asking, desk, folded, full_disk, streamed
 from tests.cassette.core.test_endings import CONFIG, EVENTS, answers, streams
-from tests.cassette.core.test_merging import Echo
+from tests.cassette.run.test_merging import Echo
 from tests.cassette.turns import FULL, said, turn
 from tests.support.day_one import answering, completion, running
 from tests.support.upstreams.loopback import Behaviour, loopback
