@@ -17,6 +17,14 @@ Run = Callable[[argparse.Namespace], int]
 class Failed(Exception):
     """A command cannot go on; the text is for people."""
 
+    code = LACKING
+
+
+class WronglyUsed(Failed):
+    """It cannot begin: what it was told cannot be meant."""
+
+    code = WRONG
+
 
 def add(commands: Any, name: str, summary: str, text: str, run: Run) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(

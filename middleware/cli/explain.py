@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     from middleware.cli import describe
     from middleware.doors import CHAT_DOOR
 
-    config = _without_keys(options.config)
+    config = load_without_keys(options.config)
     try:
         body = _body(options)
     except OSError as error:
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _without_keys(path: str) -> Config:
+def load_without_keys(path: str, server: Mapping[str, Any] | None = None) -> Config:
     """Read the config as if every variable was set: nothing will be sent."""
     from middleware.config import load
 
@@ -71,7 +72,8 @@ def _without_keys(path: str) -> Config:
     with suppress(OSError):  # said when it is read
         text = Path(path).read_text("utf-8", errors="replace")
     needed = re.findall(r"env:(\w+)", text)
-    return load(path, environment={name: os.environ.get(name) or _ANY for name in needed})
+    environment = {name: os.environ.get(name) or _ANY for name in needed}
+    return load(path, server=server, environment=environment)
 
 
 def _body(options: argparse.Namespace) -> bytes:

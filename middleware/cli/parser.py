@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from middleware import __version__
 from middleware.cli import chat, check, completion, explain, importers, init, last, pull, serve
 from middleware.cli.cassettes import cassette, record, replay
-from middleware.cli.command import LACKING, WRONG, Failed, complain
+from middleware.cli.command import WRONG, Failed, complain
 
 _ABOUT = """\
 Makes every model a first-class OpenAI chat-completions endpoint with tools.
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str] | None) -> int:
         code: int = options.command(options)
     except Failed as error:
         complain(error)
-        return LACKING
+        return error.code
     except ConfigError as error:
         complain(error)
         return WRONG

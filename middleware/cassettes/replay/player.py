@@ -120,11 +120,12 @@ class Player:
         fault = _fault(search, turn)
         performance = await self._performance(playback, position, fault)
         performance = _carried(search, position, performance)
-        session.note_drift(turn.number, performance.drift)
         if fault is not None and fault.first and performance.error is not None:
             search.give_back()  # the same ask once more gets the turn
+            performance = replace(performance, drift=())
         else:
             session.played.append(turn.number)
+        session.note_drift(turn.number, performance.drift)
         if self.strict_wire and any(drift.kind == "encode" for drift in performance.drift):
             performance = Performance(error=_strict(turn, performance))
         timing = replace(self.timing, factor=1.0) if fault and fault.real else self.timing

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import tomllib
 from pathlib import Path
 
-from middleware.cli.command import Failed
-from middleware.cli.default_config import default_path
+from middleware.cli.command import WronglyUsed
+from middleware.cli.default_config import OWN, default_path
 
 FOLDER = "cassettes"
 
@@ -26,8 +27,17 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_of(options: argparse.Namespace) -> Path:
-    """Where the commands on files look; a config that cannot be read is no reason to fail."""
-    return Path(options.dir or FOLDER)
+    """Where the commands on files look."""
+    return Path(options.dir or configured_folder())
+
+
+def configured_folder() -> str:
+    """What this folder's config says; one that cannot be read is no reason to fail."""
+    try:
+        folder = tomllib.loads(Path(OWN).read_text("utf-8"))["cassettes"]["folder"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return FOLDER
+    return folder if isinstance(folder, str) else FOLDER
 
 
 def name_and_path(options: argparse.Namespace) -> tuple[str, Path | None]:
@@ -41,4 +51,4 @@ def name_and_path(options: argparse.Namespace) -> tuple[str, Path | None]:
     try:
         return read_name(options.name).name, None
     except CassetteRefused as error:
-        raise Failed(error.message) from error
+        raise WronglyUsed(error.message) from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from middleware.cli import command
 from middleware.cli.cassettes.options import add_common, name_and_path
-from middleware.cli.command import WRONG, Failed, complain
+from middleware.cli.command import WRONG, WronglyUsed, complain
 from middleware.cli.default_config import default_path
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return WRONG
     if options.check and not options.child:
-        raise Failed("--check runs the COMMAND again: there is none behind --.")
+        raise WronglyUsed("--check runs the COMMAND again: there is none behind --.")
     return _record(options)
 
 

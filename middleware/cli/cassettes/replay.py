@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from middleware.cli import command
-from middleware.cli.cassettes.options import add_common, name_and_path
-from middleware.cli.command import WRONG, Failed, complain
+from middleware.cli.cassettes.options import add_common, folder_of, name_and_path
+from middleware.cli.command import WRONG, Failed, WronglyUsed, complain
 
 if TYPE_CHECKING:
     from middleware.cassettes.replay import Timing
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             mode="replay",
             name=name,
             path=path,
-            folder=options.dir or "",
+            folder=str(folder_of(options)),
             timing=_timing(options),
             serves_answers=options.serve == "answer",
             strict_wire=options.strict_wire,
@@ -87,11 +87,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> Config:
-    from middleware.config import load, read
+    from middleware.cli.explain import load_without_keys
+    from middleware.config import read
 
     server = {} if options.port is None else {"port": options.port}
     if options.config is not None:
-        return load(options.config, server=server)
+        return load_without_keys(options.config, server)
     quiet = {"keep_last": 50, "log_level": "info"}
     return read({"server": {**quiet, **server}, "cassettes": {"mode": "replay"}}, "replay")
 
@@ -105,7 +106,9 @@ def _timing(options: argparse.Namespace) -> Timing:
     except ValueError:
         factor = -1.0
     if not 0 <= factor < 1e6:
-        raise Failed(f"--timing is '{options.timing}', but must be fast, recorded, or a factor.")
+        raise WronglyUsed(
+            f"--timing is '{options.timing}', but must be fast, recorded, or a factor."
+        )
     return Timing(factor, options.max_gap)
 
 

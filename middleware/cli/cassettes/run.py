@@ -21,7 +21,7 @@ from middleware.cassettes.report import RunReport, as_text, exit_code, rendered
 from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
 from middleware.cli.cassettes.environment import ChildRun, child_environment
-from middleware.cli.command import WRONG, Failed, complain
+from middleware.cli.command import WRONG, WronglyUsed, complain
 from middleware.config import Config
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Run:
         try:
             self.file = self.studio.player.shelf.path(self.options.name)
         except CassetteRefused as error:
-            raise Failed(error.message) from error
+            raise WronglyUsed(error.message) from error
 
     def prepare(self) -> None:
         """Load the command's cassette now, so that no request waits for it; raise `FaultMistake`

@@ -107,9 +107,9 @@ REPLAYED: Sequence[Row] = (
     Row("fault that never acts", ["t", "--faults", "f.yaml", *app("one")], 3, "f.yaml, rule 1"),
     Row("fault that is none", ["t", "--faults", "app.py", *app("one")], 2, "app.py"),
     Row("report that is none", ["t", "--report", "r.txt", *app("one")], 2, "r.txt"),
-    Row("no name", ["../t", *app("one")], 1, "no name of a cassette"),
-    Row("a name like another", ["T", *app("one")], 1, "differs from it only in case"),
-    Row("timing", ["t", "--timing", "often", *app("one")], 1, "--timing is 'often'"),
+    Row("no name", ["../t", *app("one")], 2, "no name of a cassette"),
+    Row("a name like another", ["T", *app("one")], 2, "differs from it only in case"),
+    Row("timing", ["t", "--timing", "often", *app("one")], 2, "--timing is 'often'"),
     Row("a file", ["cassettes/t.yaml", *app("one", "two")], 0, "played 2 of 2"),
 )  # fmt: skip
 
@@ -129,8 +129,8 @@ RECORDED: Sequence[Row] = (
     Row("failures alone", ["old", *app("away:two")], 4, "Turn 1 is not whole"),
     Row("asked nothing", ["t", *app()], 5, "The command asked nothing"),
     Row("unreadable", ["bad", *app("one")], 2, "bad.yaml"),
-    Row("a name like another", ["OLD", *app("one")], 1, "differs from it only in case"),
-    Row("no command to check", ["t", "--check"], 1, "--check runs the COMMAND again"),
+    Row("a name like another", ["OLD", *app("one")], 2, "differs from it only in case"),
+    Row("no command to check", ["t", "--check"], 2, "--check runs the COMMAND again"),
     Row("report that is none", ["t", "--report", "r.txt", *app("one")], 2, "r.txt"),
     Row("checked", ["t", "--check", *app("one", "one")], 0, "played 2 of 2"),
 )
