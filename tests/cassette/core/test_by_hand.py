@@ -113,7 +113,7 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, mistake: Json) -> None
 
 
 @given(values(), st.sampled_from(["content", "tool_calls", "reasoning_content", "refusal", "x"]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_no_answer_by_hand_is_a_mistake_of_the_gateway(
     tmp_path_factory: pytest.TempPathFactory, value: Any, name: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,10 +24,18 @@ from tests.support.door import Heard
 from tests.support.text_only import BAD, OSLO
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cassette of one turn that asked twice: the first call was wrong."""
-    round_trip(tmp_path, Upstream(BAD, OSLO), ("chat", WEATHER))
+    folder = tmp_path_factory.mktemp("recorded")
+    round_trip(folder, Upstream(BAD, OSLO), ("chat", WEATHER))
+    return folder
+
+
+@pytest.fixture
+def folder(recorded: Path, tmp_path: Path) -> Path:
+    """A copy to be changed."""
+    shutil.copy(recorded / "default.yaml", tmp_path)
     return tmp_path
 
 

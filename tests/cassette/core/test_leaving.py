@@ -17,7 +17,7 @@ from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, folded, s
 from tests.cassette.core.test_endings import CONFIG, EVENTS, hangs, streams
 from tests.cassette.turns import turn
 from tests.support.door import Heard
-from tests.support.upstreams.loopback import Behaviour, loopback
+from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 ASK = streamed(asking("Count."))
 KEPT, GOOD, USUAL = Policy(keep_errors=True), Policy(only_good=True), Policy()
@@ -25,12 +25,20 @@ KEPT, GOOD, USUAL = Policy(keep_errors=True), Policy(only_good=True), Policy()
 
 async def _left(folder: Path, behaves: Behaviour, after: int, policy: Policy) -> Finished:
     """Record an ask whose client leaves behind so many writes."""
-    async with loopback(behaves) as up:
-        text = CONFIG.replace("URL", up.url).replace("0.3", "5")
+    reached = asyncio.Event()
+
+    async def behave(peer: Peer) -> None:
+        reached.set()
+        await behaves(peer)
+
+    async with loopback(behave) as up:
+        text = CONFIG.replace("URL", up.url)
         async with desk(folder, text, "record", policy=policy) as recording:
             leaves = asyncio.Event()
             heard, task = recording.door.begin(ASK, leaves)
-            await (heard.until(after + 1) if after else asyncio.sleep(0.05))
+            if after:
+                await heard.until(after + 1)
+            await asyncio.wait_for(reached.wait(), 5)
             leaves.set()
             await asyncio.wait_for(task, 5)
             (finished,) = await asyncio.to_thread(recording.finish)

@@ -62,7 +62,7 @@ def test_what_the_door_reads_is_found_again(tmp_path: Path, body: Any) -> None:
 
 
 @given(st.lists(texts(), min_size=1, max_size=5), values())
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_any_text_is_found_again(contents: list[str], extra: Any) -> None:
     known = {"k": orjson.dumps(extra).decode()}
     bodies = [asking(text or "-", metadata=known) for text in contents]

@@ -52,7 +52,7 @@ ROWS: Sequence[tuple[Timing, Sequence[float]]] = (
 @pytest.mark.parametrize(("timing", "expected"), ROWS)
 def test_each_batch_comes_when_it_is_due(timing: Timing, expected: Sequence[float]) -> None:
     for at, due in zip(heard_at(timing), expected, strict=True):
-        assert due - 0.002 <= at < due + 0.05
+        assert due - 0.002 <= at < due + 0.3
 
 
 def test_what_ends_an_answer_is_waited_for_too() -> None:
