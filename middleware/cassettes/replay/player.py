@@ -11,7 +11,7 @@ import orjson
 from adapters.errors import UpstreamError
 from adapters.protocol import Adapter
 from middleware.cassettes.cassette import CassetteTurn
-from middleware.cassettes.errors import CassetteMiss
+from middleware.cassettes.errors import CassetteMiss, UnreadableCassette
 from middleware.cassettes.match import (
     AskKey,
     Explanation,
@@ -118,7 +118,12 @@ class Player:
         playback, session = search.playback, search.session
         turn = playback.turns[position]
         fault = _fault(search, turn)
-        performance = await self._performance(playback, position, fault)
+        try:
+            performance = await self._performance(playback, position, fault)
+        except UnreadableCassette as error:  # its routes are read when they are needed
+            search.give_back()
+            told = Explanation(str(error))
+            raise _noted(search, told, "cassette_unreadable") from error
         performance = _carried(search, position, performance)
         if fault is not None and fault.first and performance.error is not None:
             search.give_back()  # the same ask once more gets the turn

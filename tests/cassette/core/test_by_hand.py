@@ -121,3 +121,30 @@ def test_no_answer_by_hand_is_a_mistake_of_the_gateway(
     written(folder, turn({"content": "a", name: value}))
     again = heard(folder)
     assert again.status in (200, 422), again.body
+
+
+ROUTES: Sequence[Json] = (
+    {"m": {"kind": "nonsense", "upstream": "up", "name": "x"}},
+    {"m": {"kind": "compatible", "upstream": "up", "name": "x", "tools": "sometimes"}},
+    {"m": {"pipeline": "reason-then-answer", "reasoner": "a", "answerer": "b"}},
+    {"m": "x"},
+)
+
+
+@pytest.mark.parametrize("routes", ROUTES)
+def test_routes_that_cannot_be_meant_are_named(tmp_path: Path, routes: Json) -> None:
+    exchange = {"request": {"uri": "http://up.test/x"}, "response": {"body": {"text": "x"}}}
+    made = {**turn({"content": "stored"}), "upstream": [exchange]}
+    text = json.dumps({"usetool": {"cassette": 1}, "routes": routes, "turns": [made]})
+    (tmp_path / "default.yaml").write_text(text, "utf-8")
+
+    async def go() -> tuple[list[Heard], Json]:
+        async with desk(tmp_path, REPLAYED, "replay") as gateway:
+            found = [await gateway.ask(ASK), await gateway.ask(ASK)]
+            return found, gateway.studio.status("default", "")
+
+    found, status = asyncio.run(go())
+    for again in found:
+        assert (again.status, again.error()["code"]) == (422, "cassette_unreadable")
+        assert "routes cannot be meant" in again.error()["message"]
+    assert (len(status["missed"]), status["unused"]) == (2, [1])
