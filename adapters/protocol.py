@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, dataclass_transform, final
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform, final
 
+from adapters.errors import GatewayError
 from adapters.receipts import Receipt
 from adapters.wire.capture import Capture
 
 Json = dict[str, Any]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CallKind = Literal["function", "custom"]
+Outcome = Literal[
+    "ok", "rate_limited", "quota", "refused", "missing", "failed", "overloaded", "unreachable",
+    "timeout", "too_long", "client",
+]  # fmt: skip
+"""What came of a call; `client`: the request itself was refused."""
+Passing = Literal[
+    "resting", "open", "full", "no_vision", "no_tools", "no_json_schema", "no_context", "lossy",
+    "absent",
+]  # fmt: skip
+"""Why a place was not asked."""
 TURN = "turn"
 """Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
 
@@ -35,8 +46,8 @@ class RequestContext:
     """Who asked and how; never sent upstream."""
 
     id: str = "req_local"
-    client: str = ""
-    """Digest of the client's key."""
+    owner: str = ""
+    """Digest of who the client is: all that is remembered is kept apart by it."""
     deadline: float | None = None
     """Event-loop time at which the whole request ends."""
     streamed: bool = False
@@ -44,6 +55,12 @@ class RequestContext:
     """The client's key, for upstreams that are opened by it."""
     capture: Capture | None = field(default=None, repr=False, compare=False)
     """Keeps what upstreams are sent and answer."""
+    client: str = "default"
+    """The client's name in the config."""
+    chosen: str = ""
+    """Which of the upstream's keys it goes with, by name; empty: the one whose turn it is."""
+    journey: Journey | None = field(default=None, repr=False, compare=False)
+    """Who was asked, and what came of it."""
 
 
 @value_class
@@ -181,6 +198,50 @@ Event = (
     | Finish
 )
 Events = AsyncGenerator[tuple[Event, ...], None]
+
+
+@dataclass(slots=True)
+class UpstreamCall:
+    """One call of an upstream, as it goes."""
+
+    place: str
+    """Public name of the model it was made for."""
+    upstream: str
+    model: str
+    """The upstream's own name for the model."""
+    began: float
+    """Event-loop time, as the others."""
+    key: str = ""
+    """Which of several keys, by its place in the config: `claude#2`."""
+    outcome: Outcome | None = None
+    """None while it is at work."""
+    first_event: float | None = None
+    ended: float | None = None
+    opened: Opened | None = None
+    finish: Finish | None = None
+    error: GatewayError | None = None
+
+
+class PassedOver(NamedTuple):
+    """A place that was considered and not asked."""
+
+    place: str
+    reason: Passing
+
+
+@dataclass(slots=True)
+class Journey:
+    """What became of a client's request below the door, its rounds and parts included."""
+
+    steps: list[UpstreamCall | PassedOver] = field(default_factory=list)
+    """In order; a place that was called twice stands there twice."""
+    queued: float = 0.0
+    """Seconds it waited for free slots."""
+    pins: dict[str, str] = field(default_factory=dict)
+    """Model of choices → the place that answered: what follows in this request asks it first."""
+
+    def calls(self) -> list[UpstreamCall]:
+        return [step for step in self.steps if type(step) is UpstreamCall]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from middleware.config.shape import Secret, Server, UpstreamConfig
+from middleware.config.shape import ClientConfig, Secret, Server, UpstreamConfig
 
 Path = tuple[str, ...]
 _KEYS: Path = ("server", "keys")
@@ -24,29 +24,46 @@ def meant_variable(secret: Secret) -> str:
     return f" Did you mean {secret.alike}, which is set?" if secret.alike else ""
 
 
+def clients_mistakes(
+    server: Server, clients: Mapping[str, ClientConfig]
+) -> Iterator[tuple[Path, str]]:
+    """A key says who calls, so no two may have the same."""
+    seen = {secret.value: "[server] keys" for secret in server.keys}
+    for client in clients.values():
+        path, key = ("clients", client.id, "key"), client.key
+        if key.variable and not key.value:
+            yield path, f"The environment variable {key.variable} is not set.{meant_variable(key)}"
+        elif key.value and key.value in seen:
+            yield path, f"is the same as the key of {seen[key.value]}: give each its own."
+        seen.setdefault(key.value, f"[clients.{client.id}]")
+
+
 def open_doors(
-    server: Server, upstreams: Mapping[str, UpstreamConfig]
+    host: str, asked: Sequence[Secret], upstreams: Mapping[str, UpstreamConfig]
 ) -> Iterator[tuple[Path, str]]:
     """Refuse to let strangers spend the owner's money."""
     at_their_own_cost = bool(upstreams) and all(
         upstream.of_client or upstream.language.free for upstream in upstreams.values()
     )
-    if not (server.keys or is_loopback(server.host) or at_their_own_cost):
+    if not (asked or is_loopback(host) or at_their_own_cost):
         yield (
             _KEYS,
-            f"There are none, but host '{server.host}' can be reached from other machines, "
+            f"There are none, but host '{host}' can be reached from other machines, "
             'which could then use your upstream keys: set keys = ["env:USETOOL_KEY"], or '
             'host = "127.0.0.1".',
         )
 
 
-def two_keys(server: Server, upstreams: Mapping[str, UpstreamConfig]) -> Iterator[tuple[Path, str]]:
+def two_keys(
+    asked: Sequence[Secret], upstreams: Mapping[str, UpstreamConfig]
+) -> Iterator[tuple[Path, str]]:
     """A request carries one key: it opens the gateway or the upstream."""
     for upstream in upstreams.values():
-        if upstream.of_client and server.keys:
+        if upstream.of_client and asked:
             yield (
                 ("upstreams", upstream.id, "api_key"),
-                'is "client", but [server] keys are asked of clients too, and a request carries '
+                'is "client", but clients are asked for a key of the gateway too ([server] keys, '
+                "[clients]), and a request carries "
                 "one key. Remove the keys, or write the upstream's own key here.",
             )
 

@@ -26,7 +26,22 @@ from adapters.options import (
     plain,
     whole,
 )
-from middleware.config.values import ADDRESS, HEADERS, HOSTS, KEY, PROXY, SECONDS, SECRETS
+from middleware.config.values import (
+    ADDRESS,
+    BUDGET,
+    DURATION_OR_NONE,
+    HEADERS,
+    HOSTS,
+    KEYS,
+    LEDGER_URL,
+    PRICE,
+    PROXY,
+    SECONDS,
+    SECRET,
+    SECRETS,
+    SHARES,
+    STATE_URL,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -69,6 +84,7 @@ SERVER: Mapping[str, Key] = {
     "log_level": Key(
         choice("debug", "info", "warning", "error"), "How much is written to the log", "info"
     ),
+    "workers": Key(whole(1, 256), "Processes that serve the port together", 1),
 }
 TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),
@@ -92,19 +108,65 @@ DEFAULTS: Mapping[str, Key] = {
 UPSTREAM: Mapping[str, Key] = {
     "kind": Key(TEXT, "The language it speaks"),
     "base_url": Key(ADDRESS, "Where it is; some kinds have a usual address"),
-    "api_key": Key(KEY, 'What opens it; "client" passes on the key each client sends'),
+    "api_key": Key(
+        KEYS,
+        "What opens it; of several each serves its share, and rests when it is limited or refused; "
+        '"client" passes on the key each client sends',
+        (),
+    ),
     "auth": Key(choice("bearer", "x-api-key"), "How the key is sent, if not as usual for its kind"),
     "proxy": Key(PROXY, "An HTTP proxy on the way to it; the environment's are ignored"),
     "timeouts": Key(TABLE, "Seconds to wait for it", {}),
     "headers": Key(HEADERS, "Sent with every call", {}),
     "api_version": Key(TEXT, "The version of its API to ask for, if not the usual one"),
     "options": Key(TABLE, "Options for every model that does not set them itself", {}),
+    "max_concurrent": Key(
+        whole(1), "Calls at once on each of its keys, streams until their end; more wait"
+    ),
+    "queue": Key(DURATION_OR_NONE, "How long a request waits for a free slot there", 10.0),
+}
+STATE: Mapping[str, Key] = {
+    "url": Key(
+        STATE_URL,
+        "Where limits, rests, budgets and open calls are counted: a file, a Redis for several "
+        "gateways, or memory; if not given, a file of this config in `folder`",
+    ),
+    "folder": Key(
+        PATH, "Where the gateway's own files are; the user's state directory if not given"
+    ),
+    "secret": Key(
+        SECRET,
+        "Signs what clients are given to carry, the same for all gateways of one Redis; if not "
+        "given it is made once, in `folder`",
+    ),
+}
+LEDGER: Mapping[str, Key] = {
+    "url": Key(
+        LEDGER_URL,
+        "Where usage is written, a row a request; if not given, a file of this config in the "
+        "folder of [state]",
+    ),
+}
+TELEMETRY: Mapping[str, Key] = {
+    "otlp": Key(ADDRESS, "A collector of OpenTelemetry traces, which go to its /v1/traces"),
+    "service_name": Key(TEXT, "The name under which traces are found", "usetool"),
+    "log_bodies": Key(FLAG, "Requests and answers are in the log, without their keys", False),
+}
+CLIENT: Mapping[str, Key] = {
+    "key": Key(SECRET, "What it sends to be let in"),
+    "models": Key(TEXTS, "Names and patterns of the models it may ask; none = all", ()),
+    "requests_per_minute": Key(whole(1), "Requests let in within any 60 seconds"),
+    "tokens_per_minute": Key(whole(1), "Tokens within any 60 seconds, those at work included"),
+    "concurrent": Key(whole(1), "Its requests at work at once"),
+    "budget": Key(BUDGET, "What it may spend in a period of the calendar, UTC"),
+    "admin": Key(FLAG, "May see everybody's usage, requests, metrics and cassettes", False),
+    "cassettes": Key(TEXTS, "Names and patterns of cassettes it may name", ()),
 }
 RECALL: Mapping[str, Key] = {
     "store": Key(
-        choice("file", "memory", "off"),
-        "Where what clients do not send back is kept; a file survives a restart",
-        "file",
+        choice("state", "file", "memory", "off"),
+        "Where what clients do not send back is kept: with [state], in a file, in memory; state "
+        "unless a path is given",
     ),
     "path": Key(PATH, "The file; in the user's state directory if not given"),
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
@@ -161,12 +223,20 @@ PIPELINE: Mapping[str, Key] = {
     ),
     "search_show": Key(FLAG, "Findings are shown with the thought"),
 }
+CHOICES: Mapping[str, Key] = {
+    "choices": Key(TEXTS, "The models it is made of; then it has no upstream of its own", ()),
+    "pick": Key(
+        choice("order", "weight", "latency", "busy", "cost"),
+        "Who is asked first: as written, by shares, who is quickest, who has the fewest open "
+        "calls, who costs least",
+        "order",
+    ),
+    "weights": Key(SHARES, "Shares, one a choice; 0 = only when no other is well", ()),
+    "sticky": Key(FLAG, "A conversation stays with its choice while that is well", True),
+}
 # What this version knows but cannot serve yet.
 COMING: Mapping[str, Key] = {
     "server_tools": Key(ANYTHING, "Tools the gateway runs itself"),
-    "fallback": Key(ANYTHING, "Models asked when this one fails"),
-    "fallbacks": Key(ANYTHING, "Models asked when this one fails"),
-    "choices": Key(ANYTHING, "Models of which the first that answers is taken"),
 }
 MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),
@@ -193,6 +263,12 @@ MODEL: Mapping[str, Key] = {
     "cassettes": Key(
         choice("live", *MODES), "Another mode of cassettes for it; live: never recorded or replayed"
     ),
+    "fallback": Key(
+        TEXTS, "Models asked in order when it fails before its first word; theirs do not count", ()
+    ),
+    "price": Key(PRICE, "USD a million tokens, where the gateway is wrong about it"),
+    "context_length": Key(whole(1), "Tokens of its context, where the gateway is wrong about it"),
+    **CHOICES,
     **PIPELINE,
     **COMING,
 }
@@ -202,7 +278,11 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "server": SERVER,
     "defaults": DEFAULTS,
     "defaults.timeouts": TIMEOUTS,
+    "state": STATE,
     "recall": RECALL,
+    "ledger": LEDGER,
+    "telemetry": TELEMETRY,
+    "clients.NAME": CLIENT,
     "cassettes": CASSETTES,
     "upstreams.NAME": UPSTREAM,
     "upstreams.NAME.timeouts": TIMEOUTS,

@@ -1,102 +1,52 @@
-"""Reads config.toml by the table of keys and collects every mistake on the way."""
+"""What a TOML file says → a `Config`, by the table of keys; every mistake is collected."""
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.kind import Kind, UnusableKind, all_kinds, find_kind, kind_names
 from adapters.options import Environment, Wrong
 from middleware.config import hints, keys
-from middleware.config.access import is_loopback, open_doors, two_keys, unset_keys
-from middleware.config.file import stamp, unreadable
+from middleware.config.access import (
+    clients_mistakes,
+    is_loopback,
+    open_doors,
+    two_keys,
+    unset_keys,
+)
+from middleware.config.choices import mistakes_of_choices
 from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
 from middleware.config.settings import given_of, timeouts_of
 from middleware.config.shape import (
     CassettesConfig,
+    ClientConfig,
     Config,
-    ConfigError,
+    LedgerConfig,
     Mistake,
     ModelConfig,
     RecallConfig,
+    Secret,
     Server,
+    StateConfig,
+    TelemetryConfig,
     UpstreamConfig,
 )
 
 _KEPT = 50
 _NO_KIND = Kind(name="", about="", needs_address=False)
-_TABLES = ("server", "defaults", "recall", "cassettes", "upstreams", "models")
+_TABLES = (
+    *("server", "defaults", "state", "recall", "ledger", "telemetry", "cassettes", "clients"),
+    *("upstreams", "models"),
+)
 Values = dict[str, Any]
 Keys = Mapping[str, keys.Key]
 
 
-def load(
-    path: str | Path,
-    *,
-    server: Mapping[str, Any] | None = None,
-    environment: Environment = os.environ,
-) -> Config:
-    """Read a config file; `server` holds what the command line says of that section."""
-    source = str(path)
-    read = stamp(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        hint = " (--config FILE names another)" if isinstance(error, FileNotFoundError) else ""
-        raise _of_file(source, f"cannot be read: {error.strerror or error}{hint}") from error
-    except UnicodeDecodeError as error:
-        raise _of_file(source, "is not UTF-8 text; save it as UTF-8") from error
-    config = parse(text, source=source, server=server, environment=environment)
-    return replace(config, stamp=read)
-
-
-def parse(
-    text: str,
-    *,
-    source: str = "config.toml",
-    server: Mapping[str, Any] | None = None,
-    environment: Environment = os.environ,
-) -> Config:
-    try:
-        found = tomllib.loads(text)
-    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
-        raise _of_file(
-            source, f"is not valid TOML: {error}{hints.toml_hint(str(error))}"
-        ) from error
-    except RecursionError as error:
-        raise _of_file(source, "is nested deeper than anybody can read") from error
-    if server and isinstance(found.setdefault("server", {}), dict):
-        found["server"].update(server)
-    said = frozenset(("server", name) for name in server or ())
-    return _checked(_Reading(environment, Places(text), said), found, source)
-
-
-def read(found: Values, source: str) -> Config:
-    """Read values that stand in no file of their own."""
-    return _checked(_Reading({}, Places("")), found, source)
-
-
-def _checked(reading: _Reading, found: Values, source: str) -> Config:
-    for at, why in unreadable(found):
-        reading.wrong(at, why)
-    config = None if reading.mistakes else reading.config(found, source)
-    if config is None or reading.mistakes:
-        told = sorted(reading.mistakes, key=lambda one: (not one.line, one.line))
-        raise ConfigError(source, tuple(told))
-    return config
-
-
-def _of_file(source: str, text: str) -> ConfigError:
-    return ConfigError(source, (Mistake("", text),))
-
-
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     environment: Environment
     places: Places
     elsewhere: frozenset[tuple[str, ...]] = frozenset()
@@ -127,14 +77,34 @@ class _Reading:
             self.lacks_models(cassettes)
         for name, said in [*usual_searchers(models, upstreams)]:
             upstreams[name] = self.upstream(name, said, common)
+        clients = {
+            name: self.client(name, entry) for name, entry in self.entries(found, "clients").items()
+        }
+        asked = (*server.keys, *(client.key for client in clients.values()))
         whole = self.clean("upstreams") and self.clean("server", "keys")
-        mistakes = [*(open_doors(server, upstreams) if whole else ())]
-        mistakes += [*two_keys(server, upstreams), *mistakes_of(models, upstreams)]
+        mistakes = [*(open_doors(server.host, asked, upstreams) if whole else ())]
+        mistakes += [*two_keys(asked, upstreams), *mistakes_of(models, upstreams)]
+        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients)]
         for path, text in mistakes:
             self.wrong(path, text)
-        recall = RecallConfig(**self.table(found.get("recall", {}), keys.RECALL, ("recall",)))
-        timeouts = given_of(common, keys.TIMEOUTS)
-        return Config(source, server, recall, upstreams, models, cassettes, timeouts=timeouts)
+        recall = self.section(found, "recall", keys.RECALL)
+        recall["store"] = recall["store"] or ("file" if recall["path"] else "state")
+        return Config(
+            source=source,
+            server=server,
+            recall=RecallConfig(**recall),
+            upstreams=upstreams,
+            models=models,
+            cassettes=cassettes,
+            timeouts=given_of(common, keys.TIMEOUTS),
+            clients=clients,
+            state=StateConfig(**self.section(found, "state", keys.STATE)),
+            ledger=LedgerConfig(**self.section(found, "ledger", keys.LEDGER)),
+            telemetry=TelemetryConfig(**self.section(found, "telemetry", keys.TELEMETRY)),
+        )
+
+    def section(self, found: Values, name: str, known: Keys) -> Values:
+        return self.table(found.get(name, {}), known, (name,))
 
     def lacks_models(self, cassettes: CassettesConfig | None) -> None:
         """Where recordings answer they have models."""
@@ -198,6 +168,13 @@ class _Reading:
             self.wrong(path, text)
         return server
 
+    def client(self, name: str, found: Any) -> ClientConfig:
+        path = ("clients", name)
+        values = self.table(found, keys.CLIENT, path)
+        if values["key"] is None and self.clean(*path):
+            self.wrong((*path, "key"), 'is missing: write key = "env:NAME".')
+        return ClientConfig(id=name, **{**values, "key": values["key"] or Secret("")})
+
     def upstream(self, name: str, found: Any, common: Values) -> UpstreamConfig:
         path = ("upstreams", name)
         values = self.table(found, keys.UPSTREAM, path)
@@ -213,7 +190,7 @@ class _Reading:
             id=name,
             kind=kind.name,
             base_url=address,
-            api_key=values["api_key"],
+            api_keys=values["api_key"],
             auth=values["auth"] or kind.auth,
             proxy=values["proxy"],
             api_version=values["api_version"] or kind.api_version,
@@ -224,6 +201,8 @@ class _Reading:
                 keys.option_keys(kind.name),
                 (*path, "options"),
             ),
+            max_concurrent=values["max_concurrent"],
+            queue=values["queue"],
         )
 
     def kind(self, name: str | None, path: tuple[str, ...]) -> Kind:
@@ -262,7 +241,7 @@ class _Reading:
         values = self.table(found, keys.model_keys(usual.name, written), path)
         coming = tuple(name for name in written if name in keys.COMING)
         pipeline = given_of(values, keys.PIPELINE)
-        optional = bool(coming or pipeline)
+        optional = bool(coming or pipeline or values["choices"])
         self.reference(values["upstream"], upstreams, path, optional=optional)
         self.wildcards(name, values["name"], path)
         self.fields(values, path)
@@ -281,6 +260,13 @@ class _Reading:
             reasoning=values["reasoning"],
             pipeline=pipeline,
             cassettes=values["cassettes"],
+            fallback=values["fallback"],
+            choices=values["choices"],
+            pick=values["pick"],
+            weights=values["weights"],
+            sticky=values["sticky"],
+            price=values["price"],
+            context_length=values["context_length"],
             coming=coming,
         )
 

@@ -10,6 +10,8 @@ from adapters.kind import Auth, Kind, known_kind
 
 Tools = Literal["auto", "native", "emulated"]
 CassetteMode = Literal["off", "replay", "record", "auto", "refresh"]
+Pick = Literal["order", "weight", "latency", "busy", "cost"]
+Period = Literal["hour", "day", "week", "month", "total"]
 Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
 
@@ -43,6 +45,7 @@ class Server:
     hosts: tuple[str, ...]
     keep_last: int
     log_level: str
+    workers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class UpstreamConfig:
     id: str
     kind: str
     base_url: str
-    api_key: Secret | None
+    api_keys: tuple[Secret, ...]
+    """Several are used in rotation; none: it is open, or finds its keys itself."""
     auth: Auth
     proxy: Secret | None
     api_version: str | None
@@ -60,6 +64,20 @@ class UpstreamConfig:
     timeouts: Mapping[str, float]
     """Only what differs from the defaults of `adapters.wire.http.Timeouts`."""
     options: Mapping[str, Any]
+    max_concurrent: int | None
+    """Calls at once on each key."""
+    queue: float
+    """Seconds a request waits for a free slot."""
+
+    @property
+    def api_key(self) -> Secret | None:
+        """The key, if there is one alone."""
+        return self.api_keys[0] if len(self.api_keys) == 1 else None
+
+    @property
+    def rotation(self) -> tuple[Secret, ...]:
+        """Its keys, if there are several; one whose variable is not set is empty."""
+        return self.api_keys if len(self.api_keys) > 1 else ()
 
     @property
     def language(self) -> Kind:
@@ -67,7 +85,7 @@ class UpstreamConfig:
         return known_kind(self.kind)
 
     def secrets(self) -> tuple[Secret, ...]:
-        given = (self.api_key, self.proxy, *self.headers.values())
+        given = (*self.api_keys, self.proxy, *self.headers.values())
         return tuple(secret for secret in given if secret is not None and not secret.of_client)
 
     @property
@@ -76,8 +94,11 @@ class UpstreamConfig:
         return self.api_key is not None and self.api_key.of_client
 
     def missing(self) -> tuple[str, ...]:
-        """The environment variables it needs that are not set."""
-        return tuple(secret.variable for secret in self.secrets() if not secret.value)
+        """The environment variables it needs that are not set; of several keys one is enough."""
+        unset = [secret for secret in self.secrets() if not secret.value]
+        if any(key.value for key in self.rotation):
+            unset = [secret for secret in unset if secret not in self.rotation]
+        return tuple(secret.variable for secret in unset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +124,17 @@ class ModelConfig:
     """What is said of a pipeline; empty for a model of one upstream."""
     cassettes: str | None
     """A mode of cassettes of its own."""
+    fallback: tuple[str, ...]
+    """Models asked in order when this one fails before its first word."""
+    choices: tuple[str, ...]
+    """What it is made of; empty for a model of one upstream, and for a pipeline."""
+    pick: Pick
+    weights: tuple[float, ...]
+    """One a choice; empty: all the same."""
+    sticky: bool
+    price: Mapping[str, float] | None
+    """USD a million tokens, where the gateway is wrong about it."""
+    context_length: int | None
     coming: tuple[str, ...]
     """What it asks for and this version cannot do."""
 
@@ -118,6 +150,57 @@ class RecallConfig:
     path: str | None
     max_bytes: int
     max_age: float
+
+
+class Budget(NamedTuple):
+    """What a client may spend."""
+
+    amount: float
+    """USD."""
+    period: Period
+    """Of the calendar, in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """Somebody who may call, and how much."""
+
+    id: str
+    key: Secret
+    models: tuple[str, ...]
+    """Names and patterns; empty: all."""
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    concurrent: int | None
+    budget: Budget | None
+    admin: bool
+    cassettes: tuple[str, ...]
+    """Names and patterns of cassettes it may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateConfig:
+    """Where counters, rests and budgets are kept; the keys are explained in `keys.STATE`."""
+
+    url: str | None
+    folder: str | None
+    secret: Secret | None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerConfig:
+    """Where usage is written; the keys are explained in `keys.LEDGER`."""
+
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryConfig:
+    """What is told to a collector; the keys are explained in `keys.TELEMETRY`."""
+
+    otlp: str | None
+    service_name: str
+    log_bodies: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +228,15 @@ class Config:
     """Of the file when it was read."""
     timeouts: Mapping[str, float] = field(default_factory=dict)
     """What is said of all upstreams."""
+    clients: Mapping[str, ClientConfig] = field(default_factory=dict)
+    state: StateConfig = StateConfig(None, None, None)
+    ledger: LedgerConfig = LedgerConfig(None)
+    telemetry: TelemetryConfig = TelemetryConfig(None, "usetool", False)
+
+    @property
+    def asks_keys(self) -> bool:
+        """Whether a client must send a key of the gateway's own."""
+        return bool(self.server.keys or self.clients)
 
 
 class Mistake(NamedTuple):

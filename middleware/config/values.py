@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from adapters.options import Allowed, Environment, Wrong, listed, plain, table_of
-from middleware.config.shape import Secret
+from middleware.config.shape import Budget, Period, Secret
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_BUDGET = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) USD/(hour|day|week|month|total)")
 _SHELL = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
@@ -28,6 +29,50 @@ def _secret(value: Any, environment: Environment) -> Secret:
 
 def _key(value: Any, environment: Environment) -> Secret:
     return Secret("", of_client=True) if value == "client" else _secret(value, environment)
+
+
+def _keys(value: Any, environment: Environment) -> tuple[Secret, ...]:
+    """One key, or several in rotation."""
+    if not isinstance(value, list):
+        return (_key(value, environment),)
+    if not value:
+        raise Wrong("the list is empty")
+    if "client" in value:
+        raise Wrong('"client" stands alone: a request has one key')
+    return tuple(_secret(one, environment) for one in value)
+
+
+def _budget(value: Any, _: Environment) -> Budget:
+    found = _BUDGET.fullmatch(value) if isinstance(value, str) else None
+    if not found or not float(found[1]):
+        raise Wrong
+    return Budget(float(found[1]), cast(Period, found[2]))
+
+
+def _numbers(value: Any, _: Environment) -> tuple[float, ...]:
+    if not isinstance(value, list) or not all(map(_is_share, value)):
+        raise Wrong
+    if not any(value):
+        raise Wrong("all of them are 0")
+    return tuple(map(float, value))
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e9
+
+
+def _store(*schemes: str) -> Allowed:
+    """Where something is kept: a word, or an address of one of these schemes."""
+    words = [f'"{one}…"' if one.endswith("/") else f'"{one}"' for one in schemes]
+    return Allowed(", ".join(words), lambda value, _: _kept_at(value, schemes), secret=True)
+
+
+def _kept_at(value: Any, schemes: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or not value.startswith(schemes) or re.search(r"\s", value):
+        raise Wrong
+    if value.startswith("sqlite:///") and len(value) == len("sqlite:///"):
+        raise Wrong("the path of the file is missing")
+    return value
 
 
 def _from_environment(value: str, environment: Environment) -> Secret:
@@ -97,3 +142,24 @@ SECRETS = listed(SECRET, 'a list of texts, or of "env:NAME" for environment vari
 HEADERS = table_of(SECRET, 'a table of texts, or of "env:NAME" for environment variables')
 PROXY = Allowed('an http:// address, or "env:NAME"', _proxy, secret=True)
 ADDRESS = Allowed("an http:// or https:// address", _address)
+KEYS = Allowed(
+    'text, "env:NAME" for an environment variable, a list of those, or "client" for the key each '
+    "client sends",
+    _keys,
+    secret=True,
+)
+BUDGET = Allowed('text such as "10 USD/day"; or hour, week, month, total', _budget)
+SHARES = Allowed("a list of numbers, 0 or more", _numbers)
+DURATION_OR_NONE = plain(
+    "a number of seconds, 0 or more", lambda value: type(value) in (int, float) and 0 <= value < 1e9
+)
+STATE_URL = _store("sqlite:///", "redis://", "rediss://", "memory:")
+LEDGER_URL = _store("sqlite:///", "postgresql://", "off")
+PRICE = plain(
+    "a table of USD a million tokens: input, output, cached, cache_write, reasoning",
+    lambda value: (
+        isinstance(value, dict)
+        and value.keys() <= {"input", "output", "cached", "cache_write", "reasoning"}
+        and all(map(_is_share, value.values()))
+    ),
+)

@@ -24,7 +24,7 @@ from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
 from middleware.server.runtime import Runtime
-from middleware.server.telemetry import Log, Visit
+from middleware.server.telemetry import Log, Observer, Visit
 from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, read_body
 from middleware.server.transport.responses import raw
@@ -66,6 +66,7 @@ class Edge:
     door: Door
     log: Log
     records: Records
+    observers: tuple[Observer, ...] = ()
     _open: int = 0
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
@@ -99,13 +100,15 @@ class Edge:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         caller = runtime.keys.caller(scope)
         selection = runtime.selection(scope, caller.suffix)
-        record = self.records.begin(visit, caller.client)
+        record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
         capture = None
         if record is not None:
             record.body, capture = body, record.calls
         key = caller.key if runtime.passes_keys else ""
-        call = RequestContext(visit.id, caller.client, key=key, capture=capture)
+        call = RequestContext(
+            visit.id, caller.owner, key=key, capture=capture, journey=visit.journey
+        )
         return AdmittedRequest(runtime, body, call, answer, receive, caller, selection)
 
     def refused(
@@ -129,6 +132,8 @@ class Edge:
     def _end(self, visit: Visit, now: float) -> None:
         self.records.end(visit, now)
         self.log.write(visit.line(now))
+        for observer in self.observers:
+            observer.ended(visit, now)
 
 
 def request_id() -> str:

@@ -7,15 +7,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TextIO
+from typing import Any, Literal, Protocol, TextIO
 
 import orjson
 
 from adapters.errors import GatewayError
-from adapters.protocol import Finish, Json, Opened, Usage
+from adapters.protocol import Finish, Journey, Json, Opened, Usage
 from adapters.receipts import Receipt
 from middleware.server.terminal import one_line
 
+Operation = Literal["chat", "embeddings"]
 _FLUSH_SECONDS = 0.2
 # A client may send as many strange fields as it likes, of any length.
 _NOTES, _LONGEST_FIELD = 50, 200
@@ -45,6 +46,15 @@ class Visit:
     error: GatewayError | None = None
     replay: str = ""
     """The turn of a cassette that answered."""
+    client: str = "default"
+    """The name of who asked."""
+    operation: Operation = "chat"
+    journey: Journey = field(default_factory=Journey)
+    """Who was asked for it, and what came of that."""
+    cost: float | None = None
+    """USD; None: nothing was used, or no price is known."""
+    limit: str = ""
+    """Which limit of the client refused it."""
     gone: bool = False
     """The client closed its connection before the end."""
 
@@ -92,6 +102,13 @@ class Visit:
             told["error"] = {"code": self.error.code, "message": self.error.message}
         if self.gone:
             told["client_gone"] = True
+
+
+class Observer(Protocol):
+    """Takes in every request at its end: the ledger, metrics, traces."""
+
+    def ended(self, visit: Visit, now: float) -> None:
+        """Never waits and never fails; the visit is not changed any more."""
 
 
 def _figures(usage: Usage) -> list[int]:

@@ -69,7 +69,7 @@ class LinesDoor:
         if "model" not in data:
             raise BadRequest("model is required")
         given = call or RequestContext()
-        context = RequestContext(given.id, given.client, streamed=data.get("stream", True))
+        context = RequestContext(given.id, given.owner, streamed=data.get("stream", True))
         return ParsedLines(ChatRequest(data["model"], (USER,), call=context))
 
     def error_status(self, error: GatewayError) -> int:

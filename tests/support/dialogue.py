@@ -61,7 +61,7 @@ def result(identity: str, text: str) -> Json:
 
 
 def request(*messages: Json, model: str = "m", client: str = "a") -> ChatRequest:
-    return ChatRequest(model, messages, call=RequestContext(client=client))
+    return ChatRequest(model, messages, call=RequestContext(owner=client))
 
 
 def rebuilt(messages: Sequence[Json], mint: Callable[[], str]) -> list[Json]:

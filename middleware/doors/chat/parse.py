@@ -101,7 +101,8 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
 
 
 def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
-    return RequestContext(call.id, call.client, call.deadline, streamed, call.key, call.capture)
+    given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
+    return RequestContext(*given, call.client, call.chosen, call.journey)
 
 
 def _object(body: bytes, notes: Notes) -> Json:

@@ -17,11 +17,11 @@ def reader(scope: Scope, keys: Keys, server: Server) -> str | None:
     Where no key is asked, a caller without one that comes from this machine by no proxy and no web
     page is its owner. A page whose name was bound to this address still says its own name.
     """
-    client = keys.client(scope)
-    if client or server.keys:
-        return client
+    owner = keys.owner(scope)
+    if owner or server.keys:
+        return owner
     forwarded = any(header(scope, name) for name in _FORWARDED)
     name = host_name(header(scope, b"host").decode("latin-1"))
     peer = scope.get("client")
     own = peer is not None and is_loopback(peer[0]) and is_loopback(name)
-    return None if own and not forwarded else client
+    return None if own and not forwarded else owner

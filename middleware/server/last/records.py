@@ -24,7 +24,7 @@ class Record:
     """One request with the calls made for it."""
 
     visit: Visit
-    client: str | None = ""
+    owner: str | None = ""
     """Digest of the key it came with; None: it was refused before anybody looked for one."""
     body: bytes = field(default=b"", repr=False)
     calls: Capture = field(default_factory=Capture)
@@ -43,11 +43,11 @@ class Records:
         self._running: dict[str, Record] = {}
         self._bytes = 0
 
-    def begin(self, visit: Visit, client: str = "") -> Record | None:
+    def begin(self, visit: Visit, owner: str = "") -> Record | None:
         """Take in a request that came with the right key; None if nothing is kept."""
         if not self.count:
             return None
-        record = self._running[visit.id] = Record(visit, client)
+        record = self._running[visit.id] = Record(visit, owner)
         self._row.append(record)
         while len(self._row) > self.count:
             self._drop()
@@ -76,18 +76,18 @@ class Records:
         oldest.dropped = True
         self._bytes -= oldest.size
 
-    def of(self, client: str | None) -> Iterator[Record]:
+    def of(self, owner: str | None) -> Iterator[Record]:
         """The newest first; None: of every client. Who has a key sees what was refused, too."""
         both = [*reversed(self._row), *reversed(self._refused)]
         return (
             one
             for one in sorted(both, key=lambda one: one.at, reverse=True)
-            if client is None or one.client == client or (one.client is None and client)
+            if owner is None or one.owner == owner or (one.owner is None and owner)
         )
 
-    def find(self, client: str | None, identity: str) -> Record | None:
+    def find(self, owner: str | None, identity: str) -> Record | None:
         wanted = identity.replace("chatcmpl-", "req_", 1)
-        return next((one for one in self.of(client) if one.visit.id == wanted), None)
+        return next((one for one in self.of(owner) if one.visit.id == wanted), None)
 
 
 def _weight(record: Record) -> int:

@@ -23,7 +23,7 @@ _HOW_TO_SEND_A_KEY = (
 class Caller(NamedTuple):
     """Who asks, by the key of the request."""
 
-    client: str = ""
+    owner: str = ""
     """Digest of the key."""
     key: str = ""
     suffix: str = ""
@@ -40,9 +40,9 @@ class Keys:
         self._digests = frozenset(digest(key.encode()) for key in keys)
         self._cuts = cuts
 
-    def client(self, scope: Scope) -> str:
+    def owner(self, scope: Scope) -> str:
         """Return the digest of the caller's key, or raise `Unauthorized`."""
-        return self.caller(scope).client
+        return self.caller(scope).owner
 
     def caller(self, scope: Scope) -> Caller:
         """Return who asks, or raise `Unauthorized`."""
@@ -50,15 +50,15 @@ class Keys:
         if len(sent) > 1 and len(set(sent)) > 1:
             raise Unauthorized("The request carries two different API keys. Send one.")
         caller = self._caller(sent[0]) if sent else Caller()
-        if self._digests and caller.client not in self._digests:
+        if self._digests and caller.owner not in self._digests:
             what = "Incorrect API key provided." if sent else "You didn't provide an API key."
             raise Unauthorized(f"{what} {_HOW_TO_SEND_A_KEY}")
         return caller
 
     def _caller(self, sent: bytes) -> Caller:
-        client = digest(sent)
-        if b"~" not in sent or not self._cuts or client in self._digests:
-            return Caller(client, sent.decode("latin-1"))
+        owner = digest(sent)
+        if b"~" not in sent or not self._cuts or owner in self._digests:
+            return Caller(owner, sent.decode("latin-1"))
         key, _, suffix = sent.rpartition(b"~")
         return Caller(digest(key), key.decode("latin-1"), suffix.decode("utf-8", "replace"))
 

@@ -106,7 +106,7 @@ def test_fields_openai_does_not_have_are_extras() -> None:
 
 
 def test_the_caller_is_carried_and_streaming_is_the_requests_own() -> None:
-    caller = RequestContext(id="req_1", client="digest", deadline=5.0, key="k")
+    caller = RequestContext(id="req_1", owner="digest", deadline=5.0, key="k")
     for stream in (True, False, None):
         call = parse(body(stream=stream), call=caller).request.call
         assert call == RequestContext("req_1", "digest", 5.0, stream is True)

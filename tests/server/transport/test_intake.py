@@ -54,14 +54,14 @@ TWO: tuple[Headers, ...] = (
 
 @pytest.mark.parametrize("headers", RIGHT)
 def test_a_key_opens_in_every_form_clients_send_it(headers: Headers) -> None:
-    assert Keys(["other", "K"]).client(scope(*headers)) == hashlib.sha256(b"K").hexdigest()
+    assert Keys(["other", "K"]).owner(scope(*headers)) == hashlib.sha256(b"K").hexdigest()
     assert Keys([]).caller(scope(*headers)).key == "K"
 
 
 @pytest.mark.parametrize("headers", WRONG)
 def test_a_wrong_key_is_refused_without_repeating_it(headers: Headers) -> None:
     with pytest.raises(Unauthorized, match="Incorrect API key provided") as caught:
-        Keys(["K"]).client(scope(*headers))
+        Keys(["K"]).owner(scope(*headers))
     assert (caught.value.status, caught.value.code) == (401, "invalid_api_key")
     assert "KK" not in caught.value.message
 
@@ -71,19 +71,19 @@ def test_who_sends_no_key_is_told_how(headers: Headers) -> None:
     with pytest.raises(
         Unauthorized, match=r"You didn't provide an API key\..*Authorization: Bearer"
     ):
-        Keys(["K"]).client(scope(*headers))
+        Keys(["K"]).owner(scope(*headers))
 
 
 @pytest.mark.parametrize("headers", TWO)
 def test_two_different_keys_are_refused_whichever_is_right(headers: Headers) -> None:
     with pytest.raises(Unauthorized, match="two different API keys"):
-        Keys(["K"]).client(scope(*headers))
+        Keys(["K"]).owner(scope(*headers))
 
 
 def test_without_keys_everybody_comes_in_and_clients_are_told_apart() -> None:
     keys = Keys([])
-    assert keys.client(scope()) == ""
-    assert keys.client(scope(BEARER)) == digest(b"K")
+    assert keys.owner(scope()) == ""
+    assert keys.owner(scope(BEARER)) == digest(b"K")
 
 
 def test_keys_are_kept_as_digests() -> None:

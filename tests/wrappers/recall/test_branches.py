@@ -94,7 +94,7 @@ class World:
         sent = messages
         if step.rebuild:
             sent = tuple(rebuilt(messages, lambda: f"new{next(self.minted)}"))
-        asyncio.run(self.ask(ChatRequest("m", sent, call=RequestContext(client=chat.client))))
+        asyncio.run(self.ask(ChatRequest("m", sent, call=RequestContext(owner=chat.client))))
         thought = f"thought {self.thinker.thoughts}"
         self.places[thought] = (chat.client, place(messages, collapse=step.rebuild))
         self.check(chat, messages, collapse=step.rebuild)

@@ -121,7 +121,7 @@ def _able(kind: str) -> dict[str, Any]:
 
 
 async def drained(adapter: Adapter, messages: list[Json]) -> None:
-    asked = ChatRequest("m", tuple(messages), tools=(TOOL,), call=RequestContext(client="dify"))
+    asked = ChatRequest("m", tuple(messages), tools=(TOOL,), call=RequestContext(owner="dify"))
     asked = replace(asked, params={"reasoning_effort": "none"})
     async for _ in adapter.stream(asked):
         pass

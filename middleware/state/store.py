@@ -1,0 +1,74 @@
+"""`State`: counters with limits, and marks that expire. One interface, three homes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+Home = Literal["memory", "file", "redis"]
+
+
+class Hold(NamedTuple):
+    """What one request takes of a counter, until it is settled."""
+
+    counter: str
+    """`requests:alpha`, `open:claude#2`; never a key, never a client's text."""
+    amount: float
+    limit: float
+    """Let in while the sum is below it; `inf` only counts."""
+    seconds: float
+    """How long the amount counts once it is settled, and at most where it never is."""
+    sliding: bool = True
+    """Each amount ends by itself; else they are one sum, which ends so long after its last use
+    (of a calendar's period, which is in the counter's name).
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of asking for holds: all of them, or none."""
+
+    sums: Mapping[str, float]
+    """Of every counter that was asked, with what was taken."""
+    refused: str = ""
+    """The counter that was full; empty: all were taken."""
+    wait: float = 0.0
+    """Seconds until it may have room, if nothing else is settled before."""
+
+
+class Mark(NamedTuple):
+    """Something remembered for a while."""
+
+    text: str
+    until: float
+    """Seconds since 1970."""
+
+
+class State(Protocol):
+    """Never raises, never blocks for long: what cannot be shared is counted by this process.
+
+    Where the home is this process the methods do not suspend.
+    """
+
+    home: Home
+
+    @property
+    def well(self) -> bool:
+        """Whether what is counted is shared now, as the config says."""
+
+    async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
+        """Take all holds for a request, or none of them."""
+
+    async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
+        """Put what a request really used in place of its holds; 0 gives back."""
+
+    async def sums(self, counters: Sequence[str]) -> Sequence[float]: ...
+
+    async def read(self, names: Sequence[str]) -> Sequence[Mark | None]: ...
+
+    async def mark(self, name: str, text: str, seconds: float, later: bool = False) -> None:
+        """Remember; with `later` a mark that ends later than this one stays."""
+
+    async def close(self) -> None:
+        """Write what is only in memory, and let go."""

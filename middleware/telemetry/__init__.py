@@ -1,0 +1,1 @@
+"""What machines are told of requests: metrics for Prometheus, traces for OpenTelemetry."""
