@@ -42,7 +42,14 @@ def merged(old: Cassette | None, new: Cassette, mode: str, policy: Policy) -> Me
     if not turns or (old and not _is_good(turns, policy)):
         return Merged(None, () if policy.only_good else _endings(_numbered(new.turns)))
     if old is None or mode == "record":
-        whole = replace(new, turns=_numbered(turns), facts=_facts(new.facts, new.routes))
+        rules = old or new  # people wrote them
+        whole = replace(
+            new,
+            turns=_numbered(turns),
+            facts=_facts(new.facts, new.routes),
+            match=rules.match,
+            diff=rules.diff,
+        )
     else:
         whole = _joined(old, new, turns, mode)
         if whole == replace(old, by=new.by):
