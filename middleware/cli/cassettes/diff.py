@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         if options.output:
             Path(options.output).write_text(f"{visible(text)}\n", "utf-8")
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}")
+        complain(f"{error.filename or options.output}: {error.strerror}")  # a full disk names none
         return WRONG
     except (UnreadableCassette, GatewayError) as error:
         complain(error)

@@ -14,6 +14,7 @@ from adapters.protocol import Json
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.file import cassette_text, write_cassette
 from middleware.cli.cassettes.diff import add
+from tests.cassette.core.desk import full_disk
 from tests.cassette.deciding import failed, said, tool, turn
 
 CONFIG = """
@@ -227,3 +228,6 @@ def test_the_report_may_go_to_a_file(command: Command, capsys: pytest.CaptureFix
     assert not capsys.readouterr().out
     assert command("old", "old", "-o", "nowhere/report.xml") == 2
     assert "nowhere/report.xml" in capsys.readouterr().err
+    with full_disk(1):
+        assert command("old", "old", "-o", "full.txt") == 2
+    assert capsys.readouterr().err == "full.txt: File too large\n"
