@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from middleware.__main__ import main
 from middleware.cassettes.setup import studio_of
 from middleware.config import ConfigError, read
 
@@ -29,6 +31,16 @@ def test_the_environment_names_mode_and_cassette_before_the_config() -> None:
         settings = studio_of(config, print).settings
     assert (settings.mode, settings.name) == ("record", "shop")
     assert studio_of(config, print).settings.mode == "replay"
+
+
+def test_a_pattern_that_is_none_is_found_before_anything_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = '[cassettes]\nredact = ["(x"]\n[upstreams.s]\nkind = "scripted"\n[models.m]\n'
+    Path("config.toml").write_text(f'{text}upstream = "s"\n', "utf-8")
+    assert main(["check"]) == 2
+    assert "cassettes.redact" in capsys.readouterr().err
 
 
 def test_a_mode_nobody_knows_is_a_mistake_that_names_the_variable() -> None:
