@@ -37,7 +37,8 @@ from middleware.config import Config
 
 _PROBE, _PROBE_TOKENS = "ping", 5
 """Dify's question when a model is saved."""
-_PLAYING, _RECORDING = ("replay", "auto"), ("record", "auto", "refresh")
+_PLAYING = ("replay", "auto")
+RECORDING = frozenset({"record", "auto", "refresh"})
 _NOT_THERE = ("cassette_missing", "cassette_miss", "cassette_exhausted")
 _PONG = (Opened((), Upstream("recorded")), TextDelta("pong"), Finish("stop"))
 
@@ -140,7 +141,7 @@ class Studio:
         played = await self._played(mode, visitor, form)
         if played is not None:
             return played
-        if mode in _RECORDING:
+        if mode in RECORDING:
             asked = self._asked(visitor, mode, "chat")
             return Staged(RecordingAdapter(_found(live), self.recorder, asked))
         return Staged(live(), replay="live" if self._is_passed(mode) else "")
@@ -161,7 +162,7 @@ class Studio:
             if performance.error is not None:
                 raise performance.error
             return performance.body or {}, played.replay
-        if mode in _RECORDING:
+        if mode in RECORDING:
             asked = self._asked(visitor, mode, "embeddings")
             return await recorded_vectors(self.recorder, asked, live), ""
         return await live(visitor.call), "live" if self._is_passed(mode) else ""
