@@ -62,6 +62,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, in a folder with a config and a cassette of two turns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CI", raising=False)
     config = CONFIG + "".join(MODEL.format(*model) for model in MODELS)
     Path("config.toml").write_text(config + '[models.gone]\nupstream = "none"\n[upstreams.none]\n'
                                    'kind = "deepseek"\napi_key = "env:NOT_SET"\n')  # fmt: skip
