@@ -108,8 +108,9 @@ class Recorder:
         """As quickly as it can be written; what has a secret is taken apart here and now."""
         at = round((time.monotonic() - self._began) * 1000)
         with suppress(UnicodeDecodeError):
-            line = line_of(raw, at)
-            if blotter.is_clean(line):
+            # What paths lead to is known only where the ask is taken apart.
+            line = None if self.blotter.paths else line_of(raw, at, blotter.is_clean)
+            if line is not None:
                 return line
         turn = blotted(turn_of(raw, self.settings.keep_retries), blotter)
         return orjson.dumps({**turn_to_json(turn), "at": at})
