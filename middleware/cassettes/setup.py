@@ -18,7 +18,7 @@ from middleware.cassettes.replay import FAST, Timing
 from middleware.cassettes.replay.faults import FaultRule
 from middleware.cassettes.replay.player import Player
 from middleware.cassettes.replay.shelf import Shelf
-from middleware.cassettes.routes import routes_of
+from middleware.cassettes.routes import reading_of, routes_of
 from middleware.cassettes.secrets import Blotter, Redaction
 from middleware.cassettes.studio import RECORDING, Studio, StudioSettings
 from middleware.config import (
@@ -81,7 +81,7 @@ def studio_of(
             options.keep_retries,
             options.large,
             options.run,
-            _server(config),
+            reading_of(config),
         ),
         _blotter(config, secrets, said.redact),
         secrets,
@@ -149,9 +149,3 @@ def _mode_outside(config: Config) -> Mode | None:
             return mode
     text = f"{_MODE} is '{named}' in the environment, but must be one of {', '.join(MODES)}."
     raise ConfigError(config.source, (Mistake("cassettes.mode", text),))
-
-
-def _server(config: Config) -> dict[str, bool]:
-    """What of [server] changes how asks are read."""
-    said = {"strict": config.server.strict, "history_repair": config.server.history_repair}
-    return {name: value for name, value in said.items() if value}

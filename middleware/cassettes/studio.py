@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import orjson
@@ -29,7 +29,7 @@ from middleware.cassettes.record.recorder import Recorder
 from middleware.cassettes.replay import Performance, Performer
 from middleware.cassettes.replay.playback import AskForm, Missed
 from middleware.cassettes.replay.player import Player, Question, Staged
-from middleware.cassettes.routes import routes_of
+from middleware.cassettes.routes import reading_of, routes_of
 from middleware.cassettes.secrets import Blotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
@@ -72,6 +72,7 @@ class Studio:
         """Heed a changed config from the next request on; folders and secrets take a restart."""
         self.settings = self.configured(config)
         self.recorder.routes = partial(routes_of, config)
+        self.recorder.settings = replace(self.recorder.settings, server=reading_of(config))
 
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
@@ -128,6 +129,16 @@ class Studio:
             for name, route in routes.items()
             if "name" in route or "pipeline" in route
         ]
+
+    def repairs(self, selection: Selection) -> bool:
+        """Whether histories are mended because it was so when they were recorded."""
+        if self.mode(selection) != "replay":
+            return False
+        try:
+            found = self.player.shelf.session(self._name(selection))
+        except CassetteMiss:
+            return False
+        return found.playback.cassette.server.get("history_repair") is True
 
     async def chat(
         self, visitor: Visitor, request: ChatRequest, live: Callable[[], Adapter]

@@ -12,6 +12,7 @@ import orjson
 from adapters.protocol import Json
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.match import MatchRules, key_of
+from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.replay.playback import form_of
 
 
@@ -69,6 +70,7 @@ def _joined(old: Cassette, new: Cassette, turns: Sequence[CassetteTurn], mode: s
         routes=routes,
         facts=_facts((*old.facts, *new.facts), routes),
         by=new.by,
+        server=lenient(old.server, new.server),
     )
 
 

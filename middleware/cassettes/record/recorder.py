@@ -121,10 +121,12 @@ class Recorder:
 
     def _part(self, name: str, mode: str) -> Part:
         if name not in self._parts:
-            part = self._parts[name] = new_part(self.settings.path(name))
-            run = {"run": self.settings.run, "mode": mode, "server": self.settings.server}
-            part.write(orjson.dumps(run))
-        return self._parts[name]
+            self._parts[name] = new_part(self.settings.path(name))
+        part, server = self._parts[name], self.settings.server
+        if part.server != server:
+            part.server = server
+            part.write(orjson.dumps({"run": self.settings.run, "mode": mode, "server": server}))
+        return part
 
     def finish(self) -> list[Finished]:
         """Write what is waiting, then the cassettes; the session is over."""
