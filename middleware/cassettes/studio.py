@@ -25,6 +25,7 @@ from middleware.cassettes.errors import CassetteMiss, CassetteRefused
 from middleware.cassettes.match import canonical, canonical_embeddings
 from middleware.cassettes.names import CassetteName, read_name
 from middleware.cassettes.record.adapter import Asked, RecordingAdapter, recorded_vectors
+from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.record.recorder import Recorder
 from middleware.cassettes.replay import Performance, Performer
 from middleware.cassettes.replay.playback import AskForm, Missed
@@ -72,7 +73,9 @@ class Studio:
         """Heed a changed config from the next request on; folders and secrets take a restart."""
         self.settings = self.configured(config)
         self.recorder.routes = partial(routes_of, config)
-        self.recorder.settings = replace(self.recorder.settings, server=reading_of(config))
+        before = self.recorder.settings  # what was asked under it may not be written yet
+        server = lenient(before.server, reading_of(config))
+        self.recorder.settings = replace(before, server=server)
 
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
