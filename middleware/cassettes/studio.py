@@ -77,6 +77,12 @@ class Studio:
         server = lenient(before.server, reading_of(config))
         self.recorder.settings = replace(before, server=server)
 
+    @property
+    def told(self) -> str:
+        """The mode, and the cassette of requests that name none; empty where it is off."""
+        mode, name = self.settings.mode, self.settings.name
+        return "" if mode == "off" else f"{mode} {name}, where a request names no other"
+
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
         usual = self.settings.models.get(line) or self.settings.mode
@@ -118,9 +124,11 @@ class Studio:
         if self.mode(selection) != "replay":
             return None
         try:
-            routes = self.player.shelf.load(self._name(selection).name).cassette.routes
+            cassette = self.player.shelf.load(self._name(selection).name).cassette
         except CassetteMiss:
             return None
+        routes: Json = {turn.model: {"name": turn.model} for turn in cassette.turns}
+        routes |= cassette.routes
         return [
             {
                 "id": name,

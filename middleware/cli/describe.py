@@ -57,17 +57,25 @@ def _available(status: Status) -> str:
     return f"available: {names}" if "*" in status.entry.id and names else "available"
 
 
-def banner(config: Config, statuses: Sequence[Status]) -> str:
-    """The first lines of a server: where it is, what it has, what is missing, what to try."""
+def banner(
+    config: Config, statuses: Sequence[Status], cassettes: str = "", recorded: Sequence[str] = ()
+) -> str:
+    """The first lines of a server: where it is, what it has, what is missing, what to try.
+
+    `cassettes`: their mode, where it is on; `recorded`: the models that they have instead.
+    """
     server = config.server
     there = [status for status in statuses if not status.reason]
-    ids = [status.entry.id for status in there]
-    rows = [*_origin(config), ("models", ", ".join(ids) or "none that could answer")]
-    rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
+    ids = [*recorded] or [status.entry.id for status in there]
+    rows = [*_origin(config), *([("cassettes", cassettes)] if cassettes else [])]
+    rows += [("models", ", ".join(ids) or "none that could answer")]
+    missing = _missing(() if recorded else statuses)
+    rows += [("missing", f"{lacking}: {why}") for why, lacking in missing.items()]
     rows += [("missing", hint) for hint in _misspelt(config)]
-    rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]
-    first = next((name for status in there for name in status.names), "MODEL")
-    rows += [("keys", _keys(server)), ("try", _try(server, first))]
+    loaded = () if recorded else _embedded(config, ids)
+    rows += [("loading", f"{name}: when it is first asked") for name in loaded]
+    names = [*recorded, *(name for status in there for name in status.names), "MODEL"]
+    rows += [("keys", _keys(server)), ("try", _try(server, names[0]))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
 
 

@@ -44,7 +44,11 @@ def test_the_environment_counts_more_than_what_a_model_says() -> None:
     assert studio_of(config, print).settings.models == {"m": "auto", "n": "live"}
     with environment(USETOOL_MODE="record"):
         settings = studio_of(config, print).settings
-    assert (settings.mode, settings.models, settings.allow) == ("record", {"n": "live"}, ("replay",))
+    assert (settings.mode, settings.models, settings.allow) == (
+        "record",
+        {"n": "live"},
+        ("replay",),
+    )
 
 
 RECORDS = '[cassettes]\nmode = "auto"\n[upstreams.s]\nkind = "scripted"\n[models.m]\n'
