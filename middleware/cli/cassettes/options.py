@@ -57,10 +57,10 @@ def name_and_path(options: argparse.Namespace) -> tuple[str, Path | None]:
     from middleware.cassettes.errors import CassetteRefused
     from middleware.cassettes.names import name_from, read_name
 
-    if options.name.endswith(".yaml"):
-        path = Path(options.name)
-        return name_from(path.stem), path
+    path = Path(options.name) if options.name.endswith(".yaml") else None
     try:
-        return read_name(options.name).name, None
+        return read_name(path.stem if path else options.name).name, path
     except CassetteRefused as error:
-        raise WronglyUsed(error.message) from error
+        if path is None:
+            raise WronglyUsed(error.message) from error
+        return name_from(path.stem), path

@@ -82,7 +82,7 @@ def test_what_the_door_refuses_is_no_turn(tmp_path: Path) -> None:
     assert len(cassette(tmp_path).turns) == 1
 
 
-# What is read otherwise after a change of the config -----------------------------------------------
+# What is read otherwise after a change of the config ----------------------------------------------
 
 
 REPAIRS = f"[server]\nhistory_repair = true\n{SCRIPTED}"
