@@ -248,6 +248,19 @@ def test_a_model_that_is_not_there_any_more_is_a_change_too(
     assert "turn 1 is broken" in capsys.readouterr().err
 
 
+def test_asks_that_only_their_order_tells_apart_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = said("Mr Lee.")
+    turns = [TURNS[0], replace(TURNS[0], number=2), replace(TURNS[0], number=3, answer=other)]
+    keep(folder, *turns, replace(turns[0], number=4, lane="a"))
+    assert main(["cassette", "verify", "shop/t"]) == 0
+    assert "turns 1, 2, 3 are one ask with several answers" in capsys.readouterr().out
+    keep(folder, *turns[:2], replace(turns[2], lane="a"))
+    assert main(["cassette", "verify", "shop/t"]) == 0
+    assert capsys.readouterr().out == "shop/t: nothing to say\n"
+
+
 # Of the last requests -----------------------------------------------------------------------------
 
 
