@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import orjson
 
@@ -123,7 +123,7 @@ def _take(found: PartContent, line: Json, known: set[str]) -> None:
         found.turns.append(line)
 
 
-def lenient(known: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Json:
+def lenient(known: Mapping[str, object] | None, new: Mapping[str, object]) -> Json:
     """What of [server] reads the asks of both, where the config changed between them."""
     if known is None:
         return {**new}

@@ -122,7 +122,7 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cycle
-        cast(dict[str, Any], cycle.scope)[CUT] = self._cut
+        cast(dict[str, object], cycle.scope)[CUT] = self._cut
         super()._start_asgi_task(cycle, app)
 
     def _cut(self) -> None:

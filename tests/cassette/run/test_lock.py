@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path, PosixPath
 from threading import Event, Thread
-from typing import Any
 
 from middleware.cassettes.record.lock import locked
 
@@ -21,8 +20,8 @@ class Slow(PosixPath):
 
     read, taken = Event(), Event()
 
-    def read_text(self, *arguments: Any, **named: Any) -> str:
-        text = super().read_text(*arguments, **named)
+    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
+        text = super().read_text(encoding, errors)
         self.read.set()
         self.taken.wait(5)
         return text
