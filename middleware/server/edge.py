@@ -27,6 +27,7 @@ from middleware.server.runtime import Runtime
 from middleware.server.telemetry import Log, Observer, Visit
 from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, read_body
+from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
 
 _LONGEST_PATH = 100
@@ -81,6 +82,8 @@ class Edge:
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
+            if cut := scope.get(CUT):
+                cut()
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
