@@ -36,7 +36,7 @@ from middleware.links import link_to
 from middleware.machine.board import Board
 from middleware.machine.memory import MemoryBoard
 from middleware.routing import ModelEntry, Routes
-from middleware.state.standin import StandIn
+from middleware.state.memory import MemoryState
 from middleware.state.store import State
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
@@ -61,12 +61,12 @@ class Means:
     recorded: bool = False
     """Libraries and model files are not there; their leaves read what was recorded of them."""
     board: Board = field(default_factory=MemoryBoard)
-    state: State = field(default_factory=StandIn)
+    state: State = field(default_factory=MemoryState)
 
     def ring(self, upstream: UpstreamConfig) -> KeyRing:
         """Where recordings are played, nobody is full, tired or limited."""
         if self.recorded:
-            return KeyRing(upstream.id, MemoryBoard(math.inf), StandIn())
+            return KeyRing(upstream.id, MemoryBoard(math.inf), MemoryState())
         return ring_of(upstream, self.board, self.state)
 
 
@@ -84,7 +84,7 @@ def build(
     means = Means(
         partial(link_to, transport=transport),
         board=board or MemoryBoard(),
-        state=state or StandIn(),
+        state=state or MemoryState(),
     )
     return build_with(means, config, store)
 

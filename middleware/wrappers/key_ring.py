@@ -162,7 +162,7 @@ class KeyRing(Readiness):
         await self.state.mark(_rest_name(key, model), f"{own:g}", lasting, later=True)
 
     async def _learn(self, key: str, model: str) -> None:
-        beside, mark = int((await self.state.sums([f"open:{key}"]))[0]), None
+        beside, mark = round((await self.state.sums([f"open:{key}"]))[0]), None
         calls = max(_FEWEST, beside)
         name = _bound_name(key, model)
         mark = (await self.state.read([name]))[0]
@@ -185,7 +185,7 @@ class KeyRing(Readiness):
             if left:
                 self._rests[name] = max(self._rests.get(name, 0.0), now + left)
             bound = _bound(learned.text).now(now) if learned else UNLIMITED
-            found[name] = _Standing(left, bound, int(sums[index]))
+            found[name] = _Standing(left, bound, round(sums[index]))
         return found
 
     def _room(self, key: str, stand: _Standing) -> bool:
