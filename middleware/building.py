@@ -9,10 +9,9 @@ parts are models without what is for clients: Route › Retry › Recall › …
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,36 +56,35 @@ class Means:
     """What adapters are made of; where recordings are played it is not the usual."""
 
     link: Callable[[UpstreamConfig], Link]
+    board: Board
+    state: State
     retry: Callable[..., Retry] = Retry
     recorded: bool = False
     """Libraries and model files are not there; their leaves read what was recorded of them."""
-    board: Board = field(default_factory=MemoryBoard)
-    state: State = field(default_factory=MemoryState)
 
     def ring(self, upstream: UpstreamConfig) -> KeyRing:
-        """Where recordings are played, nobody is full, tired or limited."""
+        """Where recordings are played, nobody is full, and one key opens all."""
         if self.recorded:
-            return KeyRing(upstream.id, MemoryBoard(math.inf), MemoryState())
+            return KeyRing(upstream.id, self.board, self.state)
         return ring_of(upstream, self.board, self.state)
 
 
+class Shared(NamedTuple):
+    """What outlives a config, and is not of one process alone."""
+
+    board: Board
+    state: State
+
+
 def build(
-    config: Config,
-    transport: Transport,
-    store: Store | None = None,
-    board: Board | None = None,
-    state: State | None = None,
+    config: Config, transport: Transport, store: Store | None = None, shared: Shared | None = None
 ) -> Routes:
     """Make every adapter a config asks for; what cannot be made says why when it is asked.
 
     What is given is used instead of something new.
     """
-    means = Means(
-        partial(link_to, transport=transport),
-        board=board or MemoryBoard(),
-        state=state or MemoryState(),
-    )
-    return build_with(means, config, store)
+    shared = shared or Shared(MemoryBoard(), MemoryState())
+    return build_with(Means(partial(link_to, transport=transport), *shared), config, store)
 
 
 def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
