@@ -24,9 +24,9 @@ from middleware.doors import CHAT_DOOR
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
-from middleware.server.telemetry import Log
 
 if TYPE_CHECKING:
     from middleware.cassettes.studio import Studio

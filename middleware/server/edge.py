@@ -23,11 +23,12 @@ from middleware.doors.door import Door
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import Runtime
-from middleware.server.telemetry import Log, Observer, Visit
 from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, read_body
 from middleware.server.transport.responses import raw
+from middleware.server.visits import Observer, Visit
 
 _LONGEST_PATH = 100
 

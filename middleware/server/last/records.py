@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from adapters.wire.capture import MOST, Capture
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 
 PATH = "/v1/x_usetool/last"
 MOST_BYTES = 16 << 20

@@ -30,8 +30,8 @@ from middleware.routing import Routes
 from middleware.server.app import Chat, Gateway, create
 from middleware.server.embeddings import Embeddings
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import build_runtime
-from middleware.server.telemetry import Log
 from middleware.wrappers.route import Route
 from tests.support.adapters import PATIENCE
 from tests.support.door import Door, Heard
