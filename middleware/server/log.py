@@ -70,6 +70,8 @@ def readable(line: Json, clock: str) -> str:
     if usage := line.get("usage"):
         said.append(f"{usage[0]}+{usage[1]} tokens")
     said += [line["finish"]] if "finish" in line else []
+    if len(line.get("route", ())) > 1:
+        said.append(", ".join(line["route"]))
     said += ["the client left"] if "client_gone" in line else []
     said += [f"{len(line['warnings'])} warnings"] if "warnings" in line else []
     said += ["{code}: {message}".format(**line["error"])] if "error" in line else []

@@ -38,6 +38,8 @@ class Visit:
     error: GatewayError | None = None
     replay: str = ""
     """The turn of a cassette that answered."""
+    traceparent: str = ""
+    """The client's header, where traces are made."""
     client: str = "default"
     """The name of who asked."""
     operation: Operation = "chat"
@@ -60,6 +62,7 @@ class Visit:
     def line(self, now: float) -> Json:
         told: dict[str, Any] = {
             "id": self.id,
+            "client": self.client,
             "model": self.model,
             "status": self.status,
             "seconds": round(now - self.began, 4),
@@ -81,8 +84,24 @@ class Visit:
             told["usage"] = _figures(usage)
             if usage.parts:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
+        if self.journey.steps:
+            self._tell_journey(told)
+        if self.cost is not None:
+            told["cost"] = self.cost
+        if self.limit:
+            told["limit"] = self.limit
         self._tell_trouble(told)
         return told
+
+    def _tell_journey(self, told: dict[str, Any]) -> None:
+        journey, calls = self.journey, self.journey.calls()
+        told["route"], told["calls"] = journey.told(), len(calls)
+        if answered := journey.answered():
+            told["answered"] = answered.place
+        if calls and (key := (answered or calls[-1]).key):
+            told["key"] = key
+        if journey.queued:
+            told["queued"] = round(journey.queued, 4)
 
     def _tell_trouble(self, told: dict[str, Any]) -> None:
         if self.receipt:
@@ -97,7 +116,7 @@ class Visit:
 
 
 class Observer(Protocol):
-    """Takes in every request at its end: the ledger, metrics, traces."""
+    """Takes in every request to a model at its end: the ledger, metrics, traces."""
 
     def ended(self, visit: Visit, now: float) -> None:
         """Never waits and never fails; the visit is not changed any more."""
