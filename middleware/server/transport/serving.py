@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, settings: uvicorn.Config, app: Gateway, reloader: Reloader) -> None:
         super().__init__(settings)
-        self._runtime = app.chat.runtime
+        self._runtime, self._vitals = app.chat.runtime, app.vitals
         self._reloader = reloader
         self._watchdog = Watchdog(app.chat.log)
         self._watching: asyncio.Task[None] | None = None
@@ -60,6 +60,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         complain("stopping")
+        self._vitals.draining = True
         if self._watching is not None:
             self._watching.cancel()
         self._watchdog.stop()
