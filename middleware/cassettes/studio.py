@@ -72,6 +72,11 @@ class Studio:
         self.settings = self.configured(config)
         self.recorder.routes = partial(routes_of, config)
 
+    @property
+    def rests(self) -> bool:
+        """Whether requests that say nothing of cassettes have none."""
+        return self.settings.mode == "off" and not self.settings.models
+
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
         usual = self.settings.models.get(line) or self.settings.mode
