@@ -74,12 +74,18 @@ class Recorder:
                 time.sleep(_TOGETHER)
             self._take(turn)
             self._done += turn.size
+        self._take(None)
 
-    def _take(self, raw: RawTurn) -> None:
+    def _take(self, raw: RawTurn | None) -> None:
+        """Write a turn; the last of those that were gathered, or None, takes all to the disk."""
         if self.problems:
             return
         try:
-            self._write(raw)
+            if raw is not None:
+                self._write(raw)
+            if raw is None or self._queue.empty():
+                for part in self._parts.values():
+                    part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 

@@ -20,7 +20,7 @@ from middleware.cassettes.record.adapter import Asked, RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
 from middleware.cassettes.record.lock import locked
 from middleware.cassettes.record.recorder import Recorder
-from middleware.cassettes.secrets import Blotter, TurnBlotter
+from middleware.cassettes.secrets import Blotter, Redaction, TurnBlotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from tests.cassette.core.desk import Desk, asking, cassette, desk, full_disk
@@ -128,6 +128,14 @@ def test_so_is_the_key_of_a_client(tmp_path: Path) -> None:
     (finished,) = recorder.finish()
     assert "KEY in clear" in finished.problem
     assert not any(SECRET.encode() in text for text in texts_below(tmp_path))
+
+
+def test_what_a_path_leads_to_is_taken_out_though_it_looks_harmless(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    recorder.blotter = Blotter({}, Redaction(paths=("messages[0].content",)))
+    recorder.put(raw(1, "Miller"))
+    recorder.finish()
+    assert not any(b"Miller" in text for text in texts_below(tmp_path))
 
 
 class _Blind(Blotter):
