@@ -147,4 +147,3 @@ class Reply:
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._response.close()
-

@@ -35,10 +35,10 @@ class Fold:
     heading: Heading
     opened: Opened | None = None
     finish: Finish | None = None
+    logprobs: list[Json] = field(default_factory=list)
     _text: list[str] = field(default_factory=list)
     _refusal: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
-    _logprobs: list[Json] = field(default_factory=list)
     _calls: list[tuple[ToolCallStart, list[str]]] = field(default_factory=list)
     _asides: Json = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Fold:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta:
                 self._text.append(event.text)
-                self._logprobs += event.logprobs
+                self.logprobs += event.logprobs
             elif type(event) is ToolCallDelta:
                 self._calls[-1][1].append(event.arguments)
             elif type(event) is ReasoningDelta:
@@ -79,7 +79,7 @@ class Fold:
         choice = {
             "index": 0,
             "message": self.message(),
-            "logprobs": {"content": self._logprobs, "refusal": None} if self._logprobs else None,
+            "logprobs": {"content": self.logprobs, "refusal": None} if self.logprobs else None,
             "finish_reason": heading.reason(self.finish),
         }
         completion: Json = {
