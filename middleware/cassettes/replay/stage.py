@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from adapters.errors import GatewayError
-from adapters.protocol import RequestContext, Upstream
+from adapters.protocol import RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.wire.http import Transport
 from middleware.cassettes.asks import error_of, events_of, parse_ask
@@ -104,7 +104,7 @@ def _as_told(error: GatewayError, turn: CassetteTurn) -> GatewayError:
 def stored(turn: CassetteTurn) -> Performance:
     """The answer as it was folded when it was recorded, or written by hand."""
     answer = turn.answer
-    batches = events_of(answer, Upstream("recorded"))
+    batches = events_of(answer)
     return Performance(
         tuple(Batch(0.0, batch) for batch in batches), error_of(answer), body=answer.body
     )

@@ -40,7 +40,10 @@ _TRACES = tuple(
         (b"asic ", r"c (?<=[Bb]asic )"),
         (b"@", r":\\?/\\?/[^\s/@\"'<>\\]++@"),  # PHP writes JSON with \/
         (b"=", rf"={_behind(_PARAMETERS, '=')}"),
-        (b'":', rf':(?i:(?<=[dnty\\]":)(?<=[denortwy].":)){_MEMBER}\s*\\*"'),
+        (
+            b'":',
+            rf':(?i:(?<=[dnty\\]":)(?:(?<=[eorw].":)|(?<=[eorw].\\":))){_MEMBER}\s*\\*"',
+        ),
     )
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key
