@@ -66,9 +66,9 @@ def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
     sizes = map(len, call.pieces)
     headers = {name.lower(): value for name, value in call.answer_headers.items()}
     failure = call.failure
-    kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
-    if failure is not None and failure.retry_after:
-        kept["retry-after"] = failure.retry_after
+    if failure is not None:  # Claude sends the header with whole answers too: no failure's
+        headers["retry-after"] = failure.retry_after or ""
+    kept = {name: headers[name] for name in KEPT_HEADERS if headers.get(name)}
     return RecordedExchange(
         upstream=call.upstream,
         path=f"/{urlsplit(call.url).path.removeprefix('/')}",  # libraries' have none: local:NAME

@@ -46,7 +46,7 @@ def streams(*events: bytes, then: str = "end") -> Behaviour:
 
     async def behave(peer: Peer) -> None:
         await peer.request()
-        await peer.start(SSE)
+        await peer.start(SSE, "retry-after: 5")  # some send it with good answers too
         for one in events:
             await peer.chunk(one)
             await asyncio.sleep(0.004)  # each is read before the next
@@ -105,6 +105,7 @@ CASES: Sequence[Case] = (
     Case("stream without reason", streams(*EVENTS[:3]), True, 200, "whole", "upstream_truncated"),
     Case("cut", streams(*EVENTS[:2], then="cut"), True, 200, "cut", "upstream_truncated"),
     Case("reset", streams(*EVENTS[:2], then="reset"), True, 200, "cut", "upstream_truncated"),
+    Case("cut at once", streams(EVENTS[0][:30], then="cut"), True, 502, "cut", "upstream_trunc"),
     Case("half an event", streams(EVENTS[0], EVENTS[1][:30]), True, 200, "whole", "upstream_trunc"),
     Case("reset at once", resets, True, 502, "reset", "upstream_unreachable"),
     Case("reset, plain", resets, False, 502, "reset", "upstream_unreachable"),
