@@ -29,6 +29,7 @@ timeouts = { first_event = 9, idle = 9, plain = 9 }
 upstream = "up"
 name = "up-1"
 retry = 0
+drop = ["user"]
 """
 SSE, JSON = "content-type: text/event-stream", "content-type: application/json"
 
@@ -125,7 +126,7 @@ CASES: Sequence[Case] = (
 
 
 def body_of(case: Case) -> Json:
-    body = asking(case.name)
+    body = asking(case.name) | {"user": "me"}
     return streamed(body) if case.stream else body
 
 
@@ -159,7 +160,7 @@ def test_an_ending_is_heard_as_it_was_live(tmp_path: Path, case: Case) -> None:
     again = asyncio.run(_played(tmp_path, body_of(case)))
     assert again.status == live.status
     assert pieces(again) == pieces(live)
-    for name in ("retry-after", "x-should-retry", "content-type"):
+    for name in ("retry-after", "x-should-retry", "content-type", "x-usetool-warnings"):
         assert again.headers.get(name) == live.headers.get(name)
     assert again.headers["x-usetool-replay"] == "default turn=1 of=1"
 
