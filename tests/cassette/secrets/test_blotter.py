@@ -102,7 +102,9 @@ def test_shapes(text: str, left: str) -> None:
 
 @pytest.mark.parametrize("slash", ["/", r"\/"])
 @pytest.mark.parametrize("text", [text for text, left in SHAPES if "_KEY]" not in left])
-def test_the_quick_look_finds_shapes_in_arguments_in_a_body_in_a_line(text: str, slash: str) -> None:
+def test_the_quick_look_finds_shapes_in_arguments_in_a_body_in_a_line(
+    text: str, slash: str
+) -> None:
     body = json.dumps(text, ensure_ascii=False).replace("/", slash)
     for written in (body, json.dumps(body, ensure_ascii=False)):
         assert trace_in(text.encode())
