@@ -65,8 +65,10 @@ def _repairs(later: CapturedCall, call: CapturedCall) -> bool:
 def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
     sizes = map(len, call.pieces)
     kept, failure = kept_headers(call), call.failure
-    if failure is not None and failure.retry_after:
-        kept["retry-after"] = failure.retry_after
+    if failure is not None:  # Claude sends the header with whole answers too: no failure's
+        kept.pop("retry-after", None)
+        if failure.retry_after:
+            kept["retry-after"] = failure.retry_after
     return RecordedExchange(
         upstream=call.upstream,
         path=f"/{urlsplit(call.url).path.removeprefix('/')}",  # libraries' have none: local:NAME

@@ -29,6 +29,7 @@ timeouts = { first_event = 9, idle = 9, plain = 9 }
 upstream = "up"
 name = "up-1"
 retry = 0
+drop = ["user"]
 """
 SSE, JSON = "content-type: text/event-stream", "content-type: application/json"
 
@@ -46,7 +47,7 @@ def streams(*events: bytes, then: str = "end") -> Behaviour:
 
     async def behave(peer: Peer) -> None:
         await peer.request()
-        await peer.start(SSE)
+        await peer.start(SSE, "retry-after: 5")  # some send it with good answers too
         for one in events:
             await peer.chunk(one)
             await asyncio.sleep(0.004)  # each is read before the next
@@ -105,6 +106,7 @@ CASES: Sequence[Case] = (
     Case("stream without reason", streams(*EVENTS[:3]), True, 200, "whole", "upstream_truncated"),
     Case("cut", streams(*EVENTS[:2], then="cut"), True, 200, "cut", "upstream_truncated"),
     Case("reset", streams(*EVENTS[:2], then="reset"), True, 200, "cut", "upstream_truncated"),
+    Case("cut at once", streams(EVENTS[0][:30], then="cut"), True, 502, "cut", "upstream_trunc"),
     Case("half an event", streams(EVENTS[0], EVENTS[1][:30]), True, 200, "whole", "upstream_trunc"),
     Case("reset at once", resets, True, 502, "reset", "upstream_unreachable"),
     Case("reset, plain", resets, False, 502, "reset", "upstream_unreachable"),
@@ -124,7 +126,7 @@ CASES: Sequence[Case] = (
 
 
 def body_of(case: Case) -> Json:
-    body = asking(case.name)
+    body = asking(case.name) | {"user": "me"}
     return streamed(body) if case.stream else body
 
 
@@ -158,7 +160,7 @@ def test_an_ending_is_heard_as_it_was_live(tmp_path: Path, case: Case) -> None:
     again = asyncio.run(_played(tmp_path, body_of(case)))
     assert again.status == live.status
     assert same_writes(again, live)
-    for name in ("retry-after", "x-should-retry", "content-type"):
+    for name in ("retry-after", "x-should-retry", "content-type", "x-usetool-warnings"):
         assert again.headers.get(name) == live.headers.get(name)
     assert again.headers["x-usetool-replay"] == "default turn=1 of=1"
 
