@@ -59,10 +59,10 @@ class Chat(Edge):
             admitted.body, repair=repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
-        find = partial(runtime.routes.find, parsed.request.model)
-        if runtime.studio is None:
-            adapter: Adapter = find()
+        if runtime.studio is None or admitted.selection is None:
+            adapter: Adapter = runtime.routes.find(parsed.request.model)
         else:
+            find = partial(runtime.routes.find, parsed.request.model)
             visitor = admitted.visitor(parsed.request.model)
             staged = await runtime.studio.chat(visitor, parsed.request, find)
             adapter = staged.adapter

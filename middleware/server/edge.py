@@ -46,7 +46,7 @@ class AdmittedRequest:
     receive: Receive
     caller: Caller
     selection: Selection | None = None
-    """What it says of cassettes; None: the gateway has none."""
+    """What it says of cassettes; None: nothing, and it is to have none."""
 
     def visitor(self, model: str) -> Visitor:
         """The request, as cassettes need to know it."""

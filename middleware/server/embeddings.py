@@ -77,7 +77,7 @@ async def _give(admitted: AdmittedRequest) -> None:
     answer.visit.model = asked.model
     answer.watch(admitted.receive)
     studio = admitted.runtime.studio
-    if studio is None:
+    if studio is None or admitted.selection is None:
         vectors = await _vectors(admitted.runtime, asked, admitted.call)
     else:
         live = partial(_vectors, admitted.runtime, asked)

@@ -47,12 +47,13 @@ class Runtime:
         return self.config.server
 
     def selection(self, scope: Scope, suffix: str) -> Selection | None:
-        """What a request says of cassettes; None: there are none here."""
-        if self.studio is not None:
-            return select(scope, suffix, self.studio.settings.name)
-        if is_named(scope, suffix):
-            raise refusal()
-        return None
+        """What a request says of cassettes; None: it is answered as if there were none."""
+        named, studio = is_named(scope, suffix), self.studio
+        if studio is None:
+            if named:
+                raise refusal()
+            return None
+        return select(scope, suffix, studio.settings.name) if named or not studio.rests else None
 
 
 def build_runtime(
