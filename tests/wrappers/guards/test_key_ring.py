@@ -54,14 +54,14 @@ def test_a_key_with_more_than_its_share_is_left_to_the_end() -> None:
     async def script() -> None:
         first, second, _ = await guarding.order()
         for _ in range(3):
-            await guarding.ring.begin(CALL, first)
+            await guarding.ring.begin(first, CALL)
         assert (await guarding.order())[0] == first  # 3 of 1.25 × 3 / 3 + 2
-        held = [await guarding.ring.begin(CALL, first) for _ in range(2)]
+        held = [await guarding.ring.begin(first, CALL) for _ in range(2)]
         assert (await guarding.order())[0] == second
         assert (await guarding.order())[-1] == first
         assert await guarding.ring.open_calls() == 5
         for name in held:
-            await guarding.ring.end(name, first)
+            await guarding.ring.end(first, name)
         assert (await guarding.order())[0] == first
 
     run(script())
@@ -176,7 +176,7 @@ def test_a_429_teaches_how_many_calls_a_key_takes_and_time_forgets_it() -> None:
 
     async def script() -> None:
         for _ in range(3):
-            await ring.begin(CALL, "up#1")
+            await ring.begin("up#1", CALL)
             assert await ring.board.take("up#1", 3, 0)
         limits = []
         for _ in range(3):
@@ -208,7 +208,7 @@ def test_what_another_gateway_has_open_is_not_ours() -> None:
 
     async def script() -> None:
         for _ in range(4):
-            await ring.begin(CALL, "up#1")  # counted, but no slot of this machine is taken
+            await ring.begin("up#1", CALL)  # counted, but no slot of this machine is taken
         await guarding.rest("up#1", seconds="1")
         guarding.now += 2
         assert await ring.limit_of("up#1", model) == 1
