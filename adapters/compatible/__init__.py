@@ -276,4 +276,5 @@ KIND = Kind(
     leaks=True,
     catalog=("", "openai/"),
     services=SERVICES,
+    provider="openai",
 )

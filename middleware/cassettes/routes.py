@@ -52,6 +52,12 @@ def routes_of(config: Config, model: str) -> Iterator[tuple[str, Json]]:
         yield search, {"kind": config.upstreams[search].kind}
 
 
+def reading_of(config: Config) -> dict[str, bool]:
+    """What of [server] changes how asks are read."""
+    said = {"strict": config.server.strict, "history_repair": config.server.history_repair}
+    return {name: value for name, value in said.items() if value}
+
+
 def _route(config: Config, model: ModelConfig, name: str) -> Json:
     upstream = config.upstreams[model.upstream]
     route: Json = {"kind": upstream.kind, "upstream": upstream.id, "name": name}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.protocol import Journey, Json, PassedOver, Usage
+from adapters.protocol import Journey, Json, Usage
 from adapters.receipts import Receipt
 
 
@@ -48,15 +48,8 @@ def route_object(journey: Journey) -> Json:
     """The same where it is too late for headers."""
     if not journey.steps:
         return {}
-    route, answered = [], ""
-    for step in journey.steps:
-        if isinstance(step, PassedOver):
-            route.append(f"{step.place}={step.reason}")
-            continue
-        if step.outcome is not None:
-            route.append(f"{step.place}={step.outcome}")
-        answered = step.place if step.outcome == "ok" else answered
-    return {"route": route} | ({"model": answered} if answered else {})
+    answered = journey.answered()
+    return {"route": journey.told()} | ({"model": answered.place} if answered else {})
 
 
 def warnings_object(receipt: Receipt) -> Json:

@@ -15,8 +15,8 @@ from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
 from middleware.doors.door import Door, ParsedRequest
 from middleware.doors.x_usetool import route_headers, route_object, usage_parts, warnings_header
-from middleware.server.telemetry import Visit
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
+from middleware.server.visits import Visit
 
 _GONE = 499
 """Status in the log of a request whose client left before it got one."""
