@@ -224,7 +224,7 @@ def _rendezvous(names: Sequence[str], conversation: str) -> Sequence[str]:
         return names
 
     def draw(name: str) -> bytes:
-        return blake2b(f"{name}\n{conversation}".encode(), digest_size=8).digest()
+        return blake2b(f"{conversation}\n{name}".encode(), digest_size=8).digest()
 
     return sorted(names, key=draw, reverse=True)
 
