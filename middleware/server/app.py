@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
     *("x-request-id", "x-usetool-replay", "x-usetool-warnings", "x-upstream-model"),
-    "retry-after",
+    *("x-usetool-model", "x-usetool-route", "x-usetool-usage", "x-should-retry", "retry-after"),
 )
 
 

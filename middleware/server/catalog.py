@@ -1,4 +1,6 @@
-"""Limits and abilities of models from LiteLLM's data file, read without importing LiteLLM."""
+"""Limits and abilities of models: from the config, and from LiteLLM's data file, read without
+importing LiteLLM.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from typing import Any
 
 import orjson
 
-from adapters.kind import Kind
+from adapters.kind import CommonAbilities, Kind
+from adapters.options import made
 from adapters.shared.traits import Traits
+from middleware.config import ModelConfig
 
 _FILE = "model_prices_and_context_window_backup.json"
 _FAMILIES: tuple[tuple[str, str], ...] = (
@@ -57,6 +61,18 @@ def known(kind: Kind, name: str) -> Traits:
             if (found := table.get(written)) is not None:
                 return own.over(found)
     return own
+
+
+def configured(model: ModelConfig) -> Traits:
+    """What the config says, which outranks all that is known."""
+    said = made(CommonAbilities, model.abilities)
+    return Traits(
+        context_length=model.context_length,
+        tools=said.tools,
+        vision=said.vision,
+        reasoning=None if said.thinking is None else said.thinking != "off",
+        json_schema=said.json_schema,
+    )
 
 
 def family(name: str) -> str:
