@@ -53,7 +53,7 @@ class Chat(Edge):
             admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
-        find = partial(runtime.routes.find, parsed.request.model)
+        find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
         if runtime.studio is None:
             adapter: Adapter = find()
         else:

@@ -20,6 +20,7 @@ from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.doors.door import Door
+from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
@@ -46,13 +47,20 @@ class AdmittedRequest:
     selection: Selection | None = None
     """What it says of cassettes; None: the gateway has none."""
 
+    def routes(self, model: str) -> Routes:
+        """Where its client's models are found; raise `UnknownModel` if this is none of them."""
+        routes = self.runtime.routes_of(self.caller.client)
+        if not routes.opens(model):
+            raise routes.unknown(model)
+        return routes
+
     def visitor(self, model: str) -> Visitor:
         """The request, as cassettes need to know it."""
         assert self.selection is not None
         line = self.runtime.routes.line(model)
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
-        key = self.caller.key if runtime.server.keys or runtime.passes_keys else ""
+        key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
         return Visitor(self.selection, model, line, self.body, key, self.call, created)
 
 
@@ -99,7 +107,8 @@ class Edge:
         if self._open > server.max_concurrent:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         caller = runtime.keys.caller(scope)
-        selection = runtime.selection(scope, caller.suffix)
+        visit.client = caller.client.name
+        selection = runtime.selection(scope, caller)
         record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
         capture = None
@@ -107,7 +116,12 @@ class Edge:
             record.body, capture = body, record.calls
         key = caller.key if runtime.passes_keys else ""
         call = RequestContext(
-            visit.id, caller.owner, key=key, capture=capture, journey=visit.journey
+            id=visit.id,
+            owner=caller.owner,
+            key=key,
+            capture=capture,
+            client=visit.client,
+            journey=visit.journey,
         )
         return AdmittedRequest(runtime, body, call, answer, receive, caller, selection)
 
