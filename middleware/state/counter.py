@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from math import ceil, floor
 
 from middleware.state.store import Hold
@@ -13,18 +14,25 @@ LONGEST_REQUEST = 3600.0
 """Seconds after which a request that was never settled is none any more."""
 
 
+def life_of(hold: Hold) -> float:
+    return hold.seconds if hold.sliding else min(hold.seconds, LONGEST_REQUEST)
+
+
 class Counter:
     """Cheap however much is counted: a part only changes the number of its bucket."""
 
-    __slots__ = ("_life", "_parts", "_sum", "ends", "step", "total")
+    __slots__ = ("_parts", "_sum", "ends", "life", "step", "total", "written")
 
-    def __init__(self, hold: Hold) -> None:
-        self._life = hold.seconds if hold.sliding else min(hold.seconds, LONGEST_REQUEST)
-        self.step = self._life / _BUCKETS
+    def __init__(self, life: float) -> None:
+        self.life = life
+        """Seconds for which a part counts."""
+        self.step = life / _BUCKETS
         self.ends = 0.0
         """From when on nothing of it counts."""
         self.total = 0.0
         """What does not end by itself."""
+        self.written = 0.0
+        """How much of the total is kept elsewhere too."""
         self._parts: OrderedDict[int, float] = OrderedDict()
         """Bucket → amount; those that end first stand first."""
         self._sum = 0.0
@@ -35,7 +43,7 @@ class Counter:
 
     def bucket(self, now: float) -> int:
         """The step in which what begins now ends; rounded up, so that no limit is passed."""
-        return ceil((now + self._life) / self.step)
+        return ceil((now + self.life) / self.step)
 
     def sum(self, now: float) -> float:
         """What counts now."""
@@ -51,6 +59,11 @@ class Counter:
     def add(self, bucket: int, amount: float) -> None:
         self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
         self._sum += amount
+
+    def merge(self, parts: Mapping[int, float]) -> None:
+        for bucket, amount in parts.items():
+            self.add(bucket, amount)
+        self._parts = OrderedDict(sorted(self._parts.items()))
 
     def give(self, bucket: int, amount: float) -> None:
         """Take back what was added, unless it has ended."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from middleware.state.counter import LONGEST_REQUEST, Counter
+from middleware.state.counter import LONGEST_REQUEST, Counter, life_of
 from middleware.state.store import Hold, Home, Mark, Taken
 from middleware.state.table import ExpiringTable
 
@@ -21,6 +21,8 @@ class Held(NamedTuple):
     amount: float
     bucket: int
     counter: Counter
+    shared: bool = False
+    """Others have been told of it."""
 
 
 class _Request:
@@ -57,31 +59,29 @@ class MemoryState:
                 return Taken(sums, hold.counter, wait)
         for hold in holds:
             sums[hold.counter] += hold.amount
-        self.hold(request, holds)
+        self.hold(request, holds, now)
         return Taken(sums)
 
-    def hold(self, request: str, holds: Sequence[Hold]) -> Sequence[Held]:
+    def held(self, request: str, counter: str) -> Held | None:
+        kept = self._requests.kept.get(request)
+        return None if kept is None else kept.parts.get(counter)
+
+    def hold(self, request: str, holds: Sequence[Hold], now: float, shared: bool = False) -> None:
         """Take whatever the limits say; what a request takes twice of a counter is one."""
-        now = self.clock()
         kept = self._requests.kept.get(request)
         if kept is None:
             kept = _Request()
             self._requests.put(request, kept, now)
         kept.ends = max(kept.ends, now + LONGEST_REQUEST)
-        held = [self._held(kept.parts.get(hold.counter), hold, now) for hold in holds]
-        for one in held:
-            kept.parts[one.hold.counter] = one
-            kept.ends = max(kept.ends, one.bucket * one.counter.step)
-        return held
-
-    def _held(self, before: Held | None, hold: Hold, now: float) -> Held:
-        counter, amount = self.counter(hold, now), hold.amount
-        if before is not None:
-            before.counter.give(before.bucket, before.amount)
-            amount += before.amount
-        bucket = counter.bucket(now)
-        counter.add(bucket, amount)
-        return Held(hold, amount, bucket, counter)
+        for hold in holds:
+            counter, amount = self.counter(hold, now), hold.amount
+            if (before := kept.parts.get(hold.counter)) is not None:
+                counter.give(before.bucket, before.amount)
+                amount += before.amount
+            bucket = counter.bucket(now)
+            counter.add(bucket, amount)
+            kept.parts[hold.counter] = Held(hold, amount, bucket, counter, shared)
+            kept.ends = max(kept.ends, bucket * counter.step)
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
         self.settled(request, amounts)
@@ -92,7 +92,7 @@ class MemoryState:
         if kept is None:
             return ()
         held = [kept.parts.pop(name) for name in amounts if name in kept.parts]
-        for hold, amount, bucket, _ in held:
+        for hold, amount, bucket, _, _ in held:
             counter = self.counter(hold, now)
             counter.give(bucket, amount)
             if not hold.sliding:
@@ -109,11 +109,10 @@ class MemoryState:
         """The counter of a hold, which from now on lives as long as the hold says."""
         found = self.counters.kept.get(hold.counter)
         if found is None or found.ends <= now:
-            found = Counter(hold)
+            found = Counter(life_of(hold))
             self.counters.put(hold.counter, found, now)
         ends = now + hold.seconds + found.step
-        if ends > found.ends:
-            found.ends = ends
+        found.ends = max(found.ends, ends)
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
-from middleware.config import Config
+from middleware.config import Config, ConfigError, Mistake
 from middleware.state.memory import MemoryState
 from middleware.state.store import State
 
@@ -18,14 +18,24 @@ def open_state(config: Config, say: Callable[[str], None]) -> State:
     """Nothing is opened before it is first used; `say` is told once when it is lost, or back."""
     url = config.state.url or ""
     if url.startswith("redis"):
-        from middleware.state.redis import RedisState
-
-        return RedisState(url, say)
+        return _redis(config, url, say)
     if url == "memory:" or not (url or config.stamp):  # of no file there is none beside it
         return MemoryState()
     from middleware.state.file import FileState
 
     return FileState(file_of(url) if url else own_file(config, "state"), say)
+
+
+def _redis(config: Config, url: str, say: Callable[[str], None]) -> State:
+    from middleware.state.redis import RedisState
+
+    try:
+        return RedisState(url, say)
+    except ModuleNotFoundError as error:
+        text = f"needs the package '{error.name}', which is not installed."
+    except ValueError as error:
+        text = f"is no address of a Redis: {error}."
+    raise ConfigError(config.source, (Mistake("state.url", text),))
 
 
 def file_of(url: str) -> Path:
