@@ -15,8 +15,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.errors import BadRequest
-from adapters.protocol import Adapter
+from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
+from middleware.accounts import open_accounts
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
     *("x-request-id", "x-usetool-replay", "x-usetool-warnings", "x-upstream-model"),
-    "retry-after",
+    *("x-usetool-cost", "x-should-retry", "retry-after"),
 )
 
 
@@ -53,6 +54,7 @@ class Chat(Edge):
             admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
+        await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
         find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
         if runtime.studio is None:
             adapter: Adapter = find()
@@ -64,6 +66,13 @@ class Chat(Edge):
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(admitted.receive)
         await answer.respond(adapter, parsed)
+
+
+def _most_tokens(request: ChatRequest) -> int | None:
+    """How long the client lets the answer be."""
+    params = request.params
+    found = params.get("max_completion_tokens") or params.get("max_tokens")
+    return found if type(found) is int else None
 
 
 class Gateway:
@@ -142,7 +151,12 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if accounts.ledger is not None:
+            await accounts.ledger.start()
         yield
+        if accounts.ledger is not None:
+            await accounts.ledger.close()
+        await accounts.state.close()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):
                 if one.problem and not reports:
@@ -150,8 +164,11 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
         log.flush()
         await transport.close()
 
+    accounts = open_accounts(config, log.write)
+    observers = () if accounts.ledger is None else (accounts.ledger,)
     runtime = build_runtime(config, transport, studio=studio)
-    chat = Chat(runtime, CHAT_DOOR, log, Records(config.server.keep_last))
+    records = Records(config.server.keep_last)
+    chat = Chat(runtime, CHAT_DOOR, log, records, accounts, observers)
     api = build_api(chat, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport)

@@ -9,13 +9,14 @@ import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
+from middleware.accounts import Accounts, Bill, LimitReached
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
@@ -44,6 +45,7 @@ class AdmittedRequest:
     answer: Answer
     receive: Receive
     caller: Caller
+    bill: Bill
     selection: Selection | None = None
     """What it says of cassettes; None: the gateway has none."""
 
@@ -53,6 +55,14 @@ class AdmittedRequest:
         if not routes.opens(model):
             raise routes.unknown(model)
         return routes
+
+    async def reserve(self, model: str, answer: int | None) -> None:
+        """Take what it is likely to use of its client's limits; `answer` is its own limit."""
+        runtime = self.runtime
+        if _is_played(runtime, self.selection, runtime.routes.line(model)):
+            self.bill.forgive()
+        else:
+            await self.bill.reserve(len(self.body), answer)
 
     def visitor(self, model: str) -> Visitor:
         """The request, as cassettes need to know it."""
@@ -74,6 +84,7 @@ class Edge:
     door: Door
     log: Log
     records: Records
+    accounts: Accounts = field(default_factory=Accounts)
     observers: tuple[Observer, ...] = ()
     _open: int = 0
 
@@ -86,6 +97,8 @@ class Edge:
         try:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
+            if isinstance(error, LimitReached):
+                visit.limit, visit.counted = error.limit, False
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
@@ -99,7 +112,11 @@ class Edge:
         finally:
             answer.stop()
             self._open -= 1
+            if answer.bill is not None:
+                answer.bill.close()
             self._end(visit, now())
+            if answer.bill is not None:
+                await answer.bill.settle()
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
@@ -109,6 +126,9 @@ class Edge:
         caller = runtime.keys.caller(scope)
         visit.client = caller.client.name
         selection = runtime.selection(scope, caller)
+        bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
+        if not _is_played(runtime, selection):
+            await bill.enter()
         record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
         capture = None
@@ -123,7 +143,7 @@ class Edge:
             client=visit.client,
             journey=visit.journey,
         )
-        return AdmittedRequest(runtime, body, call, answer, receive, caller, selection)
+        return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None
@@ -148,6 +168,14 @@ class Edge:
         self.log.write(visit.line(now))
         for observer in self.observers:
             observer.ended(visit, now)
+
+
+def _is_played(runtime: Runtime, selection: Selection | None, line: str = "") -> bool:
+    """Whether a recording answers: no upstream is paid, and no limit acts."""
+    studio = runtime.studio
+    if studio is None or selection is None:
+        return False
+    return studio.mode(selection, line) == "replay"
 
 
 def request_id() -> str:

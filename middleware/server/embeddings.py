@@ -75,7 +75,9 @@ async def _give(admitted: AdmittedRequest) -> None:
     answer = admitted.answer
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model
+    answer.visit.operation = "embeddings"
     routes = admitted.routes(asked.model)
+    await admitted.reserve(asked.model, 0)
     answer.watch(admitted.receive)
     studio = admitted.runtime.studio
     if studio is None:

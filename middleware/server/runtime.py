@@ -11,6 +11,7 @@ from starlette.types import Scope
 from adapters.wire.capture import FactRow
 from adapters.wire.http import Transport
 from middleware.accounts.clients import Client, clients_by_key
+from middleware.accounts.prices import Prices
 from middleware.building import build
 from middleware.cassettes.selection import Selection, is_named, not_allowed, refusal, select
 from middleware.config import Config, Server
@@ -35,6 +36,7 @@ class Runtime:
     """Under which names it may be asked; None where a key is asked instead."""
     passes_keys: bool
     """An upstream is opened by the client's own key."""
+    prices: Prices
     facts: FactRow
     """What upstreams said of themselves."""
     studio: Studio | None = None
@@ -81,6 +83,7 @@ def build_runtime(
         scrubber=Scrubber(config),
         hosts=None if config.asks_keys else Hosts(config.server),
         passes_keys=passes_keys,
+        prices=Prices(config),
         facts=transport.facts,
         studio=studio,
         limited={

@@ -16,6 +16,7 @@ from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
+from middleware.server.api.usage import add_usage_route
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
@@ -43,6 +44,7 @@ def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) ->
     api.state.edge = edge
     add_routes(api)
     add_cassette_routes(api)
+    add_usage_route(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api
