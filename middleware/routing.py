@@ -9,6 +9,8 @@ from typing import NamedTuple
 from adapters.errors import BadRequest, UnknownModel
 from adapters.leaf import Leaf
 from middleware.config import Meant, PublicNames, suggest
+from middleware.wrappers.calls import Guarded
+from middleware.wrappers.key_ring import KeyRing
 from middleware.wrappers.recall import Store
 from middleware.wrappers.route import Absent, Route
 
@@ -38,9 +40,12 @@ class Routes:
         routes: Mapping[str, Route | Absent],
         entries: Iterable[ModelEntry],
         store: Store | None = None,
+        rings: Mapping[str, KeyRing] | None = None,
         may_ask: Callable[[str], bool] | None = None,
     ) -> None:
         self.store = store
+        self.rings = rings or {}
+        """Of every upstream: how its keys stand."""
         self._may_ask = may_ask
         self._routes = routes
         self._entries = {entry.id: entry for entry in entries}
@@ -48,7 +53,7 @@ class Routes:
 
     def limited_to(self, may_ask: Callable[[str], bool]) -> Routes:
         """The same for who may ask some of them only: the others do not exist."""
-        return Routes(self._routes, self._entries.values(), self.store, may_ask)
+        return Routes(self._routes, self._entries.values(), self.store, self.rings, may_ask)
 
     def find(self, name: str) -> Route | Absent:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
@@ -88,6 +93,11 @@ class Routes:
             text = f"Model '{name}' is made of several models. Ask one of an upstream."
             raise BadRequest(text, param="model", code="unsupported_value")
         return found.name, found.leaf
+
+    def guarded(self, name: str) -> tuple[str, Guarded]:
+        """As `leaf`, through what guards it."""
+        known, leaf = self.leaf(name)
+        return known, self.find(name).guarded or leaf
 
     def unknown(self, name: str) -> UnknownModel:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from adapters.protocol import Json
@@ -15,7 +15,7 @@ from middleware.accounts.lengths import AnswerLengths
 from middleware.accounts.limits import Allowance, has_limits
 from middleware.accounts.prices import Prices
 from middleware.config import Config
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Observer, Visit
 from middleware.state.memory import MemoryState
 from middleware.state.opening import open_state
 from middleware.state.store import State
@@ -34,6 +34,9 @@ class Accounts:
     ledger: Ledger | None = None
     """None: usage is not written down."""
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
+
+    def observers(self) -> tuple[Observer, ...]:
+        return () if self.ledger is None else (self.ledger,)
 
     def bill(self, visit: Visit, client: Client, prices: Prices) -> Bill:
         """Begin what a request will have used."""
@@ -55,3 +58,13 @@ class Accounts:
             "period": budget.period,
             "resets": None if term.ends is None else f"{term.ends:%Y-%m-%dT%H:%M:%SZ}",
         }
+
+    async def spent(self, config: Config) -> Mapping[tuple[str, ...], float]:
+        """USD in this period, of every client that has a budget."""
+        now = time.time()
+        terms = {
+            (one.id,): term_of(one.id, one.budget, now).counter
+            for one in config.clients.values()
+            if one.budget is not None
+        }
+        return dict(zip(terms, await self.state.sums([*terms.values()]), strict=True))

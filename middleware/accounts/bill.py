@@ -9,7 +9,7 @@ from adapters.receipts import Note, Receipt
 from middleware.accounts.lengths import AnswerLengths
 from middleware.accounts.limits import Allowance
 from middleware.accounts.prices import Prices
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 
 _LETTERS = 4
 """Of a token, about."""

@@ -16,8 +16,8 @@ from adapters.receipts import Receipt
 from middleware.accounts import Bill
 from middleware.doors.door import Door, ParsedRequest
 from middleware.doors.x_usetool import cost_header, usage_parts, warnings_header
-from middleware.server.telemetry import Visit
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
+from middleware.server.visits import Visit
 
 _GONE = 499
 """Status in the log of a request whose client left before it got one."""

@@ -18,16 +18,21 @@ from adapters.errors import BadRequest
 from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
 from middleware.accounts import open_accounts
+from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
 from middleware.doors import CHAT_DOOR
+from middleware.machine.memory import MemoryBoard
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
-from middleware.server.telemetry import Log
+from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
+from middleware.telemetry.vitals import Vitals, one, take_vitals
+from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from middleware.cassettes.studio import Studio
@@ -50,8 +55,11 @@ class Chat(Edge):
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
         server = runtime.server
+        repair = server.history_repair
+        if runtime.studio is not None and admitted.selection is not None:
+            repair = repair or runtime.studio.repairs(admitted.selection)
         parsed = self.door.parse(
-            admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
+            admitted.body, repair=repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
         await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
@@ -78,8 +86,9 @@ def _most_tokens(request: ChatRequest) -> int | None:
 class Gateway:
     """The app, with the chat route in front: Starlette's middleware would cost it a sixth more."""
 
-    def __init__(self, chat: Chat, app: ASGIApp, transport: Transport) -> None:
+    def __init__(self, chat: Chat, app: ASGIApp, transport: Transport, vitals: Vitals) -> None:
         self.chat = chat
+        self.vitals = vitals
         self.app = app
         self._transport = transport
         self._cross = _cross_origin(self)
@@ -92,6 +101,7 @@ class Gateway:
     def use(self, runtime: Runtime) -> None:
         """Serve it from the next request on; those that are being answered keep what they have."""
         self.chat.runtime = runtime
+        self.vitals.names.follow(runtime.config)
         if runtime.studio is not None:
             runtime.studio.follow(runtime.config)
         self.chat.log.level = runtime.server.log_level
@@ -163,12 +173,18 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
                     complain(one.problem)
         log.flush()
         await transport.close()
+        await asyncio.to_thread(vitals.stop)
 
     accounts = open_accounts(config, log.write)
-    observers = () if accounts.ledger is None else (accounts.ledger,)
-    runtime = build_runtime(config, transport, studio=studio)
+    shared = Shared(MemoryBoard(), accounts.state)
+    runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
-    chat = Chat(runtime, CHAT_DOOR, log, records, accounts, observers)
-    api = build_api(chat, [CHAT_DOOR.endpoint], lifespan)
+    chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
+    vitals = take_vitals(Vocabulary(config), config.telemetry, complain)
+    vitals.tally.gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
+    vitals.tally.gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
+    vitals.state, vitals.ledger = accounts.state, accounts.ledger
+    chat.observers += (*vitals.observers(), *accounts.observers())
+    api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
-    return Gateway(chat, api, transport)
+    return Gateway(chat, api, transport, vitals)

@@ -25,11 +25,13 @@ from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import Runtime
-from middleware.server.telemetry import Log, Observer, Visit
 from middleware.server.terminal import one_line, visible
-from middleware.server.transport.intake import Caller, read_body
+from middleware.server.transport.intake import Caller, header, read_body
+from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
+from middleware.server.visits import Observer, Visit
 
 _LONGEST_PATH = 100
 
@@ -86,14 +88,16 @@ class Edge:
     records: Records
     accounts: Accounts = field(default_factory=Accounts)
     observers: tuple[Observer, ...] = ()
-    _open: int = 0
+    open_requests: int = 0
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
         runtime, now = self.runtime, asyncio.get_running_loop().time
         visit = Visit(request_id(), now(), path=scope["path"])
+        if runtime.config.telemetry.otlp is not None:
+            visit.traceparent = header(scope, b"traceparent").decode("latin-1")
         answer = Answer(visit, send, runtime.server.heartbeat, self.door)
-        self._open += 1
+        self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
@@ -102,6 +106,8 @@ class Edge:
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
+            if cut := scope.get(CUT):
+                cut()
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
@@ -111,17 +117,19 @@ class Edge:
             await answer.fail(_logged(error, visit.id))
         finally:
             answer.stop()
-            self._open -= 1
+            self.open_requests -= 1
             if answer.bill is not None:
                 answer.bill.close()
             self._end(visit, now())
+            for observer in self.observers:
+                observer.ended(visit, now())
             if answer.bill is not None:
                 await answer.bill.settle()
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
         server = runtime.server
-        if self._open > server.max_concurrent:
+        if self.open_requests > server.max_concurrent:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         caller = runtime.keys.caller(scope)
         visit.client = caller.client.name
@@ -166,8 +174,6 @@ class Edge:
     def _end(self, visit: Visit, now: float) -> None:
         self.records.end(visit, now)
         self.log.write(visit.line(now))
-        for observer in self.observers:
-            observer.ended(visit, now)
 
 
 def _is_played(runtime: Runtime, selection: Selection | None, line: str = "") -> bool:

@@ -91,7 +91,7 @@ async def _give(admitted: AdmittedRequest) -> None:
 
 
 async def _vectors(routes: Routes, asked: EmbeddingRequest, call: RequestContext) -> Json:
-    name, leaf = routes.leaf(asked.model)
+    name, leaf = routes.guarded(asked.model)
     return {**await leaf.embed(replace(asked, model=name, call=call)), "model": asked.model}
 
 

@@ -12,14 +12,16 @@ from adapters.wire.capture import FactRow
 from adapters.wire.http import Transport
 from middleware.accounts.clients import Client, clients_by_key
 from middleware.accounts.prices import Prices
-from middleware.building import build
+from middleware.building import Shared, build
 from middleware.cassettes.selection import Selection, is_named, not_allowed, refusal, select
 from middleware.config import Config, Server
+from middleware.machine.memory import MemoryBoard
 from middleware.routing import Routes
 from middleware.server.last import Scrubber
 from middleware.server.models import ModelList
 from middleware.server.transport.hosts import Hosts
 from middleware.server.transport.intake import Caller, Keys
+from middleware.state.memory import MemoryState
 
 if TYPE_CHECKING:  # loaded where there are cassettes
     from middleware.cassettes.studio import Studio
@@ -39,6 +41,8 @@ class Runtime:
     prices: Prices
     facts: FactRow
     """What upstreams said of themselves."""
+    shared: Shared
+    """What the next config goes on with."""
     studio: Studio | None = None
     """Where requests are recorded and replayed; None: they cannot be."""
     limited: Mapping[str, Routes] = field(default_factory=dict)
@@ -69,10 +73,12 @@ def build_runtime(
     transport: Transport,
     before: Runtime | None = None,
     studio: Studio | None = None,
+    shared: Shared | None = None,
 ) -> Runtime:
     """Build what a config says; memories of the one before are kept if they may be."""
     same = before is not None and before.config.recall == config.recall
-    routes = build(config, transport, before.routes.store if before and same else None)
+    shared = shared or (before.shared if before else Shared(MemoryBoard(), MemoryState()))
+    routes = build(config, transport, before.routes.store if before and same else None, shared)
     clients = clients_by_key(config)
     passes_keys = any(upstream.of_client for upstream in config.upstreams.values())
     return Runtime(
@@ -85,6 +91,7 @@ def build_runtime(
         passes_keys=passes_keys,
         prices=Prices(config),
         facts=transport.facts,
+        shared=shared,
         studio=studio,
         limited={
             client.name: routes.limited_to(client.may_ask)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.protocol import UpstreamCall, Usage
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 
 COLUMNS: Mapping[str, str] = {
     "id": "TEXT PRIMARY KEY",

@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 from middleware.accounts.ledger.book import Book, LedgerAway
 from middleware.accounts.ledger.rows import Row, row_of
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 
 _EVERY, _AGAIN = 0.3, 0.25
 """Seconds between batches, and before a batch that could not be written is tried again."""
@@ -27,7 +27,7 @@ class Ledger:
 
     def __init__(self, book: Book, say: Callable[[str], None]) -> None:
         self.book = book
-        self.ok = False
+        self.well = False
         """What was last tried went well."""
         self._say = say
         self._rows: list[Row] = []
@@ -99,12 +99,12 @@ class Ledger:
         try:
             self.book.write(batch)
         except LedgerAway as error:
-            if self.ok or not self._tried.is_set():
+            if self.well or not self._tried.is_set():
                 say(f"away, its rows wait: {error}")
-            self.ok = False
+            self.well = False
         else:
-            if not self.ok and self._tried.is_set():
+            if not self.well and self._tried.is_set():
                 say("back")
-            self.ok = True
+            self.well = True
             self._written += len(batch)
-        return self.ok
+        return self.well

@@ -1,4 +1,4 @@
-"""The GETs beside the doors: models, the last requests, health.
+"""The GETs beside the doors: models, the last requests.
 
 No closures: FastAPI's caches would keep what they hold for as long as the process lives.
 """
@@ -13,11 +13,9 @@ from adapters.errors import BadRequest
 from adapters.protocol import Json
 from middleware.routing import Routes
 from middleware.server.api.answers import (
-    Health,
     KeptRequests,
     ModelObject,
     ModelObjects,
-    Readiness,
     WholeRequest,
     answered,
     get,
@@ -36,8 +34,6 @@ def add_routes(api: FastAPI) -> None:
     get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)(describe_one_model)
     get(api, PATH, KeptRequests, 401, 403, 500)(list_the_last_requests)
     get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)(show_one_request)
-    get(api, "/healthz", Health, 403, 500)(check_health)
-    get(api, "/readyz", Readiness, 403, 500)(check_readiness)
 
 
 def _edge(request: Request) -> Edge:
@@ -115,13 +111,3 @@ def kept_record(request: Request, identity: str) -> Record:
             code="not_kept",
         )
     return record
-
-
-async def check_health() -> Response:
-    """Whether the process answers. No key."""
-    return answered({"status": "ok"})
-
-
-async def check_readiness() -> Response:
-    """Whether it may be sent requests. No key."""
-    return answered({"status": "ready"})

@@ -30,8 +30,10 @@ from middleware.routing import Routes
 from middleware.server.app import Chat, Gateway, create
 from middleware.server.embeddings import Embeddings
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import build_runtime
-from middleware.server.telemetry import Log
+from middleware.telemetry.vitals import take_vitals
+from middleware.telemetry.vocabulary import Vocabulary
 from middleware.wrappers.route import Route
 from tests.support.adapters import PATIENCE
 from tests.support.door import Door, Heard
@@ -92,8 +94,9 @@ async def desk(folder: Path, text: str, mode: Mode | None, **options: Any) -> As
     runtime = build_runtime(read, transport, studio=studio)
     chat = Chat(runtime, CHAT_DOOR, Log(log, "debug", readable=False), Records(0))
     embeddings = Embeddings(chat)
+    vitals = take_vitals(Vocabulary(read), read.telemetry, said.append)
     try:
-        yield Desk(Door(Gateway(chat, embeddings, transport), log), studio, said)
+        yield Desk(Door(Gateway(chat, embeddings, transport, vitals), log), studio, said)
     finally:
         await asyncio.to_thread(studio.recorder.finish)
         await transport.close()

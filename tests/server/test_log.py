@@ -13,7 +13,8 @@ from adapters.errors import Truncated
 from adapters.protocol import Finish, Opened, Upstream, Usage
 from adapters.receipts import Note, OwnCode
 from adapters.wire.headers import for_client, request_id
-from middleware.server.telemetry import Log, Visit
+from middleware.server.log import Log
+from middleware.server.visits import Visit
 
 OPENED = Opened((Note(OwnCode("b"), "g", "u"),), Upstream("up", "model-1", "req_up"))
 
