@@ -16,7 +16,7 @@ from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
-from middleware.server.api.watching import add_watching_routes
+from middleware.server.api.health import add_health_routes
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
@@ -46,7 +46,7 @@ def build_api(
     )
     api.state.edge, api.state.vitals = edge, vitals
     add_routes(api)
-    add_watching_routes(api)
+    add_health_routes(api)
     add_cassette_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
