@@ -1,6 +1,7 @@
 """Config → the table of models: the wrappers of each are nested here, once, in their one order.
 
-    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue › leaf
+    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue
+      › Breaker › Queue › Rotation › leaf
 
 A pipeline stands where a leaf does: Route › Show › Strict › Recall › ReasonThenAnswer. Its two
 parts are models without what is for clients: Route › Retry › Recall › … › leaf.
@@ -31,8 +32,14 @@ from middleware.config import (
     path_of,
 )
 from middleware.links import link_to
+from middleware.machine.board import Board
+from middleware.machine.memory import MemoryBoard
 from middleware.routing import ModelEntry, Routes
+from middleware.state.memory import MemoryState
+from middleware.state.store import State
 from middleware.wrappers.emulation import ToolSettings, with_tools
+from middleware.wrappers.guards import guard
+from middleware.wrappers.key_ring import KeyRing, ring_of
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
 from middleware.wrappers.retry import Budget, Retry
@@ -41,7 +48,7 @@ from middleware.wrappers.show import Show
 from middleware.wrappers.strict import Strict
 
 # Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
-_SAME_IN_BOTH = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
+_SAME_IN_BOTH = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +56,46 @@ class Means:
     """What adapters are made of; where recordings are played it is not the usual."""
 
     link: Callable[[UpstreamConfig], Link]
+    board: Board
+    state: State
     retry: Callable[..., Retry] = Retry
     recorded: bool = False
     """Libraries and model files are not there; their leaves read what was recorded of them."""
 
+    def ring(self, upstream: UpstreamConfig) -> KeyRing:
+        """Where recordings are played, nobody is full, and one key opens all."""
+        if self.recorded:
+            return KeyRing(upstream.id, self.board, self.state)
+        return ring_of(upstream, self.board, self.state)
 
-def build(config: Config, transport: Transport, store: Store | None = None) -> Routes:
+
+class Shared(NamedTuple):
+    """What outlives a config, and is not of one process alone."""
+
+    board: Board
+    state: State
+
+
+def build(
+    config: Config, transport: Transport, store: Store | None = None, shared: Shared | None = None
+) -> Routes:
     """Make every adapter a config asks for; what cannot be made says why when it is asked.
 
-    A store that is given is used instead of a new one.
+    What is given is used instead of something new.
     """
-    return build_with(Means(partial(link_to, transport=transport)), config, store)
+    shared = shared or Shared(MemoryBoard(), MemoryState())
+    return build_with(Means(partial(link_to, transport=transport), *shared), config, store)
 
 
 def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
     upstreams = {
-        name: _Connected(upstream, means.link(upstream), Budget())
+        name: _Connected(upstream, means.link(upstream), Budget(), means.ring(upstream))
         for name, upstream in config.upstreams.items()
     }
     store = store or open_store(config)
     routes = _Builder(config, means, upstreams, store).routes()
-    return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes), store)
+    entries = (_entry(config.models[name], routes[name]) for name in routes)
+    return Routes(routes, entries, store, {name: up.ring for name, up in upstreams.items()})
 
 
 class _Connected(NamedTuple):
@@ -78,6 +104,7 @@ class _Connected(NamedTuple):
     config: UpstreamConfig
     link: Link
     budget: Budget
+    ring: KeyRing
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +171,13 @@ class _Builder:
             return leaf
         kind = upstream.config.language
         settings = ToolSettings(model.tools, kind, model.abilities, options, decide)
+        guarded = guard(leaf, model, upstream.ring)
         # Within an answer that has begun no Retry outside can ask again, so this is retried itself.
-        correcting = self._retried(model, leaf)
-        inner = with_tools(leaf, settings, correcting)
+        correcting = self._retried(model, guarded)
+        inner = with_tools(leaf, settings, correcting, guarded)
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
-        return Route(inner, model.name, changes(model), leaf)
+        return Route(inner, model.name, changes(model), leaf, guarded)
 
     def _leaf(self, model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:
         kind, version = upstream.config.language, upstream.config.api_version
@@ -188,8 +216,8 @@ class _Builder:
 
     def _search(self, name: str) -> Searcher | None:
         upstream = self.upstreams[name]
-        key, search = upstream.config.api_key, upstream.config.language.search
-        return search(upstream.link if key and key.value else None) if search else None
+        keys, search = upstream.config.api_keys, upstream.config.language.search
+        return search(upstream.link if any(key.value for key in keys) else None) if search else None
 
     def _sees(self, name: str) -> bool:
         """Whether a reasoner reads images, as far as its config or its name says."""

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from adapters.errors import BadRequest, UnknownModel
 from adapters.leaf import Leaf
 from middleware.config import Meant, PublicNames, suggest
+from middleware.wrappers.calls import Guarded
+from middleware.wrappers.key_ring import KeyRing
 from middleware.wrappers.recall import Store
 from middleware.wrappers.route import Absent, Route
 
@@ -38,8 +40,11 @@ class Routes:
         routes: Mapping[str, Route | Absent],
         entries: Iterable[ModelEntry],
         store: Store | None = None,
+        rings: Mapping[str, KeyRing] | None = None,
     ) -> None:
         self.store = store
+        self.rings = rings or {}
+        """Of every upstream: how its keys stand."""
         self._routes = routes
         self._entries = {entry.id: entry for entry in entries}
         self._names = PublicNames(routes)
@@ -79,6 +84,11 @@ class Routes:
             text = f"Model '{name}' is made of several models. Ask one of an upstream."
             raise BadRequest(text, param="model", code="unsupported_value")
         return found.name, found.leaf
+
+    def guarded(self, name: str) -> tuple[str, Guarded]:
+        """As `leaf`, through what guards it."""
+        known, leaf = self.leaf(name)
+        return known, self.find(name).guarded or leaf
 
     def _unknown(self, name: str) -> UnknownModel:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"

@@ -153,7 +153,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     body = orjson.dumps(exchange.body)
     due = clock.until_headers(exchange.streamed)
     if link.opened_by:
-        link = link.of_client(call.key)
+        link = link.opened_with(call.key)
     reply = await link.post(exchange.path, body, due, call.capture)
     try:
         listener = Listener(link, exchange, reply.headers)

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from adapters.protocol import Event, Json
 from middleware.cassettes.asks import error_object, folded
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
+from middleware.cassettes.match import read_rules
 from middleware.cassettes.replay import Drift, Performance, Stage
+from middleware.cassettes.replay.playback import playback
 from middleware.cassettes.replay.wire import drift_of
 from middleware.cassettes.routes import played_routes
 from middleware.cassettes.secrets import Blotter, blotted
@@ -96,3 +98,21 @@ def problems_of(cassette: Cassette, path: Path) -> list[str]:
         for turn in cassette.turns
         if blotted(turn, shapes.turn()) != turn
     ]
+
+
+def remarks_of(cassette: Cassette, path: Path) -> list[str]:
+    """Equal asks with other answers: one after the other they are told apart by their order."""
+    rules = read_rules(cassette.match, f"{path.name}: match")
+    equal: dict[tuple[bytes, str, str], list[CassetteTurn]] = {}
+    for turn, key in zip(cassette.turns, playback(cassette, path, rules).keys, strict=True):
+        equal.setdefault((key.digest, turn.session, turn.lane), []).append(turn)
+    return [
+        f"turns {', '.join(str(turn.number) for turn in turns)} are one ask with several answers: "
+        "if an application sends them side by side, tell them apart by the header x-usetool-lane"
+        for turns in equal.values()
+        if any(_said(turn) != _said(turns[0]) for turn in turns)
+    ]
+
+
+def _said(turn: CassetteTurn) -> RecordedAnswer:
+    return replace(turn.answer, usage=None, created=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -57,18 +58,29 @@ def _available(status: Status) -> str:
     return f"available: {names}" if "*" in status.entry.id and names else "available"
 
 
-def banner(config: Config, statuses: Sequence[Status]) -> str:
-    """The first lines of a server: where it is, what it has, what is missing, what to try."""
+def banner(
+    config: Config, statuses: Sequence[Status], cassettes: str = "", recorded: Sequence[str] = ()
+) -> str:
+    """The first lines of a server: where it is, what it has, what is missing, what to try.
+
+    `cassettes`: their mode, where it is on; `recorded`: the models that they have instead.
+    """
     server = config.server
-    there = [status for status in statuses if not status.reason]
-    ids = [status.entry.id for status in there]
-    rows = [*_origin(config), ("models", ", ".join(ids) or "none that could answer")]
+    rows = [*_origin(config), *([("cassettes", cassettes)] if cassettes else [])]
+    rows += [("models", ", ".join(recorded))] if recorded else _models_there(config, statuses)
+    names = (name for status in statuses if not status.reason for name in status.names)
+    first = next(chain(recorded, names), "MODEL")
+    rows += [("keys", _keys(server)), ("try", _try(server, first))]
+    return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
+
+
+def _models_there(config: Config, statuses: Sequence[Status]) -> list[tuple[str, str]]:
+    ids = [status.entry.id for status in statuses if not status.reason]
+    rows = [("models", ", ".join(ids) or "none that could answer")]
     rows += [("missing", f"{names}: {why}") for why, names in _missing(statuses).items()]
     rows += [("missing", hint) for hint in _misspelt(config)]
     rows += [("loading", f"{name}: when it is first asked") for name in _embedded(config, ids)]
-    first = next((name for status in there for name in status.names), "MODEL")
-    rows += [("keys", _keys(server)), ("try", _try(server, first))]
-    return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
+    return rows
 
 
 def _origin(config: Config) -> list[tuple[str, str]]:

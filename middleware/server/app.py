@@ -52,8 +52,11 @@ class Chat(Edge):
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
         server = runtime.server
+        repair = server.history_repair
+        if runtime.studio is not None and admitted.selection is not None:
+            repair = repair or runtime.studio.repairs(admitted.selection)
         parsed = self.door.parse(
-            admitted.body, repair=server.history_repair, strict=server.strict, call=admitted.call
+            admitted.body, repair=repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
         find = partial(runtime.routes.find, parsed.request.model)

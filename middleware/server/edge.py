@@ -27,6 +27,7 @@ from middleware.server.log import Log
 from middleware.server.runtime import Runtime
 from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
+from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
 from middleware.server.visits import Observer, Visit
 
@@ -84,6 +85,8 @@ class Edge:
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
+            if cut := scope.get(CUT):
+                cut()
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))

@@ -88,7 +88,7 @@ async def _give(admitted: AdmittedRequest) -> None:
 
 
 async def _vectors(runtime: Runtime, asked: EmbeddingRequest, call: RequestContext) -> Json:
-    name, leaf = runtime.routes.leaf(asked.model)
+    name, leaf = runtime.routes.guarded(asked.model)
     return {**await leaf.embed(replace(asked, model=name, call=call)), "model": asked.model}
 
 

@@ -9,14 +9,16 @@ from starlette.types import Scope
 
 from adapters.wire.capture import FactRow
 from adapters.wire.http import Transport
-from middleware.building import build
+from middleware.building import Shared, build
 from middleware.cassettes.selection import Selection, is_named, refusal, select
 from middleware.config import Config, Server
+from middleware.machine.memory import MemoryBoard
 from middleware.routing import Routes
 from middleware.server.last import Scrubber
 from middleware.server.models import ModelList
 from middleware.server.transport.hosts import Hosts
 from middleware.server.transport.intake import Keys
+from middleware.state.memory import MemoryState
 
 if TYPE_CHECKING:  # loaded where there are cassettes
     from middleware.cassettes.studio import Studio
@@ -35,6 +37,8 @@ class Runtime:
     """An upstream is opened by the client's own key."""
     facts: FactRow
     """What upstreams said of themselves."""
+    shared: Shared
+    """What the next config goes on with."""
     studio: Studio | None = None
     """Where requests are recorded and replayed; None: they cannot be."""
 
@@ -56,10 +60,12 @@ def build_runtime(
     transport: Transport,
     before: Runtime | None = None,
     studio: Studio | None = None,
+    shared: Shared | None = None,
 ) -> Runtime:
     """Build what a config says; memories of the one before are kept if they may be."""
     same = before is not None and before.config.recall == config.recall
-    routes = build(config, transport, before.routes.store if before and same else None)
+    shared = shared or (before.shared if before else Shared(MemoryBoard(), MemoryState()))
+    routes = build(config, transport, before.routes.store if before and same else None, shared)
     passes_keys = any(upstream.of_client for upstream in config.upstreams.values())
     return Runtime(
         config=config,
@@ -70,5 +76,6 @@ def build_runtime(
         hosts=None if config.server.keys else Hosts(config.server),
         passes_keys=passes_keys,
         facts=transport.facts,
+        shared=shared,
         studio=studio,
     )

@@ -15,6 +15,7 @@ from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
 from middleware.wrappers.base import Wrapper, noted, with_notes
+from middleware.wrappers.calls import Guarded
 
 # Two names of one limit: whoever sets one of them has set both.
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
@@ -37,6 +38,10 @@ class Absent(Leaf):
 
     @property
     def leaf(self) -> Leaf:
+        return self
+
+    @property
+    def guarded(self) -> Leaf:
         return self
 
     def stream(self, request: ChatRequest) -> Events:
@@ -130,6 +135,8 @@ class Route(Wrapper):
     changes: Changes | None = None
     leaf: Leaf | None = None
     """What speaks to its upstream; a pipeline has two."""
+    guarded: Guarded | None = None
+    """The same, with what stands around every call of it."""
 
     @property
     def nesting(self) -> tuple[str, ...]:

@@ -108,8 +108,9 @@ class Recorder:
         """As quickly as it can be written; what has a secret is taken apart here and now."""
         at = round((time.monotonic() - self._began) * 1000)
         with suppress(UnicodeDecodeError):
-            line = line_of(raw, at)
-            if blotter.is_clean(line):
+            # What paths lead to is known only where the ask is taken apart.
+            line = None if self.blotter.paths else line_of(raw, at, blotter.is_clean)
+            if line is not None:
                 return line
         turn = blotted(turn_of(raw, self.settings.keep_retries), blotter)
         return orjson.dumps({**turn_to_json(turn), "at": at})
@@ -120,10 +121,12 @@ class Recorder:
 
     def _part(self, name: str, mode: str) -> Part:
         if name not in self._parts:
-            part = self._parts[name] = new_part(self.settings.path(name))
-            run = {"run": self.settings.run, "mode": mode, "server": self.settings.server}
-            part.write(orjson.dumps(run))
-        return self._parts[name]
+            self._parts[name] = new_part(self.settings.path(name))
+        part, server = self._parts[name], self.settings.server
+        if part.server != server:
+            part.server = server
+            part.write(orjson.dumps({"run": self.settings.run, "mode": mode, "server": server}))
+        return part
 
     def finish(self) -> list[Finished]:
         """Write what is waiting, then the cassettes; the session is over."""

@@ -53,6 +53,9 @@ class Stage:
         if not exchanges:
             return stored(turn)
         played = PlayedTurn(exchanges)
+        if not self._routes.line(turn.model):  # nothing here reads what was recorded
+            played.end()
+            return replace(stored(turn), drift=tuple(played.drift))
         call = RequestContext(turn.identity, streamed=turn.streamed, key="replayed", capture=played)
         if turn.operation == "embeddings":
             found = await self._vectors(turn, call)

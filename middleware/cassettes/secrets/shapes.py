@@ -27,15 +27,20 @@ _TRACES = tuple(
     (must, re.compile(pattern.encode()))
     for must, pattern in (
         (b"-", rf"-(?i:(?<=[a-eikoprstxy]-){_behind(_DASHED, '-')})(?=[\w\-.]{{8}})"),
-        (b"_", rf"_{_behind(_UNDERSCORED, '_')}(?=[\w\-.]{{8}})"),
+        # Of what is behind them the letters first: _ and ": are all over a stream.
+        (
+            b"_",
+            rf"_(?i:(?<=[bfkmoprstuw8]_))(?i:(?<=[afhprsu]._)){_behind(_UNDERSCORED, '_')}"
+            r"(?=[\w\-.]{8})",
+        ),
         (b"A", r"A(?:Iza(?=[\w\-]{16})|(?<=AKIA|ASIA|ABIA|ACCA)(?=[A-Z0-9]{12}))"),
         (b"J", r"J(?<=eyJ)(?=[\w\-.]{20})"),
         (b"9", r"9(?<=ya29)\."),
         (b"earer ", r"r (?<=[Bb]earer )"),
         (b"asic ", r"c (?<=[Bb]asic )"),
-        (b"@", r"://[^\s/@\"'<>\\]++@"),
+        (b"@", r":\\?/\\?/[^\s/@\"'<>\\]++@"),  # PHP writes JSON with \/
         (b"=", rf"={_behind(_PARAMETERS, '=')}"),
-        (b'":', rf'":(?i:(?<=[ydnt]":)|(?<=[ydnt]\\":)){_MEMBER}\s*\\*"'),
+        (b'":', rf':(?i:(?<=[dnty\\]":)(?<=[denortwy].":)){_MEMBER}\s*\\*"'),
     )
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key

@@ -6,12 +6,13 @@ import asyncio
 import gc
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from middleware.cassettes.selection import Selection
 from middleware.cli import describe
 from middleware.cli.command import Failed, complain
 from middleware.config import Config, load
@@ -49,7 +50,11 @@ class _Server(uvicorn.Server):
         gc.set_threshold(*_COLLECT)
         self._reloader.heed_signals()
         statuses = await self._runtime.models.statuses(only_local=True)
-        complain(describe.banner(self._runtime.config, statuses))
+        told: tuple[str, Sequence[str]] = ("", ())
+        if (studio := self._runtime.studio) is not None:
+            found = studio.recorded_models(Selection()) or ()
+            told = (studio.told, [one["id"] for one in found])
+        complain(describe.banner(self._runtime.config, statuses, *told))
         self._watching = asyncio.create_task(self._reloader.watch())
         self._watchdog.start()
 

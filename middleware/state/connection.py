@@ -1,0 +1,152 @@
+"""`RedisConnection`: questions with a time limit, and none at all while Redis is away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from middleware.state.scripts import ADD, KEEP, MARK, PATIENCE, SETTLE, SUMS, TAKE
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+PREFIX = "{usetool}:"
+_LOOK_EVERY, _LOOK_AGAIN = 2.0, 0.5
+"""Seconds between two looks at Redis while it is there, and while it is not."""
+_CONNECTIONS = 32
+_HERE = f"{PREFIX}here"
+
+
+class _Client(NamedTuple):
+    redis: Redis
+    scripts: Mapping[str, Any]
+    failures: tuple[type[Exception], ...]
+
+
+class RedisConnection:
+    """A failure is noticed by whom it costs a moment; from then on one task looks for Redis."""
+
+    def __init__(
+        self, url: str, say: Callable[[str], None], returned: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._client = _client_of(url)
+        self._say = say
+        self._returned = returned
+        """Called when it is there again, before others ask."""
+        self._watch: asyncio.Task[None] | None = None
+        self._lost = asyncio.Event()
+        self.ahead = 0.0
+        """Seconds by which its clock is ahead of this machine's."""
+        self._told = False
+        self.well = False
+
+    def now(self) -> float:
+        """The time by the clock of Redis, which all gateways go by."""
+        return time.time() + self.ahead
+
+    async def run(self, script: str, keys: Sequence[Any], *values: Any) -> Sequence[Any] | None:
+        """What a script says; None: Redis is away, and nothing was done."""
+        if self._watch is None:
+            await self._begin()
+        if not self.well:
+            return None
+        answer: Sequence[Any] | None = await self._tried(self.send(script, keys, *values))
+        return answer
+
+    async def get(self, keys: Sequence[bytes]) -> Sequence[bytes | None] | None:
+        """What lies under keys; None: Redis is away."""
+        if self._watch is None:
+            await self._begin()
+        if not self.well:
+            return None
+        found: Sequence[bytes | None] | None = await self._tried(self._client.redis.mget(keys))
+        return found
+
+    async def send(self, script: str, keys: Sequence[Any], *values: Any) -> Sequence[Any]:
+        """As `run`, for what has to be done before others ask; a failure is raised."""
+        answer = await self._client.scripts[script](keys=keys, args=(repr(self.now()), *values))
+        if answer[0]:
+            raise TimeoutError("it was too late")
+        said: Sequence[Any] = answer[1:]
+        return said
+
+    async def _tried(self, question: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await question
+        except self._client.failures:
+            self.well = False
+            self._lost.set()
+            return None
+
+    async def _begin(self) -> None:
+        self._watch = asyncio.create_task(self._looking())
+        await self._look()
+
+    async def _looking(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY if self.well else _LOOK_AGAIN):
+                    await self._lost.wait()
+            self._lost.clear()
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._meet(self._client.redis)
+        except self._client.failures as failure:
+            self._away(str(failure) or f"no answer within {PATIENCE} s")
+        else:
+            self._back()
+
+    async def _meet(self, redis: Redis) -> None:
+        asked = time.time()
+        # Written, as one that only reads is of no use.
+        await redis.set(_HERE, b"1", ex=60)
+        seconds, microseconds = await redis.time()
+        if not self.well:
+            self.ahead = seconds + microseconds / 1e6 - (asked + time.time()) / 2
+            await self._returned()
+
+    def _away(self, reason: str) -> None:
+        self.well = False
+        if not self._told:
+            self._told = True
+            self._say(f"Redis is away ({reason}): limits and budgets are this gateway's own")
+
+    def _back(self) -> None:
+        self.well = True
+        if self._told:
+            self._told = False
+            self._say("Redis is back: limits and budgets are shared again")
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait([self._watch])
+        with suppress(*self._client.failures):
+            async with asyncio.timeout(PATIENCE):
+                await self._client.redis.aclose()
+
+
+def _client_of(url: str) -> _Client:
+    """Imported here: only who configured it waits for it."""
+    from redis.asyncio import BlockingConnectionPool, Redis
+    from redis.exceptions import RedisError
+
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=_CONNECTIONS,
+        timeout=PATIENCE,
+        socket_timeout=PATIENCE,
+        socket_connect_timeout=PATIENCE,
+        driver_info=None,
+    )
+    redis = Redis.from_pool(pool)
+    texts = (TAKE, SETTLE, SUMS, MARK, ADD, KEEP)
+    scripts = {text: redis.register_script(text) for text in texts}
+    return _Client(redis, scripts, (RedisError, OSError, TimeoutError))

@@ -1,0 +1,81 @@
+"""`Counter`: a sum whose parts end by themselves, in at most a few hundred buckets."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from math import ceil, floor
+
+from middleware.state.store import Hold
+
+_BUCKETS = 600
+"""Into how many steps the life of a part is cut: of a minute a tenth of a second."""
+LONGEST_REQUEST = 3600.0
+"""Seconds after which a request that was never settled is none any more."""
+
+
+def life_of(hold: Hold) -> float:
+    return hold.seconds if hold.sliding else min(hold.seconds, LONGEST_REQUEST)
+
+
+class Counter:
+    """Cheap however much is counted: a part only changes the number of its bucket."""
+
+    __slots__ = ("_parts", "_sum", "ends", "life", "step", "total", "written")
+
+    def __init__(self, life: float) -> None:
+        self.life = life
+        """Seconds for which a part counts."""
+        self.step = life / _BUCKETS
+        self.ends = 0.0
+        """From when on nothing of it counts."""
+        self.total = 0.0
+        """What does not end by itself."""
+        self.written = 0.0
+        """How much of the total is kept elsewhere too."""
+        self._parts: OrderedDict[int, float] = OrderedDict()
+        """Bucket → amount; those that end first stand first."""
+        self._sum = 0.0
+
+    @property
+    def parts(self) -> dict[int, float]:
+        return dict(self._parts)
+
+    def bucket(self, now: float) -> int:
+        """The step in which what begins now ends; rounded up, so that no limit is passed."""
+        return ceil((now + self.life) / self.step)
+
+    def sum(self, now: float) -> float:
+        """What counts now."""
+        parts, last = self._parts, floor(now / self.step)
+        while parts:
+            bucket = next(iter(parts))
+            if bucket > last:
+                return self._sum + self.total
+            self._sum -= parts.pop(bucket)
+        self._sum = 0.0  # of what was rounded nothing stays
+        return self.total
+
+    def add(self, bucket: int, amount: float) -> None:
+        self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
+        self._sum += amount
+
+    def merge(self, parts: Mapping[int, float]) -> None:
+        for bucket, amount in parts.items():
+            self.add(bucket, amount)
+        self._parts = OrderedDict(sorted(self._parts.items()))
+
+    def give(self, bucket: int, amount: float) -> None:
+        """Take back what was added, unless it has ended."""
+        if bucket in self._parts:
+            self._parts[bucket] -= amount
+            self._sum -= amount
+
+    def wait(self, limit: float, now: float) -> float:
+        """Seconds until it is below a limit by itself; 0: it never is, or is now."""
+        left = self.sum(now)
+        for bucket, amount in self._parts.items():
+            left -= amount
+            if left < limit:
+                return max(0.0, bucket * self.step - now)
+        return 0.0

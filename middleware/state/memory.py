@@ -1,0 +1,137 @@
+"""`MemoryState`: counted by this process, and lost with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from middleware.state.counter import LONGEST_REQUEST, Counter, life_of
+from middleware.state.store import Hold, Home, Mark, Taken
+from middleware.state.table import ExpiringTable
+
+_MOST = 1 << 16
+"""Counters, marks, requests: of more than so many those that end first go."""
+
+
+class Held(NamedTuple):
+    """What a request has of one counter."""
+
+    hold: Hold
+    amount: float
+    bucket: int
+    counter: Counter
+    shared: bool = False
+    """Others have been told of it."""
+
+
+class _Request:
+    __slots__ = ("ends", "parts")
+
+    def __init__(self) -> None:
+        self.ends = 0.0
+        self.parts: dict[str, Held] = {}
+
+
+class MemoryState:
+    """No method suspends; what a request costs does not grow with what is kept."""
+
+    home: Home = "memory"
+
+    def __init__(self, clock: Callable[[], float] = time.time, most: int = _MOST) -> None:
+        self.clock = clock
+        self.counters: ExpiringTable[Counter] = ExpiringTable(most, lambda counter: counter.ends)
+        self.marks: ExpiringTable[Mark] = ExpiringTable(most, lambda mark: mark.until)
+        self._requests: ExpiringTable[_Request] = ExpiringTable(most, lambda request: request.ends)
+
+    @property
+    def well(self) -> bool:
+        return True
+
+    async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
+        now = self.clock()
+        sums: dict[str, float] = {}
+        for hold in holds:
+            sums[hold.counter] = self.counter(hold, now).sum(now)
+        for hold in holds:
+            if sums[hold.counter] >= hold.limit:
+                wait = self.counter(hold, now).wait(hold.limit, now)
+                return Taken(sums, hold.counter, wait)
+        for hold in holds:
+            sums[hold.counter] += hold.amount
+        self.hold(request, holds, now)
+        return Taken(sums)
+
+    def held(self, request: str, counter: str) -> Held | None:
+        kept = self._requests.kept.get(request)
+        return None if kept is None else kept.parts.get(counter)
+
+    def hold(self, request: str, holds: Sequence[Hold], now: float, shared: bool = False) -> None:
+        """Take whatever the limits say; what a request takes twice of a counter is one."""
+        kept = self._requests.kept.get(request)
+        if kept is None:
+            kept = _Request()
+            self._requests.put(request, kept, now)
+        kept.ends = max(kept.ends, now + LONGEST_REQUEST)
+        for hold in holds:
+            counter, amount = self.counter(hold, now), hold.amount
+            if (before := kept.parts.get(hold.counter)) is not None:
+                counter.give(before.bucket, before.amount)
+                amount += before.amount
+            bucket = counter.bucket(now)
+            counter.add(bucket, amount)
+            kept.parts[hold.counter] = Held(hold, amount, bucket, counter, shared)
+            kept.ends = max(kept.ends, bucket * counter.step)
+
+    async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
+        self.settled(request, amounts)
+
+    def settled(self, request: str, amounts: Mapping[str, float]) -> Sequence[Held]:
+        """Settle; return what was held. What was never taken is not counted."""
+        now, kept = self.clock(), self._requests.kept.get(request)
+        if kept is None:
+            return ()
+        held = [kept.parts.pop(name) for name in amounts if name in kept.parts]
+        for hold, amount, bucket, _, _ in held:
+            counter = self.counter(hold, now)
+            counter.give(bucket, amount)
+            if not hold.sliding:
+                counter.total += amounts[hold.counter]
+            elif used := amounts[hold.counter]:
+                counter.add(counter.bucket(now), used)
+        if not kept.parts:
+            del self._requests.kept[request]
+        else:  # what nobody settles ends by itself
+            kept.ends = max(one.bucket * one.counter.step for one in kept.parts.values())
+        return held
+
+    def counter(self, hold: Hold, now: float) -> Counter:
+        """The counter of a hold, which from now on lives as long as the hold says."""
+        found = self.counters.kept.get(hold.counter)
+        if found is None or found.ends <= now:
+            found = Counter(life_of(hold))
+            self.counters.put(hold.counter, found, now)
+        ends = now + hold.seconds + found.step
+        found.ends = max(found.ends, ends)
+        return found
+
+    async def sums(self, counters: Sequence[str]) -> Sequence[float]:
+        now = self.clock()
+        found = map(self.counters.kept.get, counters)
+        return [one.sum(now) if one is not None and one.ends > now else 0.0 for one in found]
+
+    async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
+        now = self.clock()
+        found = map(self.marks.kept.get, names)
+        return [mark if mark is not None and mark.until > now else None for mark in found]
+
+    async def mark(self, name: str, text: str, seconds: float, later: bool = False) -> None:
+        self.remember(name, Mark(text, self.clock() + seconds), later)
+
+    def remember(self, name: str, mark: Mark, later: bool = False) -> None:
+        before = self.marks.kept.get(name)
+        if not (later and before is not None and before.until > mark.until):
+            self.marks.put(name, mark, self.clock())
+
+    async def close(self) -> None:
+        """There is nothing to write."""

@@ -1,0 +1,187 @@
+"""`RedisState`: counted in Redis by all gateways together, and by each for itself while it is away.
+
+Every count is kept in this process too, so that limits go on where Redis ends; what was spent
+meanwhile is added when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from middleware.state.connection import PREFIX, RedisConnection
+from middleware.state.memory import Held, MemoryState
+from middleware.state.scripts import ADD, MARK, SETTLE, SUMS, TAKE
+from middleware.state.store import Hold, Home, Mark, Taken
+
+T = TypeVar("T")
+_MOST_MISSED = 4096
+"""Counters, marks: what else happened while Redis was away is not told."""
+
+
+_EVER = 3e8
+"""Seconds."""
+
+
+class RedisState:
+    home: Home = "redis"
+
+    def __init__(self, url: str, say: Callable[[str], None]) -> None:
+        """Raises ValueError for an address that cannot be one."""
+        self.connection = RedisConnection(url, say, self._returned)
+        self._own = MemoryState(self.connection.now)
+        self._missed: dict[str, tuple[Hold, float]] = {}
+        self._missed_marks: dict[str, Mark] = {}
+
+    @property
+    def well(self) -> bool:
+        return self.connection.well
+
+    async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
+        return await _to_the_end(self._take(request, holds)) if holds else Taken({})
+
+    async def _take(self, request: str, holds: Sequence[Hold]) -> Taken:
+        now = self.connection.now()
+        values: list[Any] = []
+        for hold in holds:
+            counter, had = self._own.counter(hold, now), self._own.held(request, hold.counter)
+            values += [*_lasting(counter.step, hold), min(hold.limit, 1e308), hold.amount]
+            values += [counter.bucket(now), *_shared(had)]
+        answer = await self.connection.run(TAKE, _names(holds), *values)
+        if answer is None:
+            return await self._own.take(request, holds)
+        refused, free, texts, totals = answer
+        sums = {hold.counter: float(text) for hold, text in zip(holds, texts, strict=True)}
+        self._learn(holds, totals)
+        if refused:
+            full = holds[refused - 1]
+            ends = float(free) * self._own.counter(full, now).step
+            return Taken(sums, full.counter, max(0.0, ends - now))
+        self._own.hold(request, holds, now, shared=True)
+        return Taken(sums)
+
+    async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
+        await _to_the_end(self._settle(request, amounts))
+
+    async def _settle(self, request: str, amounts: Mapping[str, float]) -> None:
+        now = self.connection.now()
+        values: list[Any] = []
+        held = self._own.settled(request, amounts)
+        for one in held:
+            bucket = one.counter.bucket(now) if one.hold.sliding else ""
+            values += [*_lasting(one.counter.step, one.hold), *_shared(one)]
+            values += [bucket, amounts[one.hold.counter]]
+        holds = [one.hold for one in held]
+        if not held:
+            return
+        answer = await self.connection.run(SETTLE, _names(holds), *values)
+        if answer is not None:
+            return self._learn(holds, answer[0])
+        for hold in holds:
+            if not hold.sliding:
+                self._miss(hold, amounts[hold.counter])
+
+    def _miss(self, hold: Hold, amount: float) -> None:
+        _, before = self._missed.get(hold.counter, (hold, 0.0))
+        if hold.counter in self._missed or len(self._missed) < _MOST_MISSED:
+            self._missed[hold.counter] = hold, before + amount
+
+    def _learn(self, holds: Sequence[Hold], totals: Sequence[bytes]) -> None:
+        """What all have spent: from there this process goes on where Redis ends."""
+        now = self.connection.now()
+        for hold, total in zip(holds, totals, strict=True):
+            if not hold.sliding:
+                self._own.counter(hold, now).total = float(total)
+
+    async def sums(self, counters: Sequence[str]) -> Sequence[float]:
+        answer = await self.connection.run(SUMS, [f"{PREFIX}{name}" for name in counters])
+        if answer is None:
+            return await self._own.sums(counters)
+        return [float(text) for text in answer[0]]
+
+    async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
+        found = await self.connection.get([_mark(name) for name in names])
+        if found is None:
+            marks = await self._own.read(names)
+        else:
+            marks = [None if text is None else _read(text) for text in found]
+        return [one and Mark(one.text, one.until - self.connection.ahead) for one in marks]
+
+    async def mark(self, name: str, text: str, seconds: float, later: bool = False) -> None:
+        mark = Mark(text, self.connection.now() + seconds)
+        self._own.remember(name, mark, later)
+        values = (*_written(mark), max(1, round(seconds * 1000)), int(later))
+        answer = await self.connection.run(MARK, [_mark(name)], *values)
+        if answer is None and len(self._missed_marks) < _MOST_MISSED:
+            self._missed_marks[name] = mark
+
+    async def _returned(self) -> None:
+        """Tell Redis what happened without it, before anybody asks it again."""
+        while missed := self._missed:
+            self._missed = {}
+            added = False
+            try:
+                await self._add(missed)
+                added = True
+            finally:
+                if not added:
+                    for hold, amount in missed.values():
+                        self._miss(hold, amount)
+        while marks := self._missed_marks:
+            self._missed_marks = {}
+            now = self.connection.now()
+            values: list[Any] = []
+            for mark in marks.values():
+                values += [*_written(mark), max(1, round((mark.until - now) * 1000)), 1]
+            await self.connection.send(MARK, [_mark(name) for name in marks], *values)
+
+    async def _add(self, missed: Mapping[str, tuple[Hold, float]]) -> None:
+        now = self.connection.now()
+        values: list[Any] = []
+        for hold, amount in missed.values():
+            counter = self._own.counter(hold, now)
+            values += [*_lasting(counter.step, hold), counter.total - amount, amount]
+        holds = [hold for hold, _ in missed.values()]
+        (totals,) = await self.connection.send(ADD, _names(holds), *values)
+        self._learn(holds, totals)
+
+    async def close(self) -> None:
+        await self.connection.close()
+
+
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """What was begun in Redis is known here, whatever becomes of who asked."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _names(holds: Sequence[Hold]) -> list[str]:
+    return [f"{PREFIX}{hold.counter}" for hold in holds]
+
+
+def _mark(name: str) -> bytes:
+    return f"{PREFIX}mark:{name}".encode()
+
+
+def _lasting(step: float, hold: Hold) -> tuple[float, int]:
+    """The step of a counter, and how long it lives after its last use, in milliseconds."""
+    return step, round(min(hold.seconds + step, _EVER) * 1000)
+
+
+def _shared(held: Held | None) -> tuple[int | str, float]:
+    """What Redis knows that a request has."""
+    return (held.bucket, held.amount) if held is not None and held.shared else ("", 0.0)
+
+
+def _written(mark: Mark) -> tuple[str, float]:
+    return f"{mark.until!r} {mark.text}", mark.until
+
+
+def _read(text: bytes) -> Mark:
+    until, _, said = text.decode().partition(" ")
+    return Mark(said, float(until))
