@@ -28,7 +28,8 @@ from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
 from middleware.telemetry.families import OPEN_REQUESTS
-from middleware.telemetry.vitals import Vitals, one, take_vitals
+from middleware.telemetry.gauges import one, upstream_gauges
+from middleware.telemetry.vitals import Vitals, take_vitals
 from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -161,9 +162,19 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
 
     runtime = build_runtime(config, transport, studio=studio)
     chat = Chat(runtime, CHAT_DOOR, log, Records(config.server.keep_last))
-    vitals = take_vitals(Vocabulary(config), config.telemetry, complain)
-    vitals.tally.gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
-    chat.observers += vitals.observers()
+    vitals = _vitals(chat)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
+
+
+def _vitals(chat: Chat) -> Vitals:
+    config, shared = chat.runtime.config, chat.runtime.shared
+    names = Vocabulary(config)
+    vitals = take_vitals(names, config.telemetry, complain)
+    vitals.state = shared.state
+    gauges = vitals.tally.gauges
+    gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
+    gauges |= upstream_gauges(lambda: chat.runtime.routes.rings, shared.board, names)
+    chat.observers += vitals.observers()
+    return vitals

@@ -14,9 +14,9 @@ from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
+from middleware.server.api.health import add_health_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
-from middleware.server.api.health import add_health_routes
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
