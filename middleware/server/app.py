@@ -162,6 +162,7 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
 
     runtime = build_runtime(config, transport, studio=studio)
     chat = Chat(runtime, CHAT_DOOR, log, Records(config.server.keep_last))
+    chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
