@@ -31,7 +31,8 @@ from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
 from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
-from middleware.telemetry.vitals import Vitals, one, take_vitals
+from middleware.telemetry.gauges import one, upstream_gauges
+from middleware.telemetry.vitals import Vitals, take_vitals
 from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -181,11 +182,22 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
     chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
-    vitals = take_vitals(Vocabulary(config), config.telemetry, complain)
-    vitals.tally.gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
-    vitals.tally.gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
-    vitals.state, vitals.ledger = accounts.state, accounts.ledger
-    chat.observers += (*vitals.observers(), *accounts.observers())
+    chat.log_bodies = config.telemetry.log_bodies
+    vitals = _vitals(chat)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
+
+
+def _vitals(chat: Chat) -> Vitals:
+    """Let all that is counted be told, and count from now on."""
+    config, accounts, shared = chat.runtime.config, chat.accounts, chat.runtime.shared
+    names = Vocabulary(config)
+    vitals = take_vitals(names, config.telemetry, complain)
+    vitals.state, vitals.ledger = accounts.state, accounts.ledger
+    gauges = vitals.tally.gauges
+    gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
+    gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
+    gauges |= upstream_gauges(lambda: chat.runtime.routes.rings, shared.board, names)
+    chat.observers += (*vitals.observers(), *accounts.observers())
+    return vitals
