@@ -146,6 +146,8 @@ class Kind:
     """Whether its server, which lists these models, answers to a name."""
     services: Mapping[str, Service] = field(default_factory=dict)
     """Services that speak it, by LiteLLM's or their own names."""
+    provider: str = ""
+    """What metrics and traces call who speaks it, by OpenTelemetry's list; empty: its name."""
 
     def __post_init__(self) -> None:
         for described in (self.options, self.abilities):

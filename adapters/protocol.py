@@ -200,6 +200,7 @@ Event = (
 Events = AsyncGenerator[tuple[Event, ...], None]
 
 
+@final
 @dataclass(slots=True)
 class UpstreamCall:
     """One call of an upstream, as it goes."""
@@ -220,6 +221,11 @@ class UpstreamCall:
     opened: Opened | None = None
     finish: Finish | None = None
     error: GatewayError | None = None
+
+    @property
+    def code(self) -> Outcome:
+        """What to say of it: one that was left at work came as far as its first word, or not."""
+        return self.outcome or ("ok" if self.opened else "client")
 
 
 class PassedOver(NamedTuple):
@@ -242,6 +248,18 @@ class Journey:
 
     def calls(self) -> list[UpstreamCall]:
         return [step for step in self.steps if type(step) is UpstreamCall]
+
+    def answered(self) -> UpstreamCall | None:
+        """The call the answer is of; with several parts, that of the last."""
+        said = [call for call in self.calls() if call.opened or call.outcome == "ok"]
+        return said[-1] if said else None
+
+    def told(self) -> list[str]:
+        """`sonnet=rate_limited`, `gpt=ok`."""
+        return [
+            f"{step.place}={step.code if type(step) is UpstreamCall else step.reason}"
+            for step in self.steps
+        ]
 
 
 @dataclass(frozen=True, slots=True)

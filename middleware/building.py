@@ -1,6 +1,7 @@
 """Config → the table of models: the wrappers of each are nested here, once, in their one order.
 
-    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue › leaf
+    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue
+      › Breaker › Queue › Rotation › leaf
 
 A pipeline stands where a leaf does: Route › Show › Strict › Recall › ReasonThenAnswer. Its two
 parts are models without what is for clients: Route › Retry › Recall › … › leaf.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,9 +31,16 @@ from middleware.config import (
     UpstreamConfig,
     path_of,
 )
-from middleware.links import link_to
+from middleware.links import Connected, link_to
+from middleware.machine.board import Board
+from middleware.machine.memory import MemoryBoard
+from middleware.places import MakeRoute, PlaceBuilder, counted
 from middleware.routing import ModelEntry, Routes
+from middleware.state.memory import MemoryState
+from middleware.state.store import State
 from middleware.wrappers.emulation import ToolSettings, with_tools
+from middleware.wrappers.guards import guard
+from middleware.wrappers.key_ring import KeyRing, ring_of
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
 from middleware.wrappers.retry import Budget, Retry
@@ -41,7 +49,7 @@ from middleware.wrappers.show import Show
 from middleware.wrappers.strict import Strict
 
 # Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
-_SAME_IN_BOTH = frozenset(field.name for field in fields(Pipeline)) - {"search", "vision"}
+_SAME_IN_BOTH = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,80 +57,107 @@ class Means:
     """What adapters are made of; where recordings are played it is not the usual."""
 
     link: Callable[[UpstreamConfig], Link]
+    board: Board
+    state: State
     retry: Callable[..., Retry] = Retry
     recorded: bool = False
     """Libraries and model files are not there; their leaves read what was recorded of them."""
 
+    def ring(self, upstream: UpstreamConfig) -> KeyRing:
+        """Where recordings are played, nobody is full, and one key opens all."""
+        if self.recorded:
+            return KeyRing(upstream.id, self.board, self.state)
+        return ring_of(upstream, self.board, self.state)
 
-def build(config: Config, transport: Transport, store: Store | None = None) -> Routes:
+
+class Shared(NamedTuple):
+    """What outlives a config, and is not of one process alone."""
+
+    board: Board
+    state: State
+
+
+def build(
+    config: Config, transport: Transport, store: Store | None = None, shared: Shared | None = None
+) -> Routes:
     """Make every adapter a config asks for; what cannot be made says why when it is asked.
 
-    A store that is given is used instead of a new one.
+    What is given is used instead of something new.
     """
-    return build_with(Means(partial(link_to, transport=transport)), config, store)
+    shared = shared or Shared(MemoryBoard(), MemoryState())
+    return build_with(Means(partial(link_to, transport=transport), *shared), config, store)
 
 
 def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
+    rings = {name: means.ring(upstream) for name, upstream in config.upstreams.items()}
+    for name in counted(config):
+        rings[name].counting = True
     upstreams = {
-        name: _Connected(upstream, means.link(upstream), Budget())
+        name: Connected(upstream, means.link(upstream), Budget(), rings[name])
         for name, upstream in config.upstreams.items()
     }
     store = store or open_store(config)
     routes = _Builder(config, means, upstreams, store).routes()
-    return Routes(routes, (_entry(config.models[name], routes[name]) for name in routes), store)
-
-
-class _Connected(NamedTuple):
-    """An upstream with what its models share."""
-
-    config: UpstreamConfig
-    link: Link
-    budget: Budget
+    entries = (_entry(config.models[name], routes[name]) for name in routes)
+    return Routes(routes, entries, store, rings)
 
 
 @dataclass(frozen=True, slots=True)
 class _Builder:
     config: Config
     means: Means
-    upstreams: Mapping[str, _Connected]
+    upstreams: Mapping[str, Connected]
     store: Store | None
+    plain: dict[str, Route | Absent] = field(default_factory=dict)
+    """Those that were made."""
 
     def routes(self) -> dict[str, Route | Absent]:
-        models = self.config.models.values()
-        routes = self._models()
-        parts = Routes(
-            {name: self._part(self.config.models[name], routes[name]) for name in routes}, ()
-        )
-        routes |= {model.id: self._pipeline(model, parts) for model in models if model.pipeline}
-        return {model.id: self._public(model, routes[model.id]) for model in models}
-
-    def _models(self) -> dict[str, Route | Absent]:
-        """Routes of all models that are no pipelines, so far with Recall as the outermost."""
-        models: dict[str, Route | Absent] = {}
         mistakes = []
         for model in self.config.models.values():
-            if model.pipeline:
-                continue
             try:
-                models[model.id] = self._model(model)
+                if model.upstream:
+                    self._plain(model)
             except ValueError as error:  # how a leaf refuses its options
                 mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
         if mistakes:
             raise ConfigError(self.config.source, tuple(mistakes))
-        return models
+        return {model.id: self._public(model) for model in self.config.models.values()}
 
-    def _public(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
+    def _plain(self, model: ModelConfig) -> Route | Absent:
+        """A model of an upstream, or a pipeline, without what stands around the one that answers;
+        Recall is the outermost.
+        """
+        if model.id not in self.plain:
+            make = self._pipeline if model.pipeline else self._model
+            self.plain[model.id] = make(model)
+        return self.plain[model.id]
+
+    def _public(self, model: ModelConfig) -> Route | Absent:
         """A model as clients ask it."""
+        route = self._asked(model, self._plain, strict=self.config.server.strict)
         if isinstance(route, Absent):
             return route
-        inner = Strict(route.inner) if self.config.server.strict else route.inner
-        return replace(route, inner=Show(self._retried(model, inner), model.reasoning))
+        return replace(route, inner=Show(route.inner, model.reasoning))
 
-    def _part(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
-        """A model as pipelines ask it; Strict and Show stand around the pipeline instead."""
+    def _part(self, name: str, decide: bool = False) -> Route | Absent:
+        """A model as pipelines ask it; Strict and Show stand around the pipeline instead.
+
+        `decide`: where its tools are emulated, it first decides on a call, then answers.
+        """
+        model, _ = self._meant(name)
+        make = partial(self._model, decide=True) if decide else self._plain
+        return Routes({model.id: self._asked(model, make, strict=False)}, ()).find(name)
+
+    def _asked(self, model: ModelConfig, make: MakeRoute, strict: bool) -> Route | Absent:
+        """A model with those it is made of, or asked again where it is alone."""
+        places = PlaceBuilder(self.config, self.upstreams, self.means.state, make, strict)
+        if places.are_several(model):
+            return places.route(model)
+        route = make(model)
         if isinstance(route, Absent):
             return route
-        return replace(route, inner=self._retried(model, route.inner))
+        inner = Strict(route.inner) if strict else route.inner
+        return replace(route, inner=self._retried(model, inner))
 
     def _retried(self, model: ModelConfig, inner: Adapter) -> Adapter:
         upstream = self.upstreams.get(model.upstream)
@@ -131,7 +166,6 @@ class _Builder:
         return self.means.retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
 
     def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
-        """`decide`: where its tools are emulated, it first decides on a call, then answers."""
         if model.coming:  # it may have no upstream
             return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
         upstream = self.upstreams[model.upstream]
@@ -144,14 +178,15 @@ class _Builder:
             return leaf
         kind = upstream.config.language
         settings = ToolSettings(model.tools, kind, model.abilities, options, decide)
+        guarded = guard(leaf, model, upstream.ring)
         # Within an answer that has begun no Retry outside can ask again, so this is retried itself.
-        correcting = self._retried(model, leaf)
-        inner = with_tools(leaf, settings, correcting)
+        correcting = self._retried(model, guarded)
+        inner = with_tools(leaf, settings, correcting, guarded)
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
-        return Route(inner, model.name, changes(model), leaf)
+        return Route(inner, model.name, changes(model), leaf, guarded)
 
-    def _leaf(self, model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:
+    def _leaf(self, model: ModelConfig, upstream: Connected, options: Mapping[str, Any]) -> Leaf:
         kind, version = upstream.config.language, upstream.config.api_version
         connect = kind.recorded if self.means.recorded and kind.recorded else kind.connect
         if connect is None:
@@ -164,22 +199,18 @@ class _Builder:
         except ImportError as error:  # of a package that not every machine can have
             return Absent(model.id, str(error))
 
-    def _pipeline(self, model: ModelConfig, parts: Routes) -> Route | Absent:
+    def _pipeline(self, model: ModelConfig) -> Route | Absent:
         said = model.pipeline
-        answerer = self._answerer(said["answerer"])
+        # Made for the pipeline, because it decides on its tools first: a thought is at hand.
+        answerer = self._part(said["answerer"], decide=True)
         if isinstance(answerer, Absent):
             return Absent(model.id, answerer.reason)
-        reasoner = parts.find(said["reasoner"])
+        reasoner = self._part(said["reasoner"])
         adapter: Adapter = ReasonThenAnswer(reasoner, answerer, self._settings(said))
         if self.store is not None:
             # Not only for the thought: the reasoner too is told the conversation as it was.
             adapter = Recall(adapter, self.store, f"pipeline {model.id}")
         return Route(adapter, model.id, changes(model))
-
-    def _answerer(self, name: str) -> Route | Absent:
-        """Made for the pipeline, because it decides on its tools first: a thought is at hand."""
-        model, _ = self._meant(name)
-        return Routes({model.id: self._part(model, self._model(model, decide=True))}, ()).find(name)
 
     def _settings(self, said: Mapping[str, Any]) -> Pipeline:
         given = {name: value for name, value in said.items() if name in _SAME_IN_BOTH}
@@ -188,8 +219,8 @@ class _Builder:
 
     def _search(self, name: str) -> Searcher | None:
         upstream = self.upstreams[name]
-        key, search = upstream.config.api_key, upstream.config.language.search
-        return search(upstream.link if key and key.value else None) if search else None
+        keys, search = upstream.config.api_keys, upstream.config.language.search
+        return search(upstream.link if any(key.value for key in keys) else None) if search else None
 
     def _sees(self, name: str) -> bool:
         """Whether a reasoner reads images, as far as its config or its name says."""

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from adapters.wire.http import Link, Timeouts, Transport
 from middleware import __version__
 from middleware.config import UpstreamConfig
+from middleware.wrappers.key_ring import KeyRing
+from middleware.wrappers.retry import Budget
 
 TRY_IT = "`usetool check --live` tries it."
 _KEYS = frozenset({"api_key", "authorization", "x-api-key", "api-key"})
 # Shorter ones are stand-ins, and blotting them out would blot out words.
 _SHORTEST_SECRET = 6
+
+
+class Connected(NamedTuple):
+    """An upstream with what its models share."""
+
+    config: UpstreamConfig
+    link: Link
+    budget: Budget
+    ring: KeyRing
 
 
 def link_to(upstream: UpstreamConfig, transport: Transport) -> Link:
@@ -23,7 +36,7 @@ def link_to(upstream: UpstreamConfig, transport: Transport) -> Link:
         proxy=upstream.proxy.value if upstream.proxy else None,
         secrets=tuple(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET),
         key_from=_key_from(upstream),
-        opened_by=upstream.auth if upstream.of_client else "",
+        opened_by=upstream.auth if upstream.of_client or upstream.rotation else "",
     )
 
 
@@ -31,6 +44,10 @@ def _key_from(upstream: UpstreamConfig) -> str:
     """Where to look when it refuses the key; never the key."""
     if upstream.of_client:
         return "The key is the one that the client sent."
+    if upstream.rotation:
+        variables = [f"env:{key.variable}" for key in upstream.rotation if key.variable]
+        where = ", ".join(variables) or f"api_key under [upstreams.{upstream.id}]"
+        return f"The key is one of several: {where}. {TRY_IT}"
     named = {"api_key": upstream.api_key, **upstream.headers}
     for name, secret in named.items():
         if secret is not None and name.lower() in _KEYS:
@@ -48,7 +65,8 @@ def _headers(upstream: UpstreamConfig) -> dict[str, str]:
         "accept-encoding": "identity",
         "user-agent": f"usetool/{__version__}",
     }
-    key = upstream.api_key.value if upstream.api_key else ""
+    # Of several this is for small questions; a call has the one whose turn it is.
+    key = next((key.value for key in upstream.api_keys if key.value), "")
     if key and upstream.auth == "x-api-key":
         headers["x-api-key"] = key
     elif key:

@@ -90,4 +90,5 @@ KIND = Kind(
     known_by_name=lambda model: traits_of(model, {}),
     catalog=("", "anthropic/"),
     services={"anthropic": Service("claude", variable="ANTHROPIC_API_KEY", aliases=("claude3",))},
+    provider="anthropic",
 )

@@ -253,7 +253,7 @@ class Compatible(Leaf):
 
     async def embed(self, request: EmbeddingRequest) -> Json:
         body = {"model": request.model, "input": request.input, **request.params}
-        link = self.link.of_client(request.call.key)
+        link = self.link.opened_with(request.call.key)
         answer: Json = await link.ask("/embeddings", orjson.dumps(body), request.call.capture)
         return answer
 
@@ -276,4 +276,5 @@ KIND = Kind(
     leaks=True,
     catalog=("", "openai/"),
     services=SERVICES,
+    provider="openai",
 )

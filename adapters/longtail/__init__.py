@@ -100,7 +100,7 @@ class Longtail(Leaf):
 
     async def stream(self, request: ChatRequest) -> Events:
         written = self._written(request)
-        link = self.link.of_client(request.call.key)
+        link = self.link.opened_with(request.call.key)
         clock = Clock(self.link.timeouts, request.call.deadline)
         listener = Listener(link, exchange(written, request.call), {})
         opened = self._opened(request.call)
@@ -142,8 +142,8 @@ class Longtail(Leaf):
     def _opened(self, call: RequestContext) -> Mapping[str, Any]:
         if not self.link.opened_by:
             return self.credentials
-        self.link.of_client(call.key)  # or says that there is none
-        return {**self.credentials, "api_key": call.key}
+        self.link.opened_with(call.key)  # or says that there is none
+        return {**self.credentials, "api_key": call.key} if call.key else self.credentials
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         written = self._written(request)

@@ -96,7 +96,7 @@ class Ollama(Leaf):
         body: Json = {"model": request.model, "input": request.texts}
         if (size := request.params.get("dimensions")) is not None:
             body["dimensions"] = size
-        link = self.link.of_client(request.call.key)
+        link = self.link.opened_with(request.call.key)
         said = await link.ask("/api/embed", orjson.dumps(body), request.call.capture)
         said = said if isinstance(said, dict) else {}
         return answer(request, said.get("embeddings"), said.get("prompt_eval_count"))

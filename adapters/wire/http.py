@@ -29,6 +29,7 @@ from adapters.wire.reply import BROKEN, Reply
 MAX_ERROR_BODY = 64 << 10
 MOST_IDLE, _IDLE_SECONDS = 100, 30
 """Connections kept for the next request, all upstreams together, and how long."""
+_KEY_HEADERS = frozenset({"authorization", "x-api-key"})
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 
@@ -128,11 +129,15 @@ class Link:
     started_by: str = ""
     """The command that starts it, for when nobody is there."""
     opened_by: Literal["", "bearer", "x-api-key"] = ""
-    """How it is opened by the client's own key; empty: by a key of the config, or none."""
+    """How it is opened by the key of each call: the client's own, or one of several of the config;
+    empty: by a key of the config, or none.
+    """
 
-    def of_client(self, key: str) -> Link:
-        """This link with the key of one client."""
+    def opened_with(self, key: str) -> Link:
+        """This link with the key of one call."""
         if not self.opened_by:
+            return self
+        if not key and self.headers.keys() & _KEY_HEADERS:
             return self
         if not key:
             raise Unauthorized(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -24,7 +25,9 @@ from middleware.config import (
     keys,
     read,
 )
+from middleware.machine.memory import MemoryBoard
 from middleware.routing import Routes
+from middleware.state.memory import MemoryState
 from middleware.wrappers.recall import MemoryStore
 from middleware.wrappers.retry import Retry
 
@@ -47,6 +50,12 @@ def routes_of(config: Config, model: str) -> Iterator[tuple[str, Json]]:
         yield from routes_of(config, route[part])
     if search := route.get("search"):
         yield search, {"kind": config.upstreams[search].kind}
+
+
+def reading_of(config: Config) -> dict[str, bool]:
+    """What of [server] changes how asks are read."""
+    said = {"strict": config.server.strict, "history_repair": config.server.history_repair}
+    return {name: value for name, value in said.items() if value}
 
 
 def _route(config: Config, model: ModelConfig, name: str) -> Json:
@@ -102,7 +111,8 @@ def played_routes(cassette: Cassette, path: str, config: Config | None = None) -
             upstream.id, upstream.base_url, Transport(), facts=facts, compares=compares
         )
 
-    means = Means(link, partial(Retry, wait_or_raise=repeat_as_recorded), recorded=True)
+    never_open, retry = MemoryBoard(math.inf), partial(Retry, wait_or_raise=repeat_as_recorded)
+    means = Means(link, never_open, MemoryState(), retry, recorded=True)
     return build_with(means, config or _config_of(cassette, path), MemoryStore())
 
 

@@ -18,9 +18,9 @@ from middleware.cassettes.replay import FAST, Timing
 from middleware.cassettes.replay.faults import FaultRule
 from middleware.cassettes.replay.player import Player
 from middleware.cassettes.replay.shelf import Shelf
-from middleware.cassettes.routes import routes_of
+from middleware.cassettes.routes import reading_of, routes_of
 from middleware.cassettes.secrets import Blotter, Redaction
-from middleware.cassettes.studio import Studio, StudioSettings
+from middleware.cassettes.studio import RECORDING, Studio, StudioSettings
 from middleware.config import (
     CassettesConfig,
     Config,
@@ -81,7 +81,7 @@ def studio_of(
             options.keep_retries,
             options.large,
             options.run,
-            _server(config),
+            reading_of(config),
         ),
         _blotter(config, secrets, said.redact),
         secrets,
@@ -96,15 +96,25 @@ def studio_of(
 def settings_of(config: Config, options: RunOptions) -> StudioSettings:
     said = config.cassettes or _NONE
     models = {one.id: one.cassettes for one in config.models.values() if one.cassettes}
-    if options.mode is None:
-        return StudioSettings(_usual_mode(config, said), options.name, said.allow, models)
-    live = {name: mode for name, mode in models.items() if mode == "live"}
-    return StudioSettings(options.mode, options.name, (), live)
+    mode: Mode | None = options.mode
+    allow: Sequence[str] = ()
+    if mode is None:
+        mode, allow = _mode_outside(config), said.allow
+    if mode is None:
+        return StudioSettings(said.mode, options.name, allow, models)
+    live = {name: own for name, own in models.items() if own == "live"}
+    return StudioSettings(mode, options.name, allow, live)
+
+
+def records(config: Config) -> bool:
+    """Whether a server with this config records what nobody asked it to."""
+    said = settings_of(config, RunOptions())
+    return not RECORDING.isdisjoint((said.mode, *said.models.values()))
 
 
 def _secrets(config: Config) -> dict[str, str]:
     """All that opens something, by its name; what a header says beside is no secret."""
-    named = {key.value: key.variable or "USETOOL_KEY" for key in config.server.keys}
+    named = {key.value: key.variable or "USETOOL_KEY" for key in config.client_keys}
     for upstream in config.upstreams.values():
         usual = f"{upstream.id}_KEY"
         named |= {one.value: one.variable or usual for one in _opening(upstream)}
@@ -129,17 +139,13 @@ def _blotter(config: Config, secrets: Mapping[str, str], said: Sequence[str]) ->
         raise ConfigError(config.source, (Mistake("cassettes.redact", text),)) from error
 
 
-def _usual_mode(config: Config, said: CassettesConfig) -> Mode:
-    """The environment's before the config's."""
-    named = os.environ.get(_MODE) or said.mode
+def _mode_outside(config: Config) -> Mode | None:
+    """The environment's, which counts more than all that the config says."""
+    named = os.environ.get(_MODE)
+    if not named:
+        return None
     for mode in MODES:
         if mode == named:
             return mode
     text = f"{_MODE} is '{named}' in the environment, but must be one of {', '.join(MODES)}."
     raise ConfigError(config.source, (Mistake("cassettes.mode", text),))
-
-
-def _server(config: Config) -> dict[str, bool]:
-    """What of [server] changes how asks are read."""
-    said = {"strict": config.server.strict, "history_repair": config.server.history_repair}
-    return {name: value for name, value in said.items() if value}

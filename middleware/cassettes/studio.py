@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import orjson
@@ -25,11 +25,12 @@ from middleware.cassettes.errors import CassetteMiss, CassetteRefused
 from middleware.cassettes.match import canonical, canonical_embeddings
 from middleware.cassettes.names import CassetteName, read_name
 from middleware.cassettes.record.adapter import Asked, RecordingAdapter, recorded_vectors
+from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.record.recorder import Recorder
 from middleware.cassettes.replay import Performance, Performer
 from middleware.cassettes.replay.playback import AskForm, Missed
 from middleware.cassettes.replay.player import Player, Question, Staged
-from middleware.cassettes.routes import routes_of
+from middleware.cassettes.routes import reading_of, routes_of
 from middleware.cassettes.secrets import Blotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
@@ -37,7 +38,8 @@ from middleware.config import Config
 
 _PROBE, _PROBE_TOKENS = "ping", 5
 """Dify's question when a model is saved."""
-_PLAYING, _RECORDING = ("replay", "auto"), ("record", "auto", "refresh")
+_PLAYING = ("replay", "auto")
+RECORDING = frozenset({"record", "auto", "refresh"})
 _NOT_THERE = ("cassette_missing", "cassette_miss", "cassette_exhausted")
 _PONG = (Opened((), Upstream("recorded")), TextDelta("pong"), Finish("stop"))
 
@@ -71,6 +73,20 @@ class Studio:
         """Heed a changed config from the next request on; folders and secrets take a restart."""
         self.settings = self.configured(config)
         self.recorder.routes = partial(routes_of, config)
+        before = self.recorder.settings  # what was asked under it may not be written yet
+        server = lenient(before.server, reading_of(config))
+        self.recorder.settings = replace(before, server=server)
+
+    @property
+    def told(self) -> str:
+        """The mode, and the cassette of requests that name none; empty where it is off."""
+        mode, name = self.settings.mode, self.settings.name
+        return "" if mode == "off" else f"{mode} {name}, where a request names no other"
+
+    @property
+    def rests(self) -> bool:
+        """Whether requests that say nothing of cassettes have none."""
+        return self.settings.mode == "off" and not self.settings.models
 
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
@@ -113,9 +129,11 @@ class Studio:
         if self.mode(selection) != "replay":
             return None
         try:
-            routes = self.player.shelf.load(self._name(selection).name).cassette.routes
+            cassette = self.player.shelf.load(self._name(selection).name).cassette
         except CassetteMiss:
             return None
+        routes: Json = {turn.model: {"name": turn.model} for turn in cassette.turns}
+        routes |= cassette.routes
         return [
             {
                 "id": name,
@@ -127,6 +145,16 @@ class Studio:
             for name, route in routes.items()
             if "name" in route or "pipeline" in route
         ]
+
+    def repairs(self, selection: Selection) -> bool:
+        """Whether histories are mended because it was so when they were recorded."""
+        if self.mode(selection) != "replay":
+            return False
+        try:
+            found = self.player.shelf.session(self._name(selection))
+        except CassetteMiss:
+            return False
+        return found.playback.cassette.server.get("history_repair") is True
 
     async def chat(
         self, visitor: Visitor, request: ChatRequest, live: Callable[[], Adapter]
@@ -140,7 +168,7 @@ class Studio:
         played = await self._played(mode, visitor, form)
         if played is not None:
             return played
-        if mode in _RECORDING:
+        if mode in RECORDING:
             asked = self._asked(visitor, mode, "chat")
             return Staged(RecordingAdapter(_found(live), self.recorder, asked))
         return Staged(live(), replay="live" if self._is_passed(mode) else "")
@@ -161,7 +189,7 @@ class Studio:
             if performance.error is not None:
                 raise performance.error
             return performance.body or {}, played.replay
-        if mode in _RECORDING:
+        if mode in RECORDING:
             asked = self._asked(visitor, mode, "embeddings")
             return await recorded_vectors(self.recorder, asked, live), ""
         return await live(visitor.call), "live" if self._is_passed(mode) else ""

@@ -11,10 +11,15 @@ from typing import NamedTuple
 from adapters.protocol import Event, Json
 from middleware.cassettes.asks import error_object, folded
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
+from middleware.cassettes.match import read_rules
 from middleware.cassettes.replay import Drift, Performance, Stage
+from middleware.cassettes.replay.playback import playback
 from middleware.cassettes.replay.wire import drift_of
 from middleware.cassettes.routes import played_routes
 from middleware.cassettes.secrets import Blotter, blotted
+
+_LATER = ("logprobs", "system_fingerprint", "service_tier")
+"""What the first recorders did not keep of an answer."""
 
 
 class TurnDrift(NamedTuple):
@@ -72,7 +77,9 @@ def decode_drift(turn: CassetteTurn, now: RecordedAnswer) -> Iterator[Drift]:
     """Where an answer is read otherwise; a turn that its client left was not read to its end."""
     if turn.ended == "left":
         return
-    yield from drift_of("decode", _told(turn.answer), _told(now))
+    was, told = _told(turn.answer), _told(now)
+    known = {name: told[name] for name in told if name in was or name not in _LATER}
+    yield from drift_of("decode", was, known)
 
 
 def _told(answer: RecordedAnswer) -> Json:
@@ -96,3 +103,21 @@ def problems_of(cassette: Cassette, path: Path) -> list[str]:
         for turn in cassette.turns
         if blotted(turn, shapes.turn()) != turn
     ]
+
+
+def remarks_of(cassette: Cassette, path: Path) -> list[str]:
+    """Equal asks with other answers: one after the other they are told apart by their order."""
+    rules = read_rules(cassette.match, f"{path.name}: match")
+    equal: dict[tuple[bytes, str, str], list[CassetteTurn]] = {}
+    for turn, key in zip(cassette.turns, playback(cassette, path, rules).keys, strict=True):
+        equal.setdefault((key.digest, turn.session, turn.lane), []).append(turn)
+    return [
+        f"turns {', '.join(str(turn.number) for turn in turns)} are one ask with several answers: "
+        "if an application sends them side by side, tell them apart by the header x-usetool-lane"
+        for turns in equal.values()
+        if any(_said(turn) != _said(turns[0]) for turn in turns)
+    ]
+
+
+def _said(turn: CassetteTurn) -> RecordedAnswer:
+    return replace(turn.answer, usage=None, created=None)

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from middleware.cli.command import FINE, LACKING, add_configured, say
+from middleware.cli.command import FINE, LACKING, add_configured, complain, say
 
 if TYPE_CHECKING:
     from middleware.config import Config
@@ -43,6 +43,10 @@ def run(options: argparse.Namespace) -> int:
     from middleware.config import load
 
     config = load(options.config)
+    if config.cassettes is not None:
+        from middleware.cassettes.setup import studio_of
+
+        studio_of(config, complain)  # raises for what only it can read
     models, statuses = _listed(config)
     say(describe.check(config, models, statuses, os.environ))
     well = not any(status.reason for status in statuses)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from middleware.cli.command import FINE, add_configured, complain, say
+from middleware.cli.command import FINE, WRONG, add_configured, complain, say
 
 _ABOUT = """\
 Asks the running gateway for the requests it keeps ([server] keep_last). Without an ID it lists
@@ -23,6 +23,7 @@ def add(commands: Any) -> None:
     last.add_argument(
         "--cassette", metavar="FILE", help="write it as a recording for `usetool replay`"
     )
+    last.add_argument("--force", action="store_true", help="write over a file that is there")
     last.add_argument("--url", default="", help="address of another gateway than the config's")
     last.add_argument("--key", default="", help="a client's key, instead of the config's")
 
@@ -46,7 +47,11 @@ def run(options: argparse.Namespace) -> int:
     if options.id is None:
         say(kept_requests.listing(gateway))
     elif options.cassette is not None:
-        _write(kept_requests.fetch_cassette(gateway, options.id), Path(options.cassette))
+        path = Path(options.cassette)
+        if path.exists() and not options.force:
+            complain(f"{path} is there already: choose another name, or --force.")
+            return WRONG
+        _write(kept_requests.fetch_cassette(gateway, options.id), path)
     else:
         record = kept_requests.fetch(gateway, options.id)
         show = kept_requests.commands if options.curl else kept_requests.details

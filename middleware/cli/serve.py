@@ -6,6 +6,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
+from middleware.cli.cassettes.options import add_allow_live, heed_ci
 from middleware.cli.command import FINE, add_configured
 
 _ABOUT = """\
@@ -17,6 +18,7 @@ def add(commands: Any) -> None:
     serve = add_configured(commands, "serve", "run the gateway", _ABOUT, run)
     serve.add_argument("--host", help="address to listen on, instead of the config's")
     serve.add_argument("--port", type=int, help="port to listen on, instead of the config's")
+    add_allow_live(serve)
     serve.add_argument("--log-level", help="debug, info, warning or error")
 
 
@@ -26,6 +28,11 @@ def run(options: argparse.Namespace) -> int:
     given = {"host": options.host, "port": options.port, "log_level": options.log_level}
     given = {name: value for name, value in given.items() if value is not None}
     config = load(options.config, server=given)
+    if config.cassettes is not None:
+        from middleware.cassettes.setup import records
+
+        if records(config):  # as [cassettes] or USETOOL_MODE says
+            heed_ci(options)
     from middleware.server.transport.serving import serve
 
     with suppress(KeyboardInterrupt):

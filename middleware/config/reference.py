@@ -30,9 +30,8 @@ or it does not start.
 
 def reference() -> str:
     # The others have sections of their own.
-    of_models = {
-        n: key for n, key in keys.MODEL.items() if n not in keys.PIPELINE and n not in keys.COMING
-    }
+    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.COMING}
+    of_models = {name: key for name, key in keys.MODEL.items() if name not in apart}
     parts = [
         _HEAD,
         _section("[server]", "How the gateway listens.", keys.SERVER),
@@ -41,7 +40,15 @@ def reference() -> str:
             "Seconds to wait for every upstream; `timeouts = { … }` of an upstream goes before.",
             keys.TIMEOUTS,
         ),
+        _section("[state]", "What is counted and remembered for everybody.", keys.STATE),
         _section("[recall]", "What clients do not send back and upstreams need back.", keys.RECALL),
+        _section("[ledger]", "What was used, a row a request.", keys.LEDGER),
+        _section("[telemetry]", "What is told of requests beside /metrics.", keys.TELEMETRY),
+        _section(
+            "[clients.NAME]",
+            "Who may call, and how much; `[server] keys` are the client `default`, without limits.",
+            keys.CLIENT,
+        ),
         _section(
             "[cassettes]",
             "Requests that are recorded, or answered from recordings; without the section none can "
@@ -55,6 +62,11 @@ def reference() -> str:
         ),
         f"`defaults` and `override` hold any field of a request but {_own_fields()}.\n",
         *_own_keys(),
+        _section(
+            "[models.NAME]: choices",
+            "A model with `choices` is made of others, and has no `upstream` of its own.",
+            keys.CHOICES,
+        ),
         _section(
             "[models.NAME]: pipelines",
             "A model with `pipeline` is made of two others, and has no `upstream` of its own.",

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from types import FrameType
 
 from adapters.protocol import Json
-from middleware.server.telemetry import Log, Visit
+from middleware.server.log import Log
+from middleware.server.visits import Visit
 
 LONGEST = 0.1
 """Seconds; whatever blocks the loop for longer is logged."""

@@ -65,6 +65,7 @@ answerer = "own"
 [models.guarded]
 upstream = "home"
 fallback = ["small"]
+server_tools = ["clock"]
 """
 
 
@@ -170,7 +171,7 @@ def test_a_model_without_a_name_has_its_public_one() -> None:
     ("model", "coming"),
     [
         ("deepclaude", ()),
-        ("guarded", ("fallback",)),
+        ("guarded", ("server_tools",)),
         ("small", ()),
     ],
 )
@@ -248,12 +249,12 @@ def test_every_upstream_kind_that_is_there_is_known() -> None:
 
 
 def test_a_model_key_is_either_served_or_said_to_come() -> None:
-    assert MODEL.keys() & COMING.keys() >= {"server_tools", "fallback"}
+    assert MODEL.keys() & COMING.keys() >= {"server_tools"}
 
 
 def test_memories_are_kept_in_a_file_for_a_week_unless_said_otherwise() -> None:
     recall = whole().recall
-    assert (recall.store, recall.path, recall.max_age) == ("file", None, 604_800)
+    assert (recall.store, recall.path, recall.max_age) == ("state", None, 604_800)
     text = ONE + '[recall]\nstore = "memory"\nmax_bytes = 100000\n'
     assert config.parse(text, environment={}).recall.max_bytes == 100_000
     for kind, kept in (("claude", True), ("compatible", False)):

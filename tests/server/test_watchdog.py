@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from adapters.protocol import ChatRequest, Json
-from middleware.server.telemetry import Log
+from middleware.server.log import Log
 from middleware.server.watchdog import LONGEST, Watchdog
 from tests.support.adapters import FakeAdapter, Step
 from tests.support.door import ANSWER, door

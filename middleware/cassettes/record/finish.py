@@ -118,5 +118,5 @@ def cassette_of(found: PartContent, keep_retries: bool = False) -> Cassette:
         facts=tuple(found.facts),
         by=__version__,
         recorded=time.strftime("%Y-%m-%d"),
-        server=found.server,
+        server=found.server or {},
     )

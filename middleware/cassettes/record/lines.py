@@ -4,6 +4,7 @@ cassette holds when the session ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import orjson
@@ -13,28 +14,33 @@ from adapters.wire.capture import CapturedCall, CapturedFailure
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
-from middleware.cassettes.record.turns import answer_of
+from middleware.cassettes.record.turns import answer_of, kept_headers
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 
 
-def line_of(raw: RawTurn, at: int) -> bytes:
-    """Raise `UnicodeDecodeError` for bytes that are no text."""
+def line_of(raw: RawTurn, at: int, is_clean: Callable[[bytes], bool]) -> bytes | None:
+    """None: something in it is not clean. Raise `UnicodeDecodeError` for bytes that are no text."""
     visitor = raw.asked.visitor
-    said = {
+    said: Json = {
         "id": visitor.call.id,
         "at": at,
         "model": visitor.model,
         "session": raw.asked.name.session,
         "lane": visitor.selection.lane,
         "operation": raw.asked.operation,
-        "body": visitor.body.decode(),
         "created": visitor.created,
         "left": raw.left,
         "calls": [_call_to_json(call) for call in raw.calls],
         "answer": answer_of(raw),
     }
-    return orjson.dumps(said)
+    head = orjson.dumps(said)
+    heard = [b"".join(call.pieces) for call in raw.calls]
+    bodies = [visitor.body, *(call.body for call in raw.calls), *heard]
+    # As they are: within a line, the JSON in their texts would be escaped once more.
+    if not is_clean(b"\n".join((head, *bodies))):
+        return None
+    return b'%b,"bodies":%b}' % (head[:-1], orjson.dumps([body.decode() for body in bodies]))
 
 
 def _call_to_json(call: CapturedCall) -> Json:
@@ -42,11 +48,10 @@ def _call_to_json(call: CapturedCall) -> Json:
         "upstream": call.upstream,
         "url": call.url,
         "status": call.status,
-        "headers": {name.lower(): value for name, value in call.answer_headers.items()},
-        "body": call.body.decode(),
-        "heard": b"".join(call.pieces).decode(),
-        "sizes": [len(piece) for piece in call.pieces],
-        "times": [time - call.began for time in call.times or ()],
+        "headers": kept_headers(call),
+        "sizes": [*map(len, call.pieces)],
+        "began": call.began,
+        "times": call.times,
         "failure": None if call.failure is None else call.failure._asdict(),
     }
 
@@ -55,18 +60,19 @@ def raw_of(line: Json) -> RawTurn:
     """Undo `line_of`, but for the events, which are folded by now."""
     call = RequestContext(line["id"])
     selection = Selection(lane=line["lane"])
-    body, created = line["body"].encode(), line["created"]
-    visitor = Visitor(selection, line["model"], "", body, "", call, created)
+    body, *bodies = (text.encode() for text in line["bodies"])
+    visitor = Visitor(selection, line["model"], "", body, "", call, line["created"])
     operation = cast(Operation, line["operation"])
     asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
-    calls = [_call_from_json(one) for one in line["calls"]]
+    count = len(line["calls"])
+    calls = [*map(_call_from_json, line["calls"], bodies[:count], bodies[count:])]
     return RawTurn(asked, calls, left=line["left"], answer=RecordedAnswer(**line["answer"]))
 
 
-def _call_from_json(said: Json) -> CapturedCall:
-    call = CapturedCall(said["upstream"], said["url"], {}, (), None, said["body"].encode())
-    call.began, call.status, call.answer_headers = 0.0, said["status"], said["headers"]
-    heard, start = said["heard"].encode(), 0
+def _call_from_json(said: Json, sent: bytes, heard: bytes) -> CapturedCall:
+    call = CapturedCall(said["upstream"], said["url"], {}, (), None, sent, said["began"])
+    call.status, call.answer_headers = said["status"], said["headers"]
+    start = 0
     for size in said["sizes"]:
         call.pieces.append(heard[start : start + size])
         start += size

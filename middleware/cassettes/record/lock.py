@@ -35,8 +35,26 @@ def _take(lock: Path) -> bool:
             file.write(str(os.getpid()))
     except FileExistsError:
         with suppress(OSError):
-            owner = lock.read_text()
-            if owner and not is_running(owner):
-                lock.unlink(missing_ok=True)
+            _free(lock)
         return False
     return True
+
+
+def _free(lock: Path) -> None:
+    """Take a dead process's lock away: one of us at a time, who looks once more, as the lock may
+    be another's by now.
+    """
+    if not _is_left(lock):
+        return
+    claim = lock.with_name(f"{lock.name}.left")
+    claim.open("x").close()
+    try:
+        if _is_left(lock):
+            lock.unlink()
+    finally:
+        claim.unlink()
+
+
+def _is_left(lock: Path) -> bool:
+    owner = lock.read_text()
+    return bool(owner) and not is_running(owner)

@@ -12,6 +12,7 @@ import orjson
 from adapters.protocol import Json
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.match import MatchRules, key_of
+from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.replay.playback import form_of
 
 
@@ -42,7 +43,14 @@ def merged(old: Cassette | None, new: Cassette, mode: str, policy: Policy) -> Me
     if not turns or (old and not _is_good(turns, policy)):
         return Merged(None, () if policy.only_good else _endings(_numbered(new.turns)))
     if old is None or mode == "record":
-        whole = replace(new, turns=_numbered(turns), facts=_facts(new.facts, new.routes))
+        rules = old or new  # people wrote them
+        whole = replace(
+            new,
+            turns=_numbered(turns),
+            facts=_facts(new.facts, new.routes),
+            match=rules.match,
+            diff=rules.diff,
+        )
     else:
         whole = _joined(old, new, turns, mode)
         if whole == replace(old, by=new.by):
@@ -62,6 +70,7 @@ def _joined(old: Cassette, new: Cassette, turns: Sequence[CassetteTurn], mode: s
         routes=routes,
         facts=_facts((*old.facts, *new.facts), routes),
         by=new.by,
+        server=lenient(old.server, new.server),
     )
 
 

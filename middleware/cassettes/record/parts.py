@@ -5,7 +5,7 @@ the turn that was being answered.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,6 +18,7 @@ from adapters.protocol import Json
 
 _MARK = ".part-"
 _MOST_LINE = 64 << 20
+_BUFFER = 256 << 10
 
 
 @dataclass(slots=True)
@@ -28,12 +29,13 @@ class Part:
     file: IO[bytes]
     models: set[str] = field(default_factory=set)
     """Those whose routes are in it."""
+    server: Json | None = None
+    """What was written last of how asks are read."""
     facts: int = 0
     """How many facts were known when they were last written."""
 
     def write(self, line: bytes) -> None:
         self.file.write(line + b"\n")
-        self.file.flush()
 
     def close(self) -> None:
         with suppress(OSError):
@@ -52,7 +54,7 @@ def new_part(cassette: Path) -> Part:
     for number in count(1):
         path = cassette.with_name(own if number == 1 else f"{own}-{number}")
         with suppress(FileExistsError):
-            return Part(path, path.open("xb"))
+            return Part(path, path.open("xb", _BUFFER))
     raise AssertionError("numbers do not end")
 
 
@@ -90,7 +92,7 @@ def is_running(process: str) -> bool:
 class PartContent:
     run: str = ""
     mode: str = "record"
-    server: Json = field(default_factory=dict)
+    server: Json | None = None
     turns: list[Json] = field(default_factory=list)
     routes: dict[str, Json] = field(default_factory=dict)
     facts: list[Json] = field(default_factory=list)
@@ -110,7 +112,8 @@ def read_parts(paths: Sequence[Path]) -> PartContent:
 
 def _take(found: PartContent, line: Json, known: set[str]) -> None:
     if "run" in line:
-        found.run, found.mode, found.server = line["run"], line["mode"], line["server"]
+        found.run, found.mode = line["run"], line["mode"]
+        found.server = lenient(found.server, line["server"])
     elif "route" in line:
         found.routes[line["route"]] = line["is"]
     elif "fact" in line:
@@ -118,3 +121,11 @@ def _take(found: PartContent, line: Json, known: set[str]) -> None:
     elif line["id"] not in known:  # two parts may hold the same turn
         known.add(line["id"])
         found.turns.append(line)
+
+
+def lenient(known: Mapping[str, object] | None, new: Mapping[str, object]) -> Json:
+    """What of [server] reads the asks of both, where the config changed between them."""
+    if known is None:
+        return {**new}
+    both = known.keys() & new.keys()
+    return {name: True for name in (*known, *new) if name == "history_repair" or name in both}

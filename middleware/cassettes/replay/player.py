@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote as percent_encoded
 
 import orjson
 
@@ -71,6 +72,8 @@ class _Search(NamedTuple):
     session: Session
     faults: tuple[FaultRule, ...]
     key: AskKey
+    written: str
+    """How a command is told of the cassette."""
 
     @property
     def lane(self) -> str:
@@ -94,7 +97,8 @@ class Player:
         playback, session, faults = self._opened(question)
         faults = _own_faults(question.selection.fault) or faults
         key = key_of(question.form.operation, question.form.value, playback.rules)
-        search = _Search(question, playback, session, faults, key)
+        written = quote(self.shelf.written(question.name.name))
+        search = _Search(question, playback, session, faults, key, written)
         taken = playback.take(session, key, search.lane)
         if taken.position is None:
             raise _missed(search, taken.spent)
@@ -193,7 +197,7 @@ def _carried(search: _Search, position: int, performance: Performance) -> Perfor
 def _heading(name: str, turn: CassetteTurn, of: int, performance: Performance) -> str:
     kinds = dict.fromkeys(drift.kind for drift in performance.drift)
     drift = f" drift={','.join(kinds)}" if kinds else ""
-    return f"{quote(name)} turn={turn.number} of={of}{drift}"
+    return f"{percent_encoded(name)} turn={turn.number} of={of}{drift}"
 
 
 def _strict(turn: CassetteTurn, performance: Performance) -> UpstreamError:
@@ -204,13 +208,13 @@ def _strict(turn: CassetteTurn, performance: Performance) -> UpstreamError:
 
 def _left(search: _Search, position: int) -> Explanation:
     playback = search.playback
-    return explain_left(playback.candidate(position), playback.path.name, search.question.name.name)
+    return explain_left(playback.candidate(position), playback.path.name, search.written)
 
 
 def _missed(search: _Search, spent: tuple[int, ...]) -> CassetteMiss:
     question, playback = search.question, search.playback
     candidates = playback.candidates(search.session, question.form.operation)
-    file, name = playback.path.name, question.name.name
+    file, name = playback.path.name, search.written
     if spent:
         equal = [one for one in candidates if one.number in spent]
         return _noted(search, explain_exhausted(equal, file, name), "cassette_exhausted")

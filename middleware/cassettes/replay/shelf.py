@@ -6,6 +6,7 @@ import tomllib
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 import yaml
@@ -96,6 +97,10 @@ class Shelf:
             return self.given
         return path_of(self.folder, name)
 
+    def written(self, name: str) -> str:
+        """How a command is told of a cassette."""
+        return str(self.given) if self.given is not None and name == self.own else name
+
     def load(self, name: str) -> Playback:
         """Read a cassette, unless it is as it was."""
         path = self.path(name)
@@ -110,7 +115,7 @@ class Shelf:
         except FileNotFoundError as error:
             raise CassetteMiss(
                 f"There is no cassette {path.name} in {path.parent.name}/. Record it: "
-                f"usetool record {name} -- COMMAND",
+                f"usetool record {quote(self.written(name))} -- COMMAND",
                 code="cassette_missing",
             ) from error
         except UnreadableCassette as error:

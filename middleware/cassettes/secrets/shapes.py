@@ -19,23 +19,29 @@ def _behind(words: Sequence[str], end: str) -> str:
     return "(?i:" + "|".join(f"(?<={word}{end})" for word in words) + ")"
 
 
-# Of JSON, and of JSON in a text of JSON.
-_MEMBER = _behind([word + quote for word in _MEMBERS for quote in ('"', r'\\"')], ":")
+# Of JSON, of JSON in a text of JSON, as arguments are, and of those in a body in a recorded line.
+_MEMBER = _behind([word + q for word in _MEMBERS for q in ('"', r'\\"', r'\\\\\\"')], ":")
 # Searched for from a letter that texts seldom have: ten times as quick as to search for the shapes
 # themselves. Before each pattern, what must be there at all.
 _TRACES = tuple(
     (must, re.compile(pattern.encode()))
     for must, pattern in (
         (b"-", rf"-(?i:(?<=[a-eikoprstxy]-){_behind(_DASHED, '-')})(?=[\w\-.]{{8}})"),
-        (b"_", rf"_{_behind(_UNDERSCORED, '_')}(?=[\w\-.]{{8}})"),
+        # Of what is behind them the letters first: _ and ": are all over a stream.
+        (
+            b"_",
+            rf"_(?i:(?<=[bfkmoprstuw8]_))(?i:(?<=[afhprsu]._)){_behind(_UNDERSCORED, '_')}"
+            r"(?=[\w\-.]{8})",
+        ),
         (b"A", r"A(?:Iza(?=[\w\-]{16})|(?<=AKIA|ASIA|ABIA|ACCA)(?=[A-Z0-9]{12}))"),
         (b"J", r"J(?<=eyJ)(?=[\w\-.]{20})"),
         (b"9", r"9(?<=ya29)\."),
         (b"earer ", r"r (?<=[Bb]earer )"),
         (b"asic ", r"c (?<=[Bb]asic )"),
-        (b"@", r"://[^\s/@\"'<>\\]++@"),
+        # Some write slashes as \/.
+        (b"@", r"/(?:(?<=://)|(?<=:\\/\\/)|(?<=:\\\\/\\\\/))[^\s/@\"'<>\\]++@"),
         (b"=", rf"={_behind(_PARAMETERS, '=')}"),
-        (b'":', rf'":(?i:(?<=[ydnt]":)|(?<=[ydnt]\\":)){_MEMBER}\s*\\*"'),
+        (b'":', rf'":(?i:(?<=[ydnt]":)|(?<=[ydnt]\\":)|(?<=[ydnt]\\\\\\":)){_MEMBER}\s*\\*"'),
     )
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from middleware.cli.cassettes.options import add_allow_live, heed_ci
 from middleware.cli.command import WRONG, add_configured, complain, say
 from middleware.server.terminal import visible
 
@@ -17,8 +18,8 @@ arguments), different (other tools, another ending, a refusal), broken (an error
 fit its schema where it did). With NEW it compares two cassettes; with --against it asks a model
 every recorded ask, each with its recorded history. Answers are kept, so nothing is paid twice.
 
-Exit code: 0, 1 if a turn is as bad as --fail-on, 2 if nothing was compared, 6 if more questions
-failed than --allow-errors.
+Exit code: 0, 1 if a turn is as bad as --fail-on, 2 if nothing was compared (or a model would be
+asked where CI is set, without --allow-live), 6 if more questions failed than --allow-errors.
 """
 _FORMATS = ("text", "markdown", "json", "junit")
 _FAILING = ("worded", "changed", "different", "broken")
@@ -35,6 +36,7 @@ def add(commands: Any) -> None:
     diff.add_argument("--fail-on", choices=_FAILING, default="different", help="exit 1 from it on")
     live = diff.add_argument_group("asking a model instead of reading NEW")
     live.add_argument("--against", metavar="MODEL", help="a model of the config")
+    add_allow_live(live)
     live.add_argument("-n", type=_count, default=1, help="how often each ask is asked")
     live.add_argument("--baseline", action="store_true", help="weigh the recorded model's noise")
     live.add_argument("--sample", **_MOST, help="only so many turns")
@@ -61,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     if (options.new is None) == (options.against is None):
         complain("Name either NEW, another cassette, or --against MODEL.")
         return WRONG
+    if options.against:
+        heed_ci(options)
     try:
         found = compared(options)
         if not found.turns:
@@ -70,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         if options.output:
             Path(options.output).write_text(f"{visible(text)}\n", "utf-8")
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}")
+        complain(f"{error.filename or options.output}: {error.strerror}")  # a full disk names none
         return WRONG
     except (UnreadableCassette, GatewayError) as error:
         complain(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tomllib
 from pathlib import Path
 
@@ -19,6 +20,17 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="FILE", help="write the report: .json, .xml (JUnit) or .md"
     )
+
+
+def add_allow_live(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--allow-live", action="store_true", help="also where CI is set")
+
+
+def heed_ci(options: argparse.Namespace) -> None:
+    """Raise where a job would ask a provider by accident."""
+    if os.environ.get("CI") and not options.allow_live:
+        text = "CI is set, and a job must not ask a provider by accident: replay instead, or say "
+        raise WronglyUsed(f"{text}--allow-live.")
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
@@ -45,10 +57,10 @@ def name_and_path(options: argparse.Namespace) -> tuple[str, Path | None]:
     from middleware.cassettes.errors import CassetteRefused
     from middleware.cassettes.names import name_from, read_name
 
-    if options.name.endswith(".yaml"):
-        path = Path(options.name)
-        return name_from(path.stem), path
+    path = Path(options.name) if options.name.endswith(".yaml") else None
     try:
-        return read_name(options.name).name, None
+        return read_name(path.stem if path else options.name).name, path
     except CassetteRefused as error:
-        raise WronglyUsed(error.message) from error
+        if path is None:
+            raise WronglyUsed(error.message) from error
+        return name_from(path.stem), path

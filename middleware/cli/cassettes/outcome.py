@@ -25,7 +25,7 @@ def report_of(run: Run, finished: Sequence[Finished]) -> RunReport:
     studio, options = run.studio, run.options
     shelf, recorder = studio.player.shelf, studio.recorder
     report = RunReport(
-        cassette=options.name,
+        cassette=shelf.written(options.name),
         mode=options.mode or "off",
         turns=sum(one.turns for one in finished),
         not_whole=tuple(chain.from_iterable(one.not_whole for one in finished)),

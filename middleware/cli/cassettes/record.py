@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from middleware.cli import command
-from middleware.cli.cassettes.options import add_common, name_and_path
+from middleware.cli.cassettes.options import add_allow_live, add_common, heed_ci, name_and_path
 from middleware.cli.command import WRONG, WronglyUsed, complain
 from middleware.cli.default_config import default_path
 
@@ -43,7 +42,7 @@ def add(commands: Any) -> None:
     record.add_argument(
         "--keep-retries", action="store_true", help="keep failures that a retry repaired too"
     )
-    record.add_argument("--allow-live", action="store_true", help="also where CI is set")
+    add_allow_live(record)
     record.add_argument("--large", action="store_true", help="allow a file of more than 50 MB")
     record.add_argument(
         "--lint",
@@ -58,12 +57,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if os.environ.get("CI") and not options.allow_live:
-        complain(
-            "CI is set, and a job must not ask a provider by accident: replay instead, or say "
-            "--allow-live."
-        )
-        return WRONG
+    heed_ci(options)
     if options.check and not options.child:
         raise WronglyUsed("--check runs the COMMAND again: there is none behind --.")
     return _record(options)

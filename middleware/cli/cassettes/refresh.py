@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 from middleware.cli.cassettes.files import readable, write
-from middleware.cli.cassettes.options import add_folder
-from middleware.cli.command import FINE, LACKING, WRONG, add_configured, complain
+from middleware.cli.cassettes.options import add_allow_live, add_folder, heed_ci
+from middleware.cli.command import FINE, LACKING, add_configured, complain
 
 if TYPE_CHECKING:
     from middleware.cassettes.cassette import Cassette
@@ -26,7 +25,7 @@ Exit code: 0, 1 if a decision changed, 2 where CI is set, without --allow-live.
 def add(commands: Any) -> None:
     refresh = add_configured(commands, "refresh", "ask a recording again", _ABOUT, run)
     refresh.add_argument("name", metavar="NAME", help="a cassette, or a .yaml file")
-    refresh.add_argument("--allow-live", action="store_true", help="also where CI is set")
+    add_allow_live(refresh)
     add_folder(refresh)
 
 
@@ -35,9 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from middleware.cassettes.record.merge import USUAL, merged
     from middleware.config import load
 
-    if os.environ.get("CI") and not options.allow_live:
-        complain("CI is set, and a job must not ask a provider by accident: say --allow-live.")
-        return WRONG
+    heed_ci(options)
     config = load(options.config)
     with readable(options) as (path, cassette):
         now = asyncio.run(ask_again(config, cassette))

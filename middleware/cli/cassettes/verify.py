@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ class _Checked(NamedTuple):
     name: str
     drift: list[Any]
     problems: list[str]
+    remarks: Sequence[str] = ()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         return code
     for one in checked:
         say(f"{one.name}: {len(one.drift) + len(one.problems) or 'nothing'} to say")
-        for line in (*one.drift, *one.problems):
+        for line in (*one.drift, *one.problems, *one.remarks):
             say(f"  {line}")
     return code
 
@@ -64,11 +66,12 @@ def _check(name: str, options: argparse.Namespace) -> _Checked:
     from middleware.cassettes.errors import CassetteRefused, UnreadableCassette
     from middleware.cassettes.file import read_cassette
     from middleware.cassettes.names import file_of
-    from middleware.cassettes.verify import problems_of, too_old, verified
+    from middleware.cassettes.verify import problems_of, remarks_of, too_old, verified
 
     try:
         path = file_of(folder_of(options), name)
         cassette = read_cassette(path)
+        remarks = remarks_of(cassette, path)
         found = asyncio.run(verified(cassette, str(path)))
     except FileNotFoundError:
         return _Checked(name, [], ["there is no such file"])
@@ -79,7 +82,8 @@ def _check(name: str, options: argparse.Namespace) -> _Checked:
     problems = problems_of(cassette, Path(path))
     if options.max_age is not None:
         problems.append(too_old(cassette, options.max_age, date.today()))
-    return _Checked(name, list(found.drift), [one for one in problems if one])
+    problems = [one for one in problems if one]
+    return _Checked(name, list(found.drift), problems, remarks)
 
 
 def _as_json(checked: list[_Checked], code: int) -> str:
@@ -88,6 +92,7 @@ def _as_json(checked: list[_Checked], code: int) -> str:
             "name": one.name,
             "drift": [{"turn": turn, **drift._asdict()} for turn, drift in one.drift],
             "problems": one.problems,
+            "remarks": one.remarks,
         }
         for one in checked
     ]

@@ -43,16 +43,6 @@ _RETRY: Mapping[str, str] = {
 }
 
 
-@described
-class Health(TypedDict):
-    status: Literal["ok"]
-
-
-@described
-class Readiness(TypedDict):
-    status: Literal["ready"]
-
-
 class ModelFacts(TypedDict):
     available: bool
     upstream: str

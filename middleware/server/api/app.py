@@ -14,17 +14,22 @@ from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
+from middleware.server.api.health import add_health_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
+from middleware.server.api.usage import add_usage_route
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
 from middleware.server.signposts import unknown_url, wrong_method
+from middleware.telemetry.vitals import Vitals
 
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
 
 
-def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) -> FastAPI:
+def build_api(
+    edge: Edge, vitals: Vitals, doors: Sequence[Endpoint], lifespan: Lifespan[Any]
+) -> FastAPI:
     """Build the app; `doors` are served before it and only described here.
 
     FastAPI's own pages load their scripts from another host, so they are off.
@@ -40,9 +45,11 @@ def build_api(edge: Edge, doors: Sequence[Endpoint], lifespan: Lifespan[Any]) ->
         redirect_slashes=False,
         exception_handlers=_failures(edge),
     )
-    api.state.edge = edge
+    api.state.edge, api.state.vitals = edge, vitals
     add_routes(api)
+    add_health_routes(api)
     add_cassette_routes(api)
+    add_usage_route(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api

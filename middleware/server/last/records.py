@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from adapters.protocol import UpstreamCall
 from adapters.wire.capture import MOST, Capture
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 
 PATH = "/v1/x_usetool/last"
 MOST_BYTES = 16 << 20
@@ -54,10 +55,12 @@ class Records:
         return record
 
     def end(self, visit: Visit, now: float) -> None:
-        if visit.error is not None:
-            _let_go(visit.error)
-        if visit.finish is not None and visit.finish.turn is not None:
-            visit.finish = replace(visit.finish, turn=None)  # as long as the answer
+        ended: list[Visit | UpstreamCall] = [visit, *visit.journey.calls()]
+        for one in ended:
+            if one.error is not None:
+                _let_go(one.error)
+            if one.finish is not None and one.finish.turn is not None:
+                one.finish = replace(one.finish, turn=None)  # as long as the answer
         record = self._running.pop(visit.id, None)
         if record is None:
             if self.count:

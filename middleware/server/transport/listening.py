@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from socket import SO_ERROR, SOL_SOCKET
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import httptools
 from uvicorn._types import ASGI3Application
@@ -21,6 +21,8 @@ from adapters.wire.http import Timeouts
 from middleware.doors import FALLBACK
 from middleware.doors.door import PING
 
+CUT = "usetool.cut"
+"""Where in a request's scope it stands how its connection is cut."""
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
 """Bytes of a request's head; of a request that has its answer before it is all here."""
@@ -120,7 +122,13 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cycle
+        cast(dict[str, object], cycle.scope)[CUT] = self._cut
         super()._start_asgi_task(cycle, app)
+
+    def _cut(self) -> None:
+        """End the connection without the rest of an answer, or without any."""
+        self._leave()
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()

@@ -6,12 +6,13 @@ import asyncio
 import gc
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from middleware.cassettes.selection import Selection
 from middleware.cli import describe
 from middleware.cli.command import Failed, complain
 from middleware.config import Config, load
@@ -37,7 +38,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, settings: uvicorn.Config, app: Gateway, reloader: Reloader) -> None:
         super().__init__(settings)
-        self._runtime = app.chat.runtime
+        self._runtime, self._vitals = app.chat.runtime, app.vitals
         self._reloader = reloader
         self._watchdog = Watchdog(app.chat.log)
         self._watching: asyncio.Task[None] | None = None
@@ -49,12 +50,17 @@ class _Server(uvicorn.Server):
         gc.set_threshold(*_COLLECT)
         self._reloader.heed_signals()
         statuses = await self._runtime.models.statuses(only_local=True)
-        complain(describe.banner(self._runtime.config, statuses))
+        told: tuple[str, Sequence[str]] = ("", ())
+        if (studio := self._runtime.studio) is not None:
+            found = studio.recorded_models(Selection()) or ()
+            told = (studio.told, [one["id"] for one in found])
+        complain(describe.banner(self._runtime.config, statuses, *told))
         self._watching = asyncio.create_task(self._reloader.watch())
         self._watchdog.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         complain("stopping")
+        self._vitals.draining = True
         if self._watching is not None:
             self._watching.cancel()
         self._watchdog.stop()

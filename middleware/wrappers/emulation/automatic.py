@@ -38,20 +38,27 @@ class ToolSettings(NamedTuple):
     """A question is first decided on, then answered; for pipelines, which thought about it."""
 
 
-def with_tools(leaf: Leaf, wanted: ToolSettings, further: Adapter | None = None) -> Adapter:
+def with_tools(
+    leaf: Leaf,
+    wanted: ToolSettings,
+    further: Adapter | None = None,
+    guarded: Adapter | None = None,
+) -> Adapter:
     """What stands around a model so that it calls tools the way the config says.
 
-    `further` takes the asks that follow a first one within the same answer.
+    It is asked through what guards the leaf; `further` takes the asks that follow a first one
+    within the same answer.
     """
+    asked = guarded or leaf
     if wanted.mode == "native":
-        return leaf
-    emulated = EmulatedTools(leaf, _emulation(wanted), further or leaf)
+        return asked
+    emulated = EmulatedTools(asked, _emulation(wanted), further or asked)
     leaks, has_tools = wanted.kind.leaks, made(CommonAbilities, wanted.abilities).tools
     if has_tools is None:
         has_tools = wanted.kind.native_tools
     if wanted.mode == "emulated" or has_tools is False:
         return emulated
-    native = LeakRescue(leaf) if leaks else leaf
+    native = LeakRescue(asked) if leaks else asked
     return Automatic(native, emulated, leaf.calls_tools) if leaks and has_tools is None else native
 
 

@@ -9,6 +9,7 @@ import resource
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ from middleware.routing import Routes
 from middleware.server.app import Chat, Gateway, create
 from middleware.server.embeddings import Embeddings
 from middleware.server.last import Records
+from middleware.server.log import Log
 from middleware.server.runtime import build_runtime
-from middleware.server.telemetry import Log
+from middleware.telemetry.vitals import take_vitals
+from middleware.telemetry.vocabulary import Vocabulary
 from middleware.wrappers.route import Route
 from tests.support.adapters import PATIENCE
 from tests.support.door import Door, Heard
@@ -92,8 +95,9 @@ async def desk(folder: Path, text: str, mode: Mode | None, **options: Any) -> As
     runtime = build_runtime(read, transport, studio=studio)
     chat = Chat(runtime, CHAT_DOOR, Log(log, "debug", readable=False), Records(0))
     embeddings = Embeddings(chat)
+    vitals = take_vitals(Vocabulary(read), read.telemetry, said.append)
     try:
-        yield Desk(Door(Gateway(chat, embeddings, transport), log), studio, said)
+        yield Desk(Door(Gateway(chat, embeddings, transport, vitals), log), studio, said)
     finally:
         await asyncio.to_thread(studio.recorder.finish)
         await transport.close()
@@ -155,6 +159,15 @@ def streamed(body: Json) -> Json:
 def pieces(heard: Heard) -> list[bytes]:
     """What the server was given to send, write by write."""
     return [message["body"] for message in heard.sent[1:]]
+
+
+def same_writes(again: Heard, live: Heard) -> bool:
+    """Whether the same bytes came, and ends of writes where there were some live.
+
+    Live, what came at once is written at once; a recording has it as it was sent.
+    """
+    ends, were = ({*accumulate(map(len, pieces(heard)))} for heard in (again, live))
+    return again.body == live.body and were <= ends
 
 
 def folded(heard: Heard) -> Json:

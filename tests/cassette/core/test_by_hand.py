@@ -123,6 +123,14 @@ def test_no_answer_by_hand_is_a_mistake_of_the_gateway(
     assert again.status in (200, 422), again.body
 
 
+def test_a_turn_whose_model_has_no_route_is_answered_as_it_was(tmp_path: Path) -> None:
+    exchange = {"request": {"uri": "http://up.test/x"}, "response": {"body": {"text": "x"}}}
+    written(tmp_path, {**turn({"content": "stored"}), "upstream": [exchange]})
+    again = heard(tmp_path)
+    assert folded(again)["content"] == "stored"
+    assert again.headers["x-usetool-replay"] == "default turn=1 of=1 drift=unused"
+
+
 ROUTES: Sequence[Json] = (
     {"m": {"kind": "nonsense", "upstream": "up", "name": "x"}},
     {"m": {"kind": "compatible", "upstream": "up", "name": "x", "tools": "sometimes"}},

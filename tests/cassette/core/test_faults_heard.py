@@ -221,6 +221,11 @@ def test_a_cut_at_the_door_ends_the_connection_without_an_end(folder: Path, stre
     assert b"three" not in raw
 
 
+def test_a_cut_at_the_door_before_the_first_byte_leaves_no_answer(folder: Path) -> None:
+    for body in (ASKS[0], {**ASKS[0], "stream": False, "stream_options": None}):
+        assert asyncio.run(_raw(folder, body, {"cut": {"after_event": 0, "at": "door"}})) == b""
+
+
 def test_what_stands_behind_a_real_pause_waits(folder: Path) -> None:
     began = time.monotonic()
     rule = {"turn": 1, "stall": {"after_event": 1, "seconds": 0.3, "real": True}}

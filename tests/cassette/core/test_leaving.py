@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from adapters.protocol import ChatRequest, RequestContext
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import Asked, RawTurn, RecordingAdapter
 from middleware.cassettes.record.finish import Finished
 from middleware.cassettes.record.merge import Policy, merged
+from middleware.cassettes.selection import Selection
 from middleware.cassettes.verify import Verified, verified
+from middleware.cassettes.visitor import Visitor
 from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, folded, streamed
 from tests.cassette.core.test_endings import CONFIG, EVENTS, hangs, streams
 from tests.cassette.turns import turn
-from tests.support.door import Heard
+from tests.support.adapters import FakeAdapter
+from tests.support.dialogue import user
+from tests.support.door import ANSWER, Heard
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 ASK = streamed(asking("Count."))
@@ -50,6 +58,7 @@ async def _played(folder: Path) -> Heard:
         return await playing.ask(ASK)
 
 
+VISITOR = Visitor(Selection(), "m", "", b"{}", "", RequestContext("req_1"))
 STALLS = streams(*EVENTS[:2], then="silence")
 
 
@@ -110,6 +119,32 @@ def test_a_left_turn_waits_for_no_other_ask(tmp_path: Path) -> None:
             return playing.studio.status("default", "")["unused"], codes
 
     assert asyncio.run(go()) == ([1], ["cassette_miss"] * 2)
+
+
+class Keeper:
+    """Takes in one turn."""
+
+    def __init__(self) -> None:
+        self.turns: list[RawTurn] = []
+
+    def put(self, turn: RawTurn) -> None:
+        self.turns.append(turn)
+
+
+@pytest.mark.parametrize(("batches", "left"), [(0, True), (1, True), (2, True), (3, False)])
+def test_whoever_stops_listening_has_left_unless_the_end_was_said(batches: int, left: bool) -> None:
+    keeper = Keeper()
+    asked = Asked(VISITOR, CassetteName("t"), "record", "chat")
+
+    async def listen() -> None:
+        record = RecordingAdapter(FakeAdapter(ANSWER), keeper, asked)
+        async with aclosing(record.stream(ChatRequest("m", (user("hi"),)))) as events:
+            for _ in range(batches):
+                await anext(events)
+
+    asyncio.run(listen())
+    # Whoever asks for nothing has not begun.
+    assert [turn.left for turn in keeper.turns] == ([left] if batches else [])
 
 
 # What is written ----------------------------------------------------------------------------------

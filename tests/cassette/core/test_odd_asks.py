@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.protocol import Json
-from tests.cassette.core.desk import REPLAYED, asking, cassette, desk
+from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, parsed
 from tests.cassette.values import texts, values
 from tests.support.door import Heard
 
@@ -80,3 +80,39 @@ def test_what_the_door_refuses_is_no_turn(tmp_path: Path) -> None:
 
     assert asyncio.run(go()) == 400
     assert len(cassette(tmp_path).turns) == 1
+
+
+# What is read otherwise after a change of the config ----------------------------------------------
+
+
+REPAIRS = f"[server]\nhistory_repair = true\n{SCRIPTED}"
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+NO_ID = {
+    "model": "m",
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "content": "done"},
+    ],
+}
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+def test_what_a_changed_config_reads_is_read_again(tmp_path: Path, restarts: bool) -> None:
+    async def go() -> list[int]:
+        async with desk(tmp_path, SCRIPTED, "record") as gateway:
+            app = gateway.door.app
+            await gateway.ask(asking("one"))
+            if not restarts:
+                app.use(app.prepare(parsed(REPAIRS)))
+                await gateway.ask(NO_ID)
+                app.use(app.prepare(parsed(SCRIPTED)))
+                await gateway.ask(asking("two"))
+        if restarts:
+            async with desk(tmp_path, REPAIRS, "auto") as gateway:
+                await gateway.asks([NO_ID, asking("two")])
+        async with desk(tmp_path, REPLAYED, "replay") as gateway:
+            heard = await gateway.asks([asking("one"), NO_ID, asking("two")])
+            return [one.status for one in heard]
+
+    assert asyncio.run(go()) == [200, 200, 200]

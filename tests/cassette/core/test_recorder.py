@@ -20,7 +20,7 @@ from middleware.cassettes.record.adapter import Asked, RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
 from middleware.cassettes.record.lock import locked
 from middleware.cassettes.record.recorder import Recorder
-from middleware.cassettes.secrets import Blotter, TurnBlotter
+from middleware.cassettes.secrets import Blotter, Redaction, TurnBlotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from tests.cassette.core.desk import Desk, asking, cassette, desk, full_disk
@@ -128,6 +128,53 @@ def test_so_is_the_key_of_a_client(tmp_path: Path) -> None:
     (finished,) = recorder.finish()
     assert "KEY in clear" in finished.problem
     assert not any(SECRET.encode() in text for text in texts_below(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"password": "swordfish"}',  # in an ask: JSON in a text, as arguments of calls are
+        '{"api_key":"swordfish"}',
+        "ask http://me:swordfish@host/",
+        "https://host/?token=swordfish&b=1",
+    ],
+)
+@pytest.mark.parametrize("slash", ["/", "\\/"])
+def test_what_looks_like_a_secret_is_not_written_in_clear_for_a_moment(
+    tmp_path: Path, said: str, slash: str
+) -> None:
+    turn = raw(1, said)
+    body = turn.asked.visitor.body.replace(b"/", slash.encode())  # so does PHP
+    visitor = turn.asked.visitor._replace(body=body)
+    recorder = Desktop(tmp_path).recorder
+    recorder.put(turn._replace(asked=turn.asked._replace(visitor=visitor)))
+    while not (parts := [*tmp_path.glob("*.part-*")]) or b"req_1" not in parts[0].read_bytes():
+        time.sleep(0.005)
+    assert b"swordfish" not in parts[0].read_bytes()
+    recorder.finish()
+    (found,) = cassette(tmp_path, "t").turns
+    assert "[secret:" in str(found.body)
+
+
+def test_what_a_path_of_the_config_names_is_taken_out(tmp_path: Path) -> None:
+    text = f'{SCRIPTED}[cassettes]\nredact = ["messages[role=user].content"]\n'
+
+    async def go() -> None:
+        async with desk(tmp_path, text, "record") as gateway:
+            await gateway.ask(asking("a private matter"))
+
+    asyncio.run(go())
+    assert not any(b"private" in text for text in texts_below(tmp_path))
+    (found,) = cassette(tmp_path).turns
+    assert found.body["messages"][0]["content"] == "[secret:redacted]"
+
+
+def test_what_a_path_leads_to_is_taken_out_though_it_looks_harmless(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    recorder.blotter = Blotter({}, Redaction(paths=("messages[0].content",)))
+    recorder.put(raw(1, "Miller"))
+    recorder.finish()
+    assert not any(b"Miller" in text for text in texts_below(tmp_path))
 
 
 class _Blind(Blotter):

@@ -202,6 +202,8 @@ TABLE: Sequence[Row] = (
     Row("replay", REPLAY, "", "record", "mode_not_allowed"),
     Row("replay", RECORD, "", "off", "live"),
     Row("replay", REPLAY, "live", "", "passed"),
+    Row("replay", REPLAY, "live", "replay", "played"),
+    Row("replay", "[]", "live", "replay", "mode_not_allowed"),
     Row("replay", REPLAY, "record", "", "recorded"),
     Row("record", REPLAY, "", "", "recorded"),
     Row("record", REPLAY, "replay", "", "played"),

@@ -14,6 +14,7 @@ from adapters.protocol import Json
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.file import cassette_text, write_cassette
 from middleware.cli.cassettes.diff import add
+from tests.cassette.core.desk import full_disk
 from tests.cassette.deciding import failed, said, tool, turn
 
 CONFIG = """
@@ -61,6 +62,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, in a folder with a config and a cassette of two turns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CI", raising=False)
     config = CONFIG + "".join(MODEL.format(*model) for model in MODELS)
     Path("config.toml").write_text(config + '[models.gone]\nupstream = "none"\n[upstreams.none]\n'
                                    'kind = "deepseek"\napi_key = "env:NOT_SET"\n')  # fmt: skip
@@ -227,3 +229,6 @@ def test_the_report_may_go_to_a_file(command: Command, capsys: pytest.CaptureFix
     assert not capsys.readouterr().out
     assert command("old", "old", "-o", "nowhere/report.xml") == 2
     assert "nowhere/report.xml" in capsys.readouterr().err
+    with full_disk(1):
+        assert command("old", "old", "-o", "full.txt") == 2
+    assert capsys.readouterr().err == "full.txt: File too large\n"

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +21,7 @@ from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.file import cassette_text, write_cassette
 from tests.cassette.core.desk import asking
 from tests.cassette.turns import said, turn
+from tests.support.paths import ROOT
 
 CONFIG = """
 [recall]
@@ -200,6 +206,38 @@ def test_a_report_is_written_for_programs(folder: Path) -> None:
         "How warm is it now?",
         "How warm is it here?",
     )
+
+
+def test_a_replay_that_listens_says_what_is_there(folder: Path) -> None:
+    keep(folder, "one")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "middleware", "replay", "t", "--port", port]
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=path, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        told = [server.stderr.readline() for _ in range(3)]
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=10)
+    assert told[1].split()[:3] == ["cassettes", "replay", "t,"]
+    assert told[2].split() == ["models", "m"]
+
+
+@pytest.mark.parametrize(("file", "name"), [("bugs/t.yaml", "t"), ("bugs/my bug.yaml", "my-bug--")])
+def test_a_path_is_told_as_it_was_written(
+    folder: Path, file: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keep(folder, "one")
+    (folder / "bugs").mkdir()
+    (folder / "cassettes/t.yaml").rename(folder / file)
+    echo = ["--", "sh", "-c", "echo $USETOOL_CASSETTE"]
+    assert main(["replay", file, "--report", "r.json", *app("two")]) == 3
+    told = capfd.readouterr().err
+    assert f"usetool replay {file}: played 0 of 1" in told
+    assert f"usetool record {shlex.quote(file)} --mode auto" in told
+    assert json.loads((folder / "r.json").read_text("utf-8"))["cassette"] == file
+    assert main(["replay", file, *echo]) == 5
+    assert capfd.readouterr().out.startswith(name)
 
 
 def test_a_command_is_led_to_the_gateway_without_the_keys_of_models(

@@ -248,10 +248,23 @@ def test_a_model_that_is_not_there_any_more_is_a_change_too(
     assert "turn 1 is broken" in capsys.readouterr().err
 
 
+def test_asks_that_only_their_order_tells_apart_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = said("Mr Lee.")
+    turns = [TURNS[0], replace(TURNS[0], number=2), replace(TURNS[0], number=3, answer=other)]
+    keep(folder, *turns, replace(turns[0], number=4, lane="a"))
+    assert main(["cassette", "verify", "shop/t"]) == 0
+    assert "turns 1, 2, 3 are one ask with several answers" in capsys.readouterr().out
+    keep(folder, *turns[:2], replace(turns[2], lane="a"))
+    assert main(["cassette", "verify", "shop/t"]) == 0
+    assert capsys.readouterr().out == "shop/t: nothing to say\n"
+
+
 # Of the last requests -----------------------------------------------------------------------------
 
 
-def last(folder: Path, behaves: Behaviour, body: object) -> int:
+def last(folder: Path, behaves: Behaviour, body: object, *more: str) -> int:
     """Ask a gateway that records nothing, and make a cassette of what it keeps."""
 
     async def go() -> int:
@@ -260,7 +273,7 @@ def last(folder: Path, behaves: Behaviour, body: object) -> int:
             listed = await gateway.get("/v1/x_usetool/last")
             identity = listed[1]["data"][0]["id"]
             (folder / "config.toml").write_text(CONFIG.replace("URL", up.url), "utf-8")
-            command = ["last", identity, "--cassette", "bug.yaml", "--url", gateway.url]
+            command = ["last", identity, "--cassette", "bug.yaml", "--url", gateway.url, *more]
             return await asyncio.to_thread(main, command)
 
     return asyncio.run(go())
@@ -269,8 +282,11 @@ def last(folder: Path, behaves: Behaviour, body: object) -> int:
 @pytest.mark.parametrize("streams_it", [False, True])
 def test_a_request_that_was_not_recorded_becomes_a_cassette(folder: Path, streams_it: bool) -> None:
     body = streamed(asking("Count.")) if streams_it else asking("Count.")
+    (folder / "bug.yaml").write_text("another's", "utf-8")
     behaves = streams(*EVENTS) if streams_it else answers(completion("One, two, three."))
-    assert last(folder, behaves, body) == 0
+    assert last(folder, behaves, body) == 2
+    assert (folder / "bug.yaml").read_text("utf-8") == "another's"
+    assert last(folder, behaves, body, "--force") == 0
     found = read_cassette(folder / "bug.yaml")
     (one,) = found.turns
     assert one.answer.message == {"role": "assistant", "content": "One, two, three."}

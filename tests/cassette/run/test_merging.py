@@ -134,15 +134,16 @@ def test_an_answer_that_fails_now_is_named_among_those_that_do_not(tmp_path: Pat
     assert [turn.is_whole for turn in cassette(tmp_path).turns] == [True, False]
 
 
-@pytest.mark.parametrize("mode", ["auto", "refresh"])
-def test_rules_of_the_cassette_stay(tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize(("mode", "turns"), [("record", 1), ("auto", 2), ("refresh", 2)])
+def test_rules_of_the_cassette_stay(tmp_path: Path, mode: Mode, turns: int) -> None:
     recorded(tmp_path, "record", Echo(), A)
     path = tmp_path / "default.yaml"
-    rules = "match:\n  level: strict\nturns:"
+    rules = "match:\n  level: strict\ndiff:\n  ignore: [f.x]\nturns:"
     path.write_text(path.read_text("utf-8").replace("turns:", rules, 1), "utf-8")
     recorded(tmp_path, mode, Echo(), B)
-    assert cassette(tmp_path).match == {"level": "strict"}
-    assert len(cassette(tmp_path).turns) == 2
+    found = cassette(tmp_path)
+    assert (found.match, found.diff) == ({"level": "strict"}, {"ignore": ["f.x"]})
+    assert len(found.turns) == turns
 
 
 def test_two_recorders_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from middleware import config
 from middleware.config import ConfigError
-from middleware.server.telemetry import Log, readable
+from middleware.server.log import Log, readable
 from tests.support.day_one import Json, Reply, Seen, answering, completion, running
 from tests.support.upstreams.loopback import loopback
 

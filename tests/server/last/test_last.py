@@ -14,7 +14,7 @@ from adapters.receipts import Note
 from adapters.wire.capture import MOST, CapturedCall
 from middleware.cli.command import FINE
 from middleware.server.last.records import MOST_BYTES, Records
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 from tests.server.last.kept import (
     AGENT_RUN,
     BODY_KEY,

@@ -9,7 +9,7 @@ from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.words import Heading
 from middleware.doors.x_usetool import usage_parts
-from middleware.server.telemetry import Visit
+from middleware.server.visits import Visit
 
 HEADING = Heading("chatcmpl-1", 1, "deepclaude")
 USAGE = Usage(7, 9, parts=(("reasoner", Usage(2, 3)), ("answerer", None)))

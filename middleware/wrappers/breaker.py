@@ -1,0 +1,140 @@
+"""`Breaker`: around every leaf, it records each call; who fails too often is left alone a while.
+
+It is the one layer that every call passes, so it also tells the ring of its key what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from adapters.errors import Busy, GatewayError, UpstreamError
+from adapters.protocol import (
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    Journey,
+    Json,
+    Opened,
+    PassedOver,
+    RequestContext,
+    UpstreamCall,
+)
+from adapters.shared.embeddings import EmbeddingRequest
+from middleware.machine.board import Entry
+from middleware.wrappers.base import Wrapper
+from middleware.wrappers.calls import ILL, Guarded, NotAsked, UpstreamOpen, outcome_of
+from middleware.wrappers.key_ring import KeyRing
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that entered."""
+
+    record: UpstreamCall
+    journey: Journey | None
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker(Wrapper):
+    inner: Guarded
+    ring: KeyRing
+    place: str
+    """Public name of its model, perhaps with a `*`."""
+    model: str
+    """The upstream's name of it, with a `*` where it has what the public name has there."""
+
+    async def stream(self, request: ChatRequest) -> Events:
+        call = await self._entered(request.call, request.model)
+        record = call.record
+        try:
+            async with aclosing(self.inner.stream(request)) as batches:
+                async for batch in batches:
+                    if record.first_event is None:
+                        self._opened(call, batch)
+                    if type(batch[-1]) is Finish:
+                        record.finish = batch[-1]
+                    yield batch
+        except GatewayError as error:
+            await self._failed(call, error)
+            raise
+        finally:
+            self._ended(call)
+
+    async def embed(self, request: EmbeddingRequest) -> Json:
+        call = await self._entered(request.call, request.model)
+        try:
+            answer = await self.inner.embed(request)
+            call.record.outcome = "ok"
+        except GatewayError as error:
+            await self._failed(call, error)
+            raise
+        finally:
+            self._ended(call)
+        return answer
+
+    async def _entered(self, asked: RequestContext, model: str) -> _Call:
+        ring, now = self.ring, asyncio.get_running_loop().time()
+        record = UpstreamCall(self._place(model), ring.upstream, model, now)
+        entry = await ring.board.enter(f"{ring.upstream}/{model}")
+        if entry == "refused":
+            raise self._refusal(asked, record)
+        if asked.journey is not None:
+            asked.journey.steps.append(record)
+        return _Call(record, asked.journey, entry)
+
+    def _refusal(self, asked: RequestContext, record: UpstreamCall) -> NotAsked:
+        if asked.journey is not None:
+            asked.journey.steps.append(PassedOver(record.place, "open"))
+        wait = max(1, math.ceil(self.ring.board.reopens(f"{record.upstream}/{record.model}")))
+        return UpstreamOpen(
+            f"Upstream '{record.upstream}' failed too often with model '{record.model[:200]}': it "
+            f"is not asked for {wait} more seconds.",
+            retry_after=str(wait),
+        )
+
+    def _opened(self, call: _Call, batch: tuple[Event, ...]) -> None:
+        record, first = call.record, batch[0]
+        record.first_event, record.outcome = asyncio.get_running_loop().time(), "ok"
+        if type(first) is Opened:
+            record.opened = first
+        if call.entry == "probe":  # who waited for it need not wait for its end
+            self._told(call, well=True)
+
+    async def _failed(self, call: _Call, error: GatewayError) -> None:
+        record = call.record
+        record.error = error
+        if isinstance(error, NotAsked) or not isinstance(error, UpstreamError | Busy):
+            self._not_made(call, error)
+            return
+        record.outcome = outcome_of(error)
+        await self.ring.failed(record.key or record.upstream, record.model, record.outcome, error)
+
+    def _not_made(self, call: _Call, error: GatewayError) -> None:
+        """The request did not get as far as the upstream."""
+        steps = call.journey.steps if call.journey else []
+        if steps and steps[-1] is call.record:
+            steps.pop()
+            if isinstance(error, NotAsked):
+                steps.append(PassedOver(call.record.place, error.reason))
+
+    def _ended(self, call: _Call) -> None:
+        record = call.record
+        record.ended = asyncio.get_running_loop().time()
+        outcome = record.outcome
+        self._told(call, None if outcome is None else outcome not in ILL)
+
+    def _told(self, call: _Call, well: bool | None) -> None:
+        name = f"{call.record.upstream}/{call.record.model}"
+        self.ring.board.leave(name, well, call.entry == "probe")
+        call.entry = "call"
+
+    def _place(self, model: str) -> str:
+        if "*" not in self.place or "*" not in self.model:
+            return self.place
+        before, _, after = self.model.partition("*")
+        return self.place.replace("*", model[len(before) : len(model) - len(after)])

@@ -1,0 +1,258 @@
+"""The keys of one upstream: whose turn it is, which rest, how many calls each may have open.
+
+Conversations are spread by rendezvous hashing, so that every worker and gateway agrees on the key
+of each without asking; what a key has learned and how busy it is, all of them share in `State`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+from typing import NamedTuple
+
+from adapters.errors import GatewayError
+from adapters.protocol import Outcome, RequestContext
+from adapters.wire.http import Timeouts
+from middleware.config import UpstreamConfig
+from middleware.machine.board import Board, BreakerState
+from middleware.state.store import Hold, State
+from middleware.wrappers.readiness import KeyTurn, Readiness
+
+UNLIMITED = 1 << 30
+_FIRST_REST, _LONGEST_REST = 5.0, 60.0
+"""Seconds a limited key rests that was told no end; doubled each time."""
+_REFUSED_REST = 300.0
+_LONGEST_TOLD = 86400.0
+_AFTER_REST = 60.0
+"""Seconds for which a rest is remembered after its end: the next one is longer then."""
+_FEWEST = 2
+"""Calls at once that are always left to a key."""
+_STEP, _LONGEST_STEP = 10.0, 320.0
+"""Seconds after which a limited key is tried with one call more."""
+_LEARNED_FOR = 3600.0
+
+
+class _Bound(NamedTuple):
+    """What a 429 taught of a key: how many calls at once it takes."""
+
+    calls: int
+    since: float
+    step: float
+
+    def now(self, now: float) -> int:
+        return self.calls + int(max(0.0, now - self.since) / self.step)
+
+    def text(self) -> str:
+        return f"{self.calls} {self.since:.3f} {self.step:g}"
+
+
+class _Standing(NamedTuple):
+    """How a key stands with one model."""
+
+    rest: float
+    """Seconds until it ends."""
+    bound: int
+    """How many calls at once it may have, on all machines."""
+    open: int
+
+
+@dataclass(slots=True)
+class KeyRing(Readiness):
+    upstream: str
+    board: Board
+    state: State
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Name → key, where there are several: `claude#2`."""
+    limit: int | None = None
+    """Calls at once on each key."""
+    patience: float = 10.0
+    """Seconds a call waits for a slot."""
+    longest: float = 600.0
+    """Seconds after which a call that nobody ended counts no more."""
+    counting: bool = False
+    """Somebody wants to know how many calls are open."""
+    clock: Callable[[], float] = time.time
+    names: tuple[str, ...] = field(init=False)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _rests: dict[str, float] = field(default_factory=dict)
+    """Key → the end of the last rest it was given here, or seen to have."""
+
+    def __post_init__(self) -> None:
+        self.names = tuple(self.secrets) or (self.upstream,)
+        self.counting = self.counting or len(self.names) > 1
+
+    def breaker(self, model: str) -> BreakerState:
+        return self.board.breaker(f"{self.upstream}/{model}")
+
+    async def open_calls(self) -> float:
+        return sum(await self.state.sums([f"open:{name}" for name in self.names]))
+
+    def queued(self) -> int:
+        """How many requests wait for a slot here."""
+        return sum(map(self.board.waiting, self.names))
+
+    def resting(self) -> int:
+        """How many keys rest, as far as is known here."""
+        now = self.clock()
+        return sum(end > now for end in self._rests.values())
+
+    async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
+        stands = await self._standings(model)
+        fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
+        placed = []
+        for name in _rendezvous(self.names, conversation):
+            stand = stands[name]
+            full = not self._room(name, stand)
+            order = 3 if stand.rest else 2 if full else stand.open > fair
+            wait = stand.rest or (self.board.waiting(name) if full else 0)
+            placed.append((order, wait, KeyTurn(name, stand.rest, full, stand.open)))
+        placed.sort(key=lambda one: one[:2])
+        return [turn for _, _, turn in placed]
+
+    async def key_of(self, call: RequestContext, model: str) -> str:
+        """The key a call goes with: the one that was chosen for it, or whose turn it is."""
+        if call.chosen in self.names:
+            return call.chosen
+        if len(self.names) == 1:
+            return self.names[0]
+        return (await self.turns(model, call.id))[0].name
+
+    async def limit_of(self, key: str, model: str) -> int:
+        """How many calls may be open on it at once, on this machine."""
+        if len(self.names) == 1:
+            return self.limit or UNLIMITED
+        mark = (await self.state.read([_bound_name(key, model)]))[0]
+        if mark is None:
+            return self.limit or UNLIMITED
+        opened = round((await self.state.sums([f"open:{key}"]))[0])
+        return self._limit(key, _bound(mark.text).now(self.clock()), opened)
+
+    async def begin(self, key: str, call: RequestContext) -> str:
+        """Count an open call, and return what it is ended by."""
+        name = f"{call.id}/{next(self._numbers)}"
+        try:
+            await self.state.take(name, [Hold(f"open:{key}", 1, math.inf, self.longest)])
+        except asyncio.CancelledError:
+            await self.end(key, name)
+            raise
+        return name
+
+    async def end(self, key: str, name: str) -> None:
+        await self.state.settle(name, {f"open:{key}": 0})
+
+    async def failed(self, key: str, model: str, outcome: Outcome, error: GatewayError) -> None:
+        """A limited or refused key rests; one of several that is limited has learned its bound."""
+        if outcome == "rate_limited":
+            await self._limited(key, model, error.retry_after)
+        elif outcome in ("refused", "quota"):
+            await self._rest(key, model, _REFUSED_REST)
+
+    async def _limited(self, key: str, model: str, retry_after: str | None) -> None:
+        told, own = _seconds(retry_after, self.clock()), 0.0
+        if told is None:
+            mark = (await self.state.read([_rest_name(key, model)]))[0]
+            before = float(mark.text) if mark else 0.0
+            again = mark is not None and mark.until - _AFTER_REST <= self.clock()
+            own = min(_LONGEST_REST, before * 2 if again else before) or _FIRST_REST
+        await self._rest(key, model, told or own, own)
+        if len(self.names) > 1:
+            await self._learn(key, model)
+
+    async def _rest(self, key: str, model: str, seconds: float, own: float = 0.0) -> None:
+        """`own` is how long it was where nobody told: the next may be longer."""
+        self._rests[key] = max(self._rests.get(key, 0.0), self.clock() + seconds)
+        lasting = seconds + _AFTER_REST
+        await self.state.mark(_rest_name(key, model), f"{own:g}", lasting, later=True)
+
+    async def _learn(self, key: str, model: str) -> None:
+        calls = max(_FEWEST, round((await self.state.sums([f"open:{key}"]))[0]))
+        name = _bound_name(key, model)
+        mark = (await self.state.read([name]))[0]
+        known = _bound(mark.text) if mark else None
+        step = min(_LONGEST_STEP, known.step * 2) if known and known.calls <= calls else _STEP
+        learned = _Bound(calls, self.clock(), step)
+        await self.state.mark(name, learned.text(), _LEARNED_FOR)
+
+    async def _standings(self, model: str) -> dict[str, _Standing]:
+        keys = self.names
+        sums = await self.state.sums([f"open:{name}" for name in keys])
+        rests = [_rest_name(name, model) for name in keys]
+        bounds = [_bound_name(name, model) for name in keys]
+        marks, now = await self.state.read(rests + bounds), self.clock()
+        found = {}
+        for index, name in enumerate(keys):
+            rest, learned = marks[index], marks[len(keys) + index]
+            left = max(0.0, rest.until - _AFTER_REST - now) if rest else 0.0
+            if left:
+                self._rests[name] = max(self._rests.get(name, 0.0), now + left)
+            bound = _bound(learned.text).now(now) if learned else UNLIMITED
+            found[name] = _Standing(left, bound, round(sums[index]))
+        return found
+
+    def _room(self, key: str, stand: _Standing) -> bool:
+        if stand.bound == UNLIMITED and self.limit is None:
+            return True
+        return self.board.free(key, self._limit(key, stand.bound, stand.open)) > 0
+
+    def _limit(self, key: str, bound: int, opened: int) -> int:
+        """What others have open of a learned bound is not ours; one call is left to each."""
+        ours = UNLIMITED - self.board.free(key, UNLIMITED)
+        return min(self.limit or UNLIMITED, max(1, bound - max(0, opened - ours)))
+
+
+def ring_of(upstream: UpstreamConfig, board: Board, state: State) -> KeyRing:
+    several = {
+        f"{upstream.id}#{number}": secret.value
+        for number, secret in enumerate(upstream.rotation, 1)
+        if secret.value
+    }
+    limit, patience = upstream.max_concurrent, upstream.queue
+    longest = Timeouts(**upstream.timeouts).total
+    return KeyRing(upstream.id, board, state, several, limit, patience, longest)
+
+
+def _rendezvous(names: Sequence[str], conversation: str) -> Sequence[str]:
+    """In the order of this conversation, the same everywhere; a name that goes moves its own."""
+    if len(names) == 1:
+        return names
+
+    def draw(name: str) -> bytes:
+        return blake2b(f"{conversation}\n{name}".encode(), digest_size=8).digest()
+
+    return sorted(names, key=draw, reverse=True)
+
+
+def _rest_name(key: str, model: str) -> str:
+    return f"rest:{key}/{model}"
+
+
+def _bound_name(key: str, model: str) -> str:
+    return f"bound:{key}/{model}"
+
+
+def _bound(text: str) -> _Bound:
+    calls, since, step = text.split()
+    return _Bound(int(calls), float(since), float(step))
+
+
+def _seconds(retry_after: str | None, now: float) -> float | None:
+    """How long an upstream wants to be left alone; None: it says nothing that can be meant."""
+    if not retry_after:
+        return None
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(retry_after)
+        except (ValueError, TypeError, OverflowError):
+            return None
+        zoned = until.replace(tzinfo=UTC) if until.tzinfo is None else until
+        seconds = zoned.timestamp() - now
+    return min(seconds, _LONGEST_TOLD) if seconds > 0 else None
