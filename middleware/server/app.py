@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
     *("x-request-id", "x-usetool-replay", "x-usetool-warnings", "x-upstream-model"),
-    *("x-usetool-cost", "x-should-retry", "retry-after"),
+    *("x-usetool-model", "x-usetool-route", "x-usetool-usage", "x-usetool-cost"),
+    *("x-should-retry", "retry-after"),
 )
 
 
@@ -65,7 +66,7 @@ class Chat(Edge):
         answer.begin(parsed)
         await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
         find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
-        if runtime.studio is None:
+        if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = find()
         else:
             visitor = admitted.visitor(parsed.request.model)

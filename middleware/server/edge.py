@@ -50,7 +50,7 @@ class AdmittedRequest:
     caller: Caller
     bill: Bill
     selection: Selection | None = None
-    """What it says of cassettes; None: the gateway has none."""
+    """What it says of cassettes; None: nothing, and it is to have none."""
 
     def routes(self, model: str) -> Routes:
         """Where its client's models are found; raise `UnknownModel` if this is none of them."""
