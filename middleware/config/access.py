@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from middleware.config.hints import suggest
+from middleware.config.public_names import PublicNames
 from middleware.config.shape import ClientConfig, Secret, Server, UpstreamConfig
 
 Path = tuple[str, ...]
@@ -36,6 +38,19 @@ def clients_mistakes(
         elif key.value and key.value in seen:
             yield path, f"is the same as the key of {seen[key.value]}: give each its own."
         seen.setdefault(key.value, f"[clients.{client.id}]")
+
+
+def models_of_clients(
+    clients: Mapping[str, ClientConfig], models: Collection[str]
+) -> Iterator[tuple[Path, str]]:
+    """A name nobody answers to is misspelt."""
+    names = PublicNames(models)
+    for client in clients.values():
+        for name in client.models:
+            if "*" not in name and names.meant(name) is None:
+                hint = suggest(name, models)
+                text = f"has '{name}', but there is no such model here.{hint}"
+                yield ("clients", client.id, "models"), text
 
 
 def open_doors(
