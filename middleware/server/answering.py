@@ -15,7 +15,13 @@ from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
 from middleware.doors.door import Door, ParsedRequest
-from middleware.doors.x_usetool import cost_header, usage_parts, warnings_header
+from middleware.doors.x_usetool import (
+    cost_header,
+    route_headers,
+    route_object,
+    usage_parts,
+    warnings_header,
+)
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
 from middleware.server.visits import Visit
 
@@ -185,6 +191,8 @@ class Answer:
         self.visit.status = 200
         if stream.started:  # by a heartbeat: too late for headers
             stream.writer.keep_for_last_frame(self.visit.receipt)
+            for member, value in route_object(self.visit.journey).items():
+                stream.writer.tell(member, value)
         else:
             self._in_headers = len(self.visit.receipt)
             await stream.start(raw(self._told_headers(opened)))
@@ -196,7 +204,7 @@ class Answer:
 
     def _told_headers(self, opened: Opened | None) -> dict[str, str]:
         """Who answered, and what was changed."""
-        headers: dict[str, str] = {}
+        headers = route_headers(self.visit.journey)
         if opened is not None:
             if opened.upstream.model:
                 headers["x-upstream-model"] = opened.upstream.model[:200]

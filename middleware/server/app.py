@@ -31,7 +31,8 @@ from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
 from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
-from middleware.telemetry.vitals import Vitals, one, take_vitals
+from middleware.telemetry.gauges import one, upstream_gauges
+from middleware.telemetry.vitals import Vitals, take_vitals
 from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
     *("x-request-id", "x-usetool-replay", "x-usetool-warnings", "x-upstream-model"),
-    *("x-usetool-cost", "x-should-retry", "retry-after"),
+    *("x-usetool-model", "x-usetool-route", "x-usetool-usage", "x-usetool-cost"),
+    *("x-should-retry", "retry-after"),
 )
 
 
@@ -64,7 +66,7 @@ class Chat(Edge):
         answer.begin(parsed)
         await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
         find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
-        if runtime.studio is None:
+        if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = find()
         else:
             visitor = admitted.visitor(parsed.request.model)
@@ -180,11 +182,22 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
     chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
-    vitals = take_vitals(Vocabulary(config), config.telemetry, complain)
-    vitals.tally.gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
-    vitals.tally.gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
-    vitals.state, vitals.ledger = accounts.state, accounts.ledger
-    chat.observers += (*vitals.observers(), *accounts.observers())
+    chat.log_bodies = config.telemetry.log_bodies
+    vitals = _vitals(chat)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
+
+
+def _vitals(chat: Chat) -> Vitals:
+    """Let all that is counted be told, and count from now on."""
+    config, accounts, shared = chat.runtime.config, chat.accounts, chat.runtime.shared
+    names = Vocabulary(config)
+    vitals = take_vitals(names, config.telemetry, complain)
+    vitals.state, vitals.ledger = accounts.state, accounts.ledger
+    gauges = vitals.tally.gauges
+    gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
+    gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
+    gauges |= upstream_gauges(lambda: chat.runtime.routes.rings, shared.board, names)
+    chat.observers += (*vitals.observers(), *accounts.observers())
+    return vitals

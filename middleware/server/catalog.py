@@ -1,4 +1,6 @@
-"""Limits, abilities and prices of models from LiteLLM's data, read without importing LiteLLM."""
+"""Limits, abilities and prices of models: from the config, and from LiteLLM's data file, read
+without importing LiteLLM.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.kind import Kind
+from adapters.kind import CommonAbilities, Kind
+from adapters.options import made
 from adapters.shared.traits import Traits
+from middleware.config import ModelConfig
 
 _FILE = "model_prices_and_context_window_backup.json"
 _FAMILIES: tuple[tuple[str, str], ...] = (
@@ -82,6 +86,18 @@ def _entries(kind: Kind, name: str) -> Iterator[_Entry]:
         for written in (prefix + name, prefix + name.rpartition("/")[2]):
             if (found := table.get(written)) is not None:
                 yield found
+
+
+def configured(model: ModelConfig) -> Traits:
+    """What the config says, which outranks all that is known."""
+    said = made(CommonAbilities, model.abilities)
+    return Traits(
+        context_length=model.context_length,
+        tools=said.tools,
+        vision=said.vision,
+        reasoning=None if said.thinking is None else said.thinking != "off",
+        json_schema=said.json_schema,
+    )
 
 
 def family(name: str) -> str:

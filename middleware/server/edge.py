@@ -31,6 +31,7 @@ from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
 from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
+from middleware.telemetry.bodies import Bodies
 from middleware.server.visits import Observer, Visit
 
 _LONGEST_PATH = 100
@@ -49,7 +50,7 @@ class AdmittedRequest:
     caller: Caller
     bill: Bill
     selection: Selection | None = None
-    """What it says of cassettes; None: the gateway has none."""
+    """What it says of cassettes; None: nothing, and it is to have none."""
 
     def routes(self, model: str) -> Routes:
         """Where its client's models are found; raise `UnknownModel` if this is none of them."""
@@ -88,6 +89,7 @@ class Edge:
     records: Records
     accounts: Accounts = field(default_factory=Accounts)
     observers: tuple[Observer, ...] = ()
+    log_bodies: bool = False
     open_requests: int = 0
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
@@ -96,6 +98,9 @@ class Edge:
         visit = Visit(request_id(), now(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
+        bodies = Bodies() if self.log_bodies else None
+        if bodies is not None:
+            receive, send = bodies.heard(receive), bodies.told(send)
         answer = Answer(visit, send, runtime.server.heartbeat, self.door)
         self.open_requests += 1
         try:
@@ -120,7 +125,7 @@ class Edge:
             self.open_requests -= 1
             if answer.bill is not None:
                 answer.bill.close()
-            self._end(visit, now())
+            self._end(visit, now(), bodies)
             for observer in self.observers:
                 observer.ended(visit, now())
             if answer.bill is not None:
@@ -171,9 +176,10 @@ class Edge:
         response.raw_headers += raw(named)
         return response
 
-    def _end(self, visit: Visit, now: float) -> None:
+    def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
-        self.log.write(visit.line(now))
+        said = bodies.line(self.runtime.scrubber) if bodies is not None else {}
+        self.log.write(visit.line(now) | said)
 
 
 def _is_played(runtime: Runtime, selection: Selection | None, line: str = "") -> bool:

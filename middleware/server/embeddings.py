@@ -80,7 +80,7 @@ async def _give(admitted: AdmittedRequest) -> None:
     await admitted.reserve(asked.model, 0)
     answer.watch(admitted.receive)
     studio = admitted.runtime.studio
-    if studio is None:
+    if studio is None or admitted.selection is None:
         vectors = await _vectors(routes, asked, admitted.call)
     else:
         live = partial(_vectors, routes, asked)

@@ -57,12 +57,15 @@ class Runtime:
         return self.limited.get(client.name, self.routes)
 
     def selection(self, scope: Scope, caller: Caller) -> Selection | None:
-        """What a request says of cassettes; None: there are none here."""
-        if self.studio is None:
-            if is_named(scope, caller.suffix):
+        """What a request says of cassettes; None: it is answered as if there were none."""
+        named, studio = is_named(scope, caller.suffix), self.studio
+        if studio is None:
+            if named:
                 raise refusal()
             return None
-        found = select(scope, caller.suffix, self.studio.settings.name)
+        if not named and studio.rests:
+            return None
+        found = select(scope, caller.suffix, studio.settings.name)
         if found.name is not None and not caller.client.may_play(found.name.name):
             raise not_allowed(found.name.name)
         return found

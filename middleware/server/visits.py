@@ -98,10 +98,6 @@ class Visit:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
         if self.journey.steps:
             self._tell_journey(told)
-        if self.cost is not None:
-            told["cost"] = self.cost
-        if self.limit:
-            told["limit"] = self.limit
         self._tell_trouble(told)
         return told
 
@@ -114,8 +110,12 @@ class Visit:
             told["key"] = key
         if journey.queued:
             told["queued"] = round(journey.queued, 4)
+        if self.cost is not None:
+            told["cost"] = self.cost
 
     def _tell_trouble(self, told: dict[str, Any]) -> None:
+        if self.limit:
+            told["limit"] = self.limit
         if self.receipt:
             told["warnings"] = [
                 f"{note.code}: {note.field[:_LONGEST_FIELD]}: {note.text}"

@@ -38,16 +38,16 @@ class LedgerHealth(TypedDict):
 
 
 @described
-class Readiness(TypedDict):
+class GatewayReadiness(TypedDict):
     status: Literal["ready", "draining"]
     workers: NotRequired[int]
     state: NotRequired[StateHealth]
     ledger: NotRequired[LedgerHealth]
 
 
-def add_watching_routes(api: FastAPI) -> None:
+def add_health_routes(api: FastAPI) -> None:
     get(api, "/healthz", Health, 403, 500)(check_health)
-    get(api, "/readyz", Readiness, 403, 500)(check_readiness)
+    get(api, "/readyz", GatewayReadiness, 403, 500)(check_readiness)
     told = {"description": "Prometheus' text format.", "headers": headers({})}
     api.add_api_route(
         METRICS,
