@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from middleware.config.hints import suggest
 from middleware.config.public_names import PublicNames
@@ -27,7 +27,7 @@ def meant_variable(secret: Secret) -> str:
 
 
 def clients_mistakes(
-    server: Server, clients: Mapping[str, ClientConfig]
+    server: Server, clients: Mapping[str, ClientConfig], models: Collection[str]
 ) -> Iterator[tuple[Path, str]]:
     """A key says who calls, so no two may have the same."""
     seen = {secret.value: "[server] keys" for secret in server.keys}
@@ -38,19 +38,16 @@ def clients_mistakes(
         elif key.value and key.value in seen:
             yield path, f"is the same as the key of {seen[key.value]}: give each its own."
         seen.setdefault(key.value, f"[clients.{client.id}]")
+        for name in _nobodys(client.models, models):
+            hint = suggest(name, models)
+            path = ("clients", client.id, "models")
+            yield path, f"has '{name}', but there is no such model here.{hint}"
 
 
-def models_of_clients(
-    clients: Mapping[str, ClientConfig], models: Collection[str]
-) -> Iterator[tuple[Path, str]]:
-    """A name nobody answers to is misspelt."""
+def _nobodys(named: Iterable[str], models: Collection[str]) -> Iterator[str]:
+    """Names that open nothing; a pattern may be of models that come."""
     names = PublicNames(models)
-    for client in clients.values():
-        for name in client.models:
-            if "*" not in name and names.meant(name) is None:
-                hint = suggest(name, models)
-                text = f"has '{name}', but there is no such model here.{hint}"
-                yield ("clients", client.id, "models"), text
+    return (name for name in named if "*" not in name and models and not names.meant(name))
 
 
 def open_doors(

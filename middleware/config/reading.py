@@ -12,7 +12,6 @@ from middleware.config import hints, keys
 from middleware.config.access import (
     clients_mistakes,
     is_loopback,
-    models_of_clients,
     open_doors,
     two_keys,
     unset_keys,
@@ -85,8 +84,7 @@ class Reading:
         whole = self.clean("upstreams") and self.clean("server", "keys")
         mistakes = [*(open_doors(server.host, asked, upstreams) if whole else ())]
         mistakes += [*two_keys(asked, upstreams), *mistakes_of(models, upstreams)]
-        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients)]
-        mistakes += [*models_of_clients(clients, models)]
+        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients, models)]
         for path, text in mistakes:
             self.wrong(path, text)
         recall = self.section(found, "recall", keys.RECALL)

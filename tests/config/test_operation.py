@@ -49,6 +49,11 @@ MISTAKES = [
     ("[clients.app]\nadmin = true", "clients.app.key", 'write key = "env:NAME"'),
     ("[clients.app]\nkey = 'env:GONE'", "clients.app.key", "GONE is not set"),
     ("[clients.a]\nkey = 'k'\n[clients.b]\nkey = 'k'", "clients.b.key", "same as the key of"),
+    (
+        "[clients.a]\nkey = 'k'\nmodels = ['dmeo']",
+        "clients.a.models",
+        "has 'dmeo', but there",
+    ),
     ("[clients.a]\nkey = 'k'\nbudget = '10/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nbudget = '0 USD/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nconcurrent = 0", "clients.a.concurrent", "1 or more"),
