@@ -165,6 +165,8 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if accounts.ledger is not None:
             await accounts.ledger.start()
+        if accounts.state.home == "redis":
+            await accounts.state.sums(())  # from now on it is known whether it is there
         yield
         if accounts.ledger is not None:
             await accounts.ledger.close()

@@ -120,7 +120,7 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            await self._close(answer, bodies)
+            await self._close(answer, now(), bodies)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
@@ -167,15 +167,14 @@ class Edge:
         response.raw_headers += raw(named)
         return response
 
-    async def _close(self, answer: Answer, bodies: Bodies | None) -> None:
-        visit, bill, now = answer.visit, answer.bill, asyncio.get_running_loop().time()
-        if bill is not None:
-            bill.close()
-        self._end(visit, now, bodies)
+    async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
+        if answer.bill is not None:
+            answer.bill.close()
+        self._end(answer.visit, now, bodies)
         for observer in self.observers:
-            observer.ended(visit, now)
-        if bill is not None:
-            await bill.settle()
+            observer.ended(answer.visit, now)
+        if answer.bill is not None:
+            await answer.bill.settle()
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)

@@ -57,6 +57,7 @@ MISTAKES = [
     ("[clients.a]\nkey = 'k'\nbudget = '10/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nbudget = '0 USD/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nconcurrent = 0", "clients.a.concurrent", "1 or more"),
+    ("[clients.a]\nkey = 'k'\nmodels = ['tow']", "clients.a.models", "Did you mean 'two'?"),
     ("[state]\nurl = 'mysql://x'", "state.url", "sqlite:///"),
     ("[state]\nurl = 'sqlite:///'", "state.url", "the path of the file is missing"),
     ("[ledger]\nurl = 'redis://x'", "ledger.url", "postgresql://"),
