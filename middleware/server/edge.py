@@ -31,8 +31,8 @@ from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
 from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
-from middleware.telemetry.bodies import Bodies
 from middleware.server.visits import Observer, Visit
+from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
 
@@ -123,13 +123,7 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            if answer.bill is not None:
-                answer.bill.close()
-            self._end(visit, now(), bodies)
-            for observer in self.observers:
-                observer.ended(visit, now())
-            if answer.bill is not None:
-                await answer.bill.settle()
+            await self._close(answer, now(), bodies)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
@@ -175,6 +169,15 @@ class Edge:
         named = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
         response.raw_headers += raw(named)
         return response
+
+    async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
+        if answer.bill is not None:
+            answer.bill.close()
+        self._end(answer.visit, now, bodies)
+        for observer in self.observers:
+            observer.ended(answer.visit, now)
+        if answer.bill is not None:
+            await answer.bill.settle()
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)

@@ -125,8 +125,7 @@ def test_tokens_are_let_in_while_those_used_and_reserved_are_below_the_limit() -
             request = desk.request()
             try:
                 await request.reserve(300, 0.0)
-            except LimitReached as error:
-                assert (error.limit, error.type) == ("tokens", "tokens")
+            except LimitReached:
                 continue
             await request.settle(1000, 0.0)
             let_in += 1
