@@ -103,12 +103,12 @@ class KeyRing(Readiness):
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
         stands = await self._standings(model)
-        fair = 1.25 * (1 + sum(stand.open for stand in stands.values())) / len(stands) + 2
+        fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
         placed = []
         for name in _rendezvous(self.names, conversation):
             stand = stands[name]
             full = not self._room(name, stand)
-            order = 3 if stand.rest else 2 if full else stand.open + 1 > fair
+            order = 3 if stand.rest else 2 if full else stand.open > fair
             wait = stand.rest or (self.board.waiting(name) if full else 0)
             placed.append((order, wait, KeyTurn(name, stand.rest, full, stand.open)))
         placed.sort(key=lambda one: one[:2])
