@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from middleware.config.hints import suggest
+from middleware.config.public_names import PublicNames
 from middleware.config.shape import ClientConfig, Secret, Server, UpstreamConfig
 
 Path = tuple[str, ...]
@@ -25,7 +27,7 @@ def meant_variable(secret: Secret) -> str:
 
 
 def clients_mistakes(
-    server: Server, clients: Mapping[str, ClientConfig]
+    server: Server, clients: Mapping[str, ClientConfig], models: Collection[str]
 ) -> Iterator[tuple[Path, str]]:
     """A key says who calls, so no two may have the same."""
     seen = {secret.value: "[server] keys" for secret in server.keys}
@@ -36,6 +38,16 @@ def clients_mistakes(
         elif key.value and key.value in seen:
             yield path, f"is the same as the key of {seen[key.value]}: give each its own."
         seen.setdefault(key.value, f"[clients.{client.id}]")
+        for name in _nobodys(client.models, models):
+            hint = suggest(name, models)
+            path = ("clients", client.id, "models")
+            yield path, f"has '{name}', but there is no such model here.{hint}"
+
+
+def _nobodys(named: Iterable[str], models: Collection[str]) -> Iterator[str]:
+    """Names that open nothing; a pattern may be of models that come."""
+    names = PublicNames(models)
+    return (name for name in named if "*" not in name and models and not names.meant(name))
 
 
 def open_doors(

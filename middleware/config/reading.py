@@ -84,7 +84,7 @@ class Reading:
         whole = self.clean("upstreams") and self.clean("server", "keys")
         mistakes = [*(open_doors(server.host, asked, upstreams) if whole else ())]
         mistakes += [*two_keys(asked, upstreams), *mistakes_of(models, upstreams)]
-        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients)]
+        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients, models)]
         for path, text in mistakes:
             self.wrong(path, text)
         recall = self.section(found, "recall", keys.RECALL)

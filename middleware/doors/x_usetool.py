@@ -56,6 +56,11 @@ def warnings_object(receipt: Receipt) -> Json:
     return {"warnings": [note._asdict() for note in receipt]}
 
 
+def cost_header(cost: float) -> str:
+    """USD, without an exponent."""
+    return f"{cost:.12f}".rstrip("0").rstrip(".")
+
+
 def warnings_header(receipt: Receipt) -> str:
     """`code:field` of each note; texts are in the log and in `explain`."""
     shown = dict.fromkeys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class ModelList:
     routes: Routes
     _cached: dict[str, _Cached] = field(default_factory=dict)
 
-    async def entries(self, everything: bool = False) -> list[Json]:
+    async def entries(self, opens: Callable[[str], bool], everything: bool = False) -> list[Json]:
         """`/v1/models`: what can answer, wildcards as their upstreams fill them; or all lines."""
         statuses = await self.statuses()
         rows: list[tuple[ModelEntry, str, Traits, str]] = [
@@ -73,7 +73,8 @@ class ModelList:
                 for status in statuses
                 if status.reason or not status.names
             ]
-        return list(await asyncio.gather(*[self._described(*row) for row in rows]))
+        described = [self._described(*row) for row in rows if opens(row[1])]
+        return list(await asyncio.gather(*described))
 
     async def statuses(self, only_local: bool = False) -> list[Status]:
         """What each line of the config comes to; `only_local` asks no service that is far away."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from middleware.state.scripts import ADD, KEEP, MARK, PATIENCE, SETTLE, SUMS, TAKE
@@ -17,7 +18,7 @@ PREFIX = "{usetool}:"
 _LOOK_EVERY, _LOOK_AGAIN = 2.0, 0.5
 """Seconds between two looks at Redis while it is there, and while it is not."""
 _CONNECTIONS = 32
-_HERE = f"{PREFIX}here"
+_NAME = f"{PREFIX}name"
 
 
 class _Client(NamedTuple):
@@ -30,17 +31,20 @@ class RedisConnection:
     """A failure is noticed by whom it costs a moment; from then on one task looks for Redis."""
 
     def __init__(
-        self, url: str, say: Callable[[str], None], returned: Callable[[], Awaitable[None]]
+        self, url: str, say: Callable[[str], None], returned: Callable[[bool], Awaitable[None]]
     ) -> None:
         self._client = _client_of(url)
         self._say = say
         self._returned = returned
-        """Called when it is there again, before others ask."""
+        """Called when it is there again, before others ask; says whether it lost what it had."""
         self._watch: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
         self.ahead = 0.0
         """Seconds by which its clock is ahead of this machine's."""
         self._told = False
+        self._name: bytes | str | None = None
+        """Given by the first who found it without one; None: it was never met."""
+        self._closed = False
         self.well = False
 
     def now(self) -> float:
@@ -87,7 +91,7 @@ class RedisConnection:
         await self._look()
 
     async def _looking(self) -> None:
-        while True:
+        while not self._closed:  # a cancellation may be lost in the library
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_EVERY if self.well else _LOOK_AGAIN):
                     await self._lost.wait()
@@ -104,13 +108,18 @@ class RedisConnection:
             self._back()
 
     async def _meet(self, redis: Redis) -> None:
+        # Written, as one that only reads is of no use; what it was named says whether it is as it
+        # was.
+        await redis.set(_NAME, token_hex(8), nx=True)
+        name = await redis.get(_NAME)
         asked = time.time()
-        # Written, as one that only reads is of no use.
-        await redis.set(_HERE, b"1", ex=60)
         seconds, microseconds = await redis.time()
-        if not self.well:
-            self.ahead = seconds + microseconds / 1e6 - (asked + time.time()) / 2
-            await self._returned()
+        lost = self._name not in (name, None)
+        if self.well and not lost:
+            return
+        self.ahead = seconds + microseconds / 1e6 - (asked + time.time()) / 2
+        await self._returned(lost)
+        self._name = name
 
     def _away(self, reason: str) -> None:
         self.well = False
@@ -125,9 +134,10 @@ class RedisConnection:
             self._say("Redis is back: limits and budgets are shared again")
 
     async def close(self) -> None:
+        self._closed = True
         if self._watch is not None:
             self._watch.cancel()
-            await asyncio.wait([self._watch])
+            await asyncio.wait([self._watch], timeout=PATIENCE)
         with suppress(*self._client.failures):
             async with asyncio.timeout(PATIENCE):
                 await self._client.redis.aclose()

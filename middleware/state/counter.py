@@ -15,7 +15,8 @@ LONGEST_REQUEST = 3600.0
 
 
 def life_of(hold: Hold) -> float:
-    return hold.seconds if hold.sliding else min(hold.seconds, LONGEST_REQUEST)
+    """Of what is counted for good only what is held ends by itself."""
+    return hold.seconds if hold.sliding else LONGEST_REQUEST
 
 
 class Counter:

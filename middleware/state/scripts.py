@@ -1,7 +1,8 @@
 """What Redis does in one step; Lua, as `counter.Counter` counts.
 
 A counter is a hash: `step` seconds of a bucket, `first` bucket that has not ended, `sum` of the
-buckets, `total` of what does not end by itself, and a number for each bucket. Every script begins
+buckets, `total` of what does not end by itself, `base` of that from before Redis lost what it had,
+and a number for each bucket. Every script begins
 with the time at which it was sent: one that lay in a stuck Redis does nothing, as the gateway has
 counted for itself since.
 """
@@ -23,9 +24,9 @@ local function parts(key, first, last)
   return names, redis.call('HMGET', key, unpack(names))
 end
 local function read(key)
-  local found = redis.call('HMGET', key, 'step', 'first', 'sum', 'total')
-  local step, first = tonumber(found[1] or '0'), tonumber(found[2] or '0')
-  local sum, total = tonumber(found[3] or '0'), tonumber(found[4] or '0')
+  local found = redis.call('HMGET', key, 'step', 'first', 'sum', 'total', 'base')
+  for at = 1, 5 do found[at] = tonumber(found[at] or '0') end
+  local step, first, sum, total = found[1], found[2], found[3], found[4] + found[5]
   if step == 0 then return 0, 0, 0 end
   local last = math.floor(now / step)
   if first <= last then
@@ -38,6 +39,11 @@ local function read(key)
     redis.call('HSET', key, 'first', text(last + 1), 'sum', text(sum))
   end
   return sum, total, step
+end
+local function begin(key, step)
+  if redis.call('HSETNX', key, 'step', step) == 1 then
+    redis.call('HSET', key, 'first', text(math.floor(now / tonumber(step)) + 1))
+  end
 end
 local function change(key, bucket, amount)
   if amount ~= 0 then
@@ -71,9 +77,7 @@ else
   for at, key in ipairs(KEYS) do
     local i = 7 * at - 5
     local amount, had = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 6])
-    if redis.call('HSETNX', key, 'step', ARGV[i]) == 1 then
-      redis.call('HSET', key, 'first', text(math.floor(now / tonumber(ARGV[i])) + 1))
-    end
+    begin(key, ARGV[i])
     if had ~= 0 then give(key, ARGV[i + 5], had) end
     change(key, ARGV[i + 4], amount + had)
     redis.call('PEXPIRE', key, ARGV[i + 1])
@@ -91,11 +95,12 @@ for at, key in ipairs(KEYS) do
   local i = 6 * at - 4
   local used, _, total = tonumber(ARGV[i + 5]), read(key)
   if ARGV[i + 2] ~= '' then give(key, ARGV[i + 2], tonumber(ARGV[i + 3])) end
-  if redis.call('HSETNX', key, 'step', ARGV[i]) == 1 then
-    redis.call('HSET', key, 'first', text(math.floor(now / tonumber(ARGV[i])) + 1))
-  end
+  begin(key, ARGV[i])
   if ARGV[i + 4] ~= '' then change(key, ARGV[i + 4], used)
-  elseif used ~= 0 then total = tonumber(redis.call('HINCRBYFLOAT', key, 'total', text(used))) end
+  elseif used ~= 0 then
+    redis.call('HINCRBYFLOAT', key, 'total', text(used))
+    total = total + used
+  end
   redis.call('PEXPIRE', key, ARGV[i + 1])
   totals[at] = text(total)
 end
@@ -120,21 +125,19 @@ for at, key in ipairs(KEYS) do
 end
 return {{''}}
 """
-# What was spent while Redis was away. Of each counter: step, life in ms, what is known of its
-# total (Redis may have lost it), what comes to it.
+# What was spent while Redis was away. Of each counter: step, life in ms, the total that was known
+# where Redis has lost it, what comes to it.
 ADD = f"""{_COMMON}
-local totals = {{}}
 for at, key in ipairs(KEYS) do
   local i = 4 * at - 2
-  local _, total = read(key)
-  if redis.call('HSETNX', key, 'step', ARGV[i]) == 1 then
-    redis.call('HSET', key, 'first', text(math.floor(now / tonumber(ARGV[i])) + 1))
-  end
-  totals[at] = text(math.max(total, tonumber(ARGV[i + 2])) + tonumber(ARGV[i + 3]))
-  redis.call('HSET', key, 'total', totals[at])
+  read(key)
+  begin(key, ARGV[i])
+  local base = tonumber(redis.call('HGET', key, 'base') or '0')
+  redis.call('HSET', key, 'base', text(math.max(base, tonumber(ARGV[i + 2]))))
+  redis.call('HINCRBYFLOAT', key, 'total', ARGV[i + 3])
   redis.call('PEXPIRE', key, ARGV[i + 1])
 end
-return {{'', totals}}
+return {{''}}
 """
 # Memories: `KEYS` are the ages (when each was last needed), the sizes, the sum of those, then the
 # entries. After the time: oldest that counts, most bytes, ms to live, how many entries; their

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -95,11 +94,11 @@ async def done(states: Sequence[State], step: Any, prefix: str) -> Any:
 def test_gateways_count_together_as_one_in_memory(server: RedisServer) -> None:
     number = iter(range(10**6))
 
-    async def both(steps: Sequence[Any], run: asyncio.Runner) -> None:
+    async def both(steps: Sequence[Any], states: Sequence[State]) -> None:
         prefix, memory = f"h{next(number)}", MemoryState()
         for step in steps:
             expected = await done([memory], step, prefix)
-            assert await done(run, step, prefix) == expected
+            assert await done(states, step, prefix) == expected
 
     with asyncio.Runner() as runner:
         states = [RedisState(server.url, print) for _ in range(2)]
