@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
-from middleware.accounts import Accounts, Bill, LimitReached
+from middleware.accounts import Accounts, Bill
 from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
@@ -62,8 +62,7 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        runtime = self.runtime
-        if _is_played(runtime, self.selection, runtime.routes.line(model)):
+        if _is_played(self.runtime, self.selection, model):
             self.bill.forgive()
         else:
             await self.bill.reserve(len(self.body), answer)
@@ -108,8 +107,6 @@ class Edge:
         try:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
-            if isinstance(error, LimitReached):
-                visit.limit, visit.counted = error.limit, False
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
@@ -189,12 +186,12 @@ class Edge:
         self.log.write(visit.line(now) | said)
 
 
-def _is_played(runtime: Runtime, selection: Selection | None, line: str = "") -> bool:
+def _is_played(runtime: Runtime, selection: Selection | None, model: str = "") -> bool:
     """Whether a recording answers: no upstream is paid, and no limit acts."""
     studio = runtime.studio
     if studio is None or selection is None:
         return False
-    return studio.mode(selection, line) == "replay"
+    return studio.mode(selection, runtime.routes.line(model)) == "replay"
 
 
 def request_id() -> str:
