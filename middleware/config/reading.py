@@ -12,6 +12,7 @@ from middleware.config import hints, keys
 from middleware.config.access import (
     clients_mistakes,
     is_loopback,
+    of_one_process,
     open_doors,
     two_keys,
     unset_keys,
@@ -85,20 +86,25 @@ class Reading:
         mistakes = [*(open_doors(server.host, asked, upstreams) if whole else ())]
         mistakes += [*two_keys(asked, upstreams), *mistakes_of(models, upstreams)]
         mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients)]
-        for path, text in mistakes:
-            self.wrong(path, text)
         recall = self.section(found, "recall", keys.RECALL)
         recall["store"] = recall["store"] or ("file" if recall["path"] else "state")
+        kept, state = (
+            RecallConfig(**recall),
+            StateConfig(**self.section(found, "state", keys.STATE)),
+        )
+        mistakes += of_one_process(server, cassettes, state, kept)
+        for path, text in mistakes:
+            self.wrong(path, text)
         return Config(
             source=source,
             server=server,
-            recall=RecallConfig(**recall),
+            recall=kept,
             upstreams=upstreams,
             models=models,
             cassettes=cassettes,
             timeouts=given_of(common, keys.TIMEOUTS),
             clients=clients,
-            state=StateConfig(**self.section(found, "state", keys.STATE)),
+            state=state,
             ledger=LedgerConfig(**self.section(found, "ledger", keys.LEDGER)),
             telemetry=TelemetryConfig(**self.section(found, "telemetry", keys.TELEMETRY)),
         )

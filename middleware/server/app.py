@@ -33,6 +33,7 @@ from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from middleware.cassettes.studio import Studio
+    from middleware.server.workers.member import Member
 
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
@@ -131,11 +132,16 @@ def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     )
 
 
-def create(config: Config, out: TextIO | None = None, studio: Studio | None = None) -> Gateway:
+def create(
+    config: Config,
+    out: TextIO | None = None,
+    studio: Studio | None = None,
+    member: Member | None = None,
+) -> Gateway:
     """Build the app for a config; nothing is connected before the first request.
 
     The log goes to `out`, else to stderr. A studio that is given records and replays instead of
-    the config's own.
+    the config's own. A member is one of several workers.
     """
     transport = Transport()
     reports = studio is not None  # whoever gave it says what became of it
@@ -159,11 +165,15 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
         await transport.close()
         await asyncio.to_thread(vitals.stop)
 
-    runtime = build_runtime(config, transport, studio=studio)
+    shared = member.shared if member is not None else None
+    runtime = build_runtime(config, transport, studio=studio, shared=shared)
     chat = Chat(runtime, CHAT_DOOR, log, Records(config.server.keep_last))
     vitals = take_vitals(Vocabulary(config), config.telemetry, complain)
     vitals.tally.gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
     chat.observers += vitals.observers()
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
+    if member is not None:
+        api.state.elsewhere = member
+        member.serves(chat, vitals)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)

@@ -1,0 +1,124 @@
+"""`Member`: this process as one of several workers, which know of each other through the hub."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+from adapters.protocol import Json
+from middleware.building import Shared
+from middleware.cli.command import complain
+from middleware.config import Config
+from middleware.machine.channel import Away, Channel, Hearer
+from middleware.machine.remote import RemoteBoard
+from middleware.server.edge import Edge
+from middleware.server.last import Elsewhere, summaries, told
+from middleware.state.opening import open_state
+from middleware.state.remote import RemoteState
+from middleware.telemetry.tally import Snapshot, together
+from middleware.telemetry.vitals import Vitals
+
+_PATIENCE = 1.5
+"""Seconds for what the hub asks others for, who have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Which of the workers it is."""
+
+    number: int
+    workers: int
+    begins: bool
+    """It takes nobody else's."""
+
+    @property
+    def speaks(self) -> bool:
+        """Of what all workers do, one tells."""
+        return self.number == 0
+
+
+class Member(Hearer, Elsewhere):
+    def __init__(self, seat: Seat, line: socket.socket, config: Config) -> None:
+        self.seat = seat
+        self._line = line
+        self._channel = Channel(self)
+        self._board = RemoteBoard(self._channel)
+        shared = (config.state.url or "").startswith("redis")
+        self._remote = RemoteState(self._channel)
+        self.shared = Shared(self._board, open_state(config, complain) if shared else self._remote)
+        self._edge: Edge | None = None
+        self._vitals: Vitals | None = None
+        self._others: Sequence[Snapshot] = ()
+        """What the others counted when that was last heard."""
+
+    def serves(self, edge: Edge, vitals: Vitals) -> None:
+        self._edge, self._vitals = edge, vitals
+        vitals.workers, vitals.scrape = self.seat.workers, self._scrape
+
+    async def join(self) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: self._channel, sock=self._line)
+
+    def ready(self) -> None:
+        self._channel.tell("ready")
+
+    # What the hub says ------------------------------------------------------------------------
+
+    def told(self, word: str, values: Sequence[Any]) -> None:
+        match word, values:
+            case "breaker", [name, until]:
+                self._board.breaker_told(name, until)
+            case "slot", [slot, held, waiting]:
+                self._board.slot_told(slot, held, waiting)
+            case "turn", [number, taken]:
+                self._board.turn_told(number, taken)
+            case "well", [well]:
+                self._remote.told_well = well
+
+    async def asked(self, word: str, values: Sequence[Any]) -> Any:
+        match word, values:
+            case "counts", _ if self._vitals is not None:
+                return await self._vitals.tally.snapshot()
+            case "kept", [owner, identity, address] if self._edge is not None:
+                return self._kept(self._edge, owner, identity, address)
+        return None
+
+    def lost(self) -> None:
+        """Nobody would end it, and the port would stay taken."""
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _kept(self, edge: Edge, owner: str | None, identity: str, address: str) -> Any:
+        if not identity:
+            return summaries(edge.records, owner)
+        record, runtime = edge.records.find(owner, identity), edge.runtime
+        if record is None:
+            return None
+        return told(record, runtime.scrubber, address, runtime.config.asks_keys)
+
+    # What the others know ---------------------------------------------------------------------
+
+    async def summaries(self, owner: str | None) -> Sequence[tuple[float, Json]]:
+        found = await self._of_others(owner, "", "")
+        return [(at, said) for one in found for at, said in one]
+
+    async def whole(self, owner: str | None, identity: str, address: str) -> Json | None:
+        found = await self._of_others(owner, identity, address)
+        return cast(Json, found[0]) if found else None
+
+    async def _of_others(self, *values: Any) -> Sequence[Any]:
+        try:
+            found: Sequence[Any] = await self._channel.ask(_PATIENCE, "kept", *values)
+        except Away:
+            return ()
+        return found
+
+    async def _scrape(self) -> Snapshot:
+        assert self._vitals is not None
+        with suppress(Away):  # what is counted never goes back
+            self._others = await self._channel.ask(_PATIENCE, "counts")
+        return together([await self._vitals.tally.snapshot(), *self._others])
