@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from adapters.protocol import Json
-from middleware.building import Shared
-from middleware.cli.command import complain
 from middleware.config import Config
 from middleware.machine.channel import Away, Channel, Hearer
 from middleware.machine.remote import RemoteBoard
 from middleware.server.edge import Edge
 from middleware.server.last import Elsewhere, summaries, told
-from middleware.state.opening import open_state
+from middleware.state.opening import is_shared
 from middleware.state.remote import RemoteState
 from middleware.telemetry.tally import Snapshot, together
 from middleware.telemetry.vitals import Vitals
@@ -48,10 +46,9 @@ class Member(Hearer, Elsewhere):
         self.seat = seat
         self._line = line
         self._channel = Channel(self)
-        self._board = RemoteBoard(self._channel)
-        shared = (config.state.url or "").startswith("redis")
-        self._remote = RemoteState(self._channel)
-        self.shared = Shared(self._board, open_state(config, complain) if shared else self._remote)
+        self.board = RemoteBoard(self._channel)
+        self.state = None if is_shared(config) else RemoteState(self._channel)
+        """None: each worker asks the config's own."""
         self._edge: Edge | None = None
         self._vitals: Vitals | None = None
         self._others: Sequence[Snapshot] = ()
@@ -72,13 +69,13 @@ class Member(Hearer, Elsewhere):
     def told(self, word: str, values: Sequence[Any]) -> None:
         match word, values:
             case "breaker", [name, until]:
-                self._board.breaker_told(name, until)
+                self.board.breaker_told(name, until)
             case "slot", [slot, held, waiting]:
-                self._board.slot_told(slot, held, waiting)
+                self.board.slot_told(slot, held, waiting)
             case "turn", [number, taken]:
-                self._board.turn_told(number, taken)
-            case "well", [well]:
-                self._remote.told_well = well
+                self.board.turn_told(number, taken)
+            case "well", [well] if self.state is not None:
+                self.state.told_well = well
 
     async def asked(self, word: str, values: Sequence[Any]) -> Any:
         match word, values:

@@ -19,8 +19,9 @@ import orjson
 from middleware.cli.command import WRONG, Failed, complain
 from middleware.config import Config
 from middleware.machine.hub import Hub, WorkerLine
+from middleware.server.log import Log
 from middleware.server.transport.serving import GRACE_SECONDS, listen, tell_of_work
-from middleware.state.opening import open_state
+from middleware.state.opening import is_shared, open_state
 
 _LAST_SECONDS = 10.0
 """For what is written when the last request has ended."""
@@ -76,14 +77,18 @@ class Supervisor:
     _text: str = field(init=False)
     """Of the config file, for all who are started."""
     _hub: Hub = field(init=False)
+    _log: Log = field(init=False)
     _processes: set[Process] = field(default_factory=set)
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self._text = Path(self.config.source).read_text("utf-8-sig")
-        # Redis each worker asks itself.
-        shared = (self.config.state.url or "").startswith("redis")
-        self._hub = Hub(None if shared else open_state(self.config, complain))
+        level = self.config.server.log_level
+        self._log = log = Log(sys.stderr, level, readable=sys.stderr.isatty())
+        state = None
+        if not is_shared(self.config):  # else each worker asks it
+            state = open_state(self.config, lambda told: log.write({"state": told}))
+        self._hub = Hub(state)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -99,6 +104,7 @@ class Supervisor:
         watching.cancel()
         if self._hub.state is not None:
             await self._hub.state.close()
+        self._log.flush()
         code = first.process.returncode
         return 0 if self._ending.is_set() else code if code and code > 0 else WRONG
 
