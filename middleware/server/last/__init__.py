@@ -7,6 +7,13 @@ from middleware.server.last.reports import summaries, told
 from middleware.server.last.scrubbing import Scrubber
 
 __all__ = (
-    *("PATH", "Access", "Elsewhere", "Record", "Records", "Scrubber"),
-    *("reader", "summaries", "told"),
+    "PATH",
+    "Access",
+    "Elsewhere",
+    "Record",
+    "Records",
+    "Scrubber",
+    "reader",
+    "summaries",
+    "told",
 )
