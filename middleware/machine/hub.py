@@ -12,7 +12,7 @@ from typing import Any
 from middleware.machine.board import Board, Entry
 from middleware.machine.channel import Away, Channel, Hearer
 from middleware.machine.memory import MemoryBoard
-from middleware.state.store import Hold, State, Taken
+from middleware.state.store import Hold, State
 from middleware.telemetry.tally import Snapshot, lasting_of, together
 
 _MANY = 1 << 30
@@ -149,12 +149,12 @@ class WorkerLine(Hearer):
                 return await self._enter(name)
             case "slot", [number, slot, limit, seconds]:
                 return await self._take_slot(number, slot, limit, seconds)
-            case "take", [request, holds]:
+            case "take", [request, holds] if self._state is not None:
                 return await self._take(request, [Hold(*one) for one in holds])
             case "sums", [counters] if self._state is not None:
                 return await self._state.sums(counters)
             case "read", [names] if self._state is not None:
-                return await self._state.read(names)
+                return [one and (*one,) for one in await self._state.read(names)]
             case "counts", _:
                 return await self._hub.counts(self)
             case "kept", _:
@@ -223,15 +223,14 @@ class WorkerLine(Hearer):
 
     # State ------------------------------------------------------------------------------------
 
-    async def _take(self, request: str, holds: Sequence[Hold]) -> Taken | None:
-        if self._state is None:
-            return None
+    async def _take(self, request: str, holds: Sequence[Hold]) -> Sequence[Any]:
+        assert self._state is not None
         holds = [one._replace(limit=math.inf) if one.limit is None else one for one in holds]
         taken = await self._state.take(request, holds)
         lasting = {one.counter for one in holds if not one.sliding or one.seconds > _BRIEF}
         if lasting and not taken.refused:
             self._requests.setdefault(request, set()).update(lasting)
-        return taken
+        return taken.sums, taken.refused, taken.wait
 
     async def _settle(self, request: str, amounts: Mapping[str, float]) -> None:
         if (held := self._requests.get(request)) is not None:

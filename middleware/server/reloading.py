@@ -18,7 +18,7 @@ from middleware.server.app import Gateway
 _POLL_SECONDS = 0.5
 _LASTING = ("state", "recall", "ledger", "telemetry")
 """Sections of which the gateway keeps what it started with."""
-_BEFORE = "what was served before still is."
+_BEFORE = "the config is kept: what was served before still is."
 
 
 @dataclass(frozen=True, slots=True)

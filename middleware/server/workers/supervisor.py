@@ -29,9 +29,11 @@ _AT_ONCE = 10.0
 """Seconds; who dies sooner is started again after a pause, which doubles."""
 _PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _EVERY = 0.5
-# It imports from where this process does, and from nowhere else.
+# It imports from where this process does, and from nowhere else. Ctrl-C reaches it too: until it
+# serves, who is above it ends it.
 _BEGIN = """\
-import json, sys
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 said = json.load(sys.stdin)
 sys.path[:] = said["path"]
 from middleware.server.workers.worker import work
