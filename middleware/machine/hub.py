@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import socket
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,13 +102,15 @@ class Hub:
 class WorkerLine(Hearer):
     """One worker, as the hub knows it: what it holds is given back when it dies."""
 
-    def __init__(self, hub: Hub, number: int) -> None:
+    def __init__(self, hub: Hub, number: int, door: socket.socket) -> None:
         self.number = number
+        self.connections = 0
+        """Of clients, that it has."""
         self.channel = Channel(self)
         self.ready = asyncio.Event()
         self.counted: Snapshot = {}
         """As it was last heard."""
-        self._hub = hub
+        self._hub, self._door = hub, door
         self._board, self._state = hub.board, hub.state
         self._held: dict[int, str] = {}
         """Number of a permission → the slot."""
@@ -127,6 +130,15 @@ class WorkerLine(Hearer):
         except Away:
             return None
 
+    def hand_over(self, connection: socket.socket) -> bool:
+        """Give it a client's connection; False: it takes none."""
+        try:
+            socket.send_fds(self._door, [b"c"], [connection.fileno()])
+        except OSError:
+            return False
+        self.connections += 1
+        return True
+
     async def count(self) -> None:
         self.counted = await self.ask("counts") or self.counted
 
@@ -140,6 +152,8 @@ class WorkerLine(Hearer):
                 self._begin(self._settle(request, amounts))
             case "mark", [name, text, seconds, later] if self._state is not None:
                 self._begin(self._state.mark(name, text, seconds, later))
+            case "closed", _:
+                self.connections -= 1
             case "ready", _:
                 self.ready.set()
 
@@ -162,6 +176,7 @@ class WorkerLine(Hearer):
         return None
 
     def lost(self) -> None:
+        self._door.close()
         for name in self._probes:
             self._leave(name, None, probe=True)
         for number in [*self._held, *self._in_line]:

@@ -6,9 +6,9 @@ import asyncio
 import gc
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -59,9 +59,14 @@ class _Server(uvicorn.Server):
         if self._member is None or self._member.seat.begins:
             await self._tell_where_it_is()
         if self._member is not None:
-            self._member.ready()
+            self._member.receive(self._protocol)
         self._watching = asyncio.create_task(self._reloader.watch())
         self._watchdog.start()
+
+    def _protocol(self) -> asyncio.Protocol:
+        """As uvicorn makes one for each connection."""
+        make = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
+        return make(self.config, self.server_state, self.lifespan.state)
 
     async def _tell_where_it_is(self) -> None:
         statuses = await self._runtime.models.statuses(only_local=True)
@@ -89,19 +94,22 @@ def serve(config: Config, asked: Mapping[str, Any], studio: Studio | None = None
 
 
 def serve_on(
-    listening: socket.socket,
+    listening: socket.socket | None,
     config: Config,
     asked: Mapping[str, Any],
     studio: Studio | None = None,
     member: Member | None = None,
 ) -> None:
+    """Without a socket a member is handed its connections."""
     app = create(config, studio=studio, member=member)
     server, source = config.server, config.source
     # Checked for the address that is listened on, whatever a changed file says of it.
     fixed = {**asked, "host": server.host, "port": server.port}
     say = complain if member is None or member.seat.speaks else _silent
     again = Reloader(app, Path(source), lambda: load(source, server=fixed), say)
-    _Server(settings(app, server.log_level), app, again, member).run(sockets=[listening])
+    said = settings(app, server.log_level, member.closed if member else None)
+    sockets = [listening] if listening else []
+    _Server(said, app, again, member).run(sockets)
 
 
 def _silent(_: str) -> None:
@@ -116,8 +124,13 @@ def tell_of_work(level: str) -> None:
         told.addHandler(logging.StreamHandler())
 
 
-def settings(app: Gateway, level: str) -> uvicorn.Config:
+def settings(app: Gateway, level: str, closed: Callable[[], None] | None = None) -> uvicorn.Config:
     class Listening(Protocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if closed is not None:
+                closed()
+
         @property
         def idle(self) -> float:
             return app.chat.runtime.config.timeouts.get("idle", super().idle)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,11 +17,13 @@ from middleware.machine.channel import Away, Channel, Hearer
 from middleware.machine.remote import RemoteBoard
 from middleware.server.edge import Edge
 from middleware.server.last import Elsewhere, summaries, told
+from middleware.server.workers.reception import received
 from middleware.state.opening import is_shared
 from middleware.state.remote import RemoteState
 from middleware.telemetry.tally import Snapshot, together
 from middleware.telemetry.vitals import Vitals
 
+_SOON = 0.01
 _PATIENCE = 1.5
 """Seconds for what the hub asks others for, who have one."""
 
@@ -42,9 +44,12 @@ class Seat:
 
 
 class Member(Hearer, Elsewhere):
-    def __init__(self, seat: Seat, line: socket.socket, config: Config) -> None:
+    def __init__(
+        self, seat: Seat, line: socket.socket, door: socket.socket, config: Config
+    ) -> None:
         self.seat = seat
-        self._line = line
+        self._line, self._door = line, door
+        self._beginning: set[asyncio.Task[Any]] = set()
         self._channel = Channel(self)
         self.board = RemoteBoard(self._channel)
         self.state = None if is_shared(config) else RemoteState(self._channel)
@@ -61,8 +66,26 @@ class Member(Hearer, Elsewhere):
     async def join(self) -> None:
         await asyncio.get_running_loop().create_connection(lambda: self._channel, sock=self._line)
 
-    def ready(self) -> None:
+    def receive(self, protocol: Callable[[], asyncio.Protocol]) -> None:
+        """From now on take the connections that come through the door."""
+        loop = asyncio.get_running_loop()
+        self._door.setblocking(False)
+
+        def receive() -> None:
+            if (connection := received(self._door)) is None:
+                loop.remove_reader(self._door)
+                return
+            beginning = loop.connect_accepted_socket(protocol, connection)
+            task = loop.create_task(beginning)
+            self._beginning.add(task)
+            task.add_done_callback(self._beginning.discard)
+
+        loop.add_reader(self._door, receive)
         self._channel.tell("ready")
+
+    def closed(self) -> None:
+        """A client's connection has ended."""
+        self._channel.tell("closed", within=_SOON)
 
     # What the hub says ------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from middleware.config import Config
 from middleware.machine.hub import Hub, WorkerLine
 from middleware.server.log import Log
 from middleware.server.transport.serving import GRACE_SECONDS, listen, tell_of_work
+from middleware.server.workers.reception import Reception
 from middleware.state.opening import is_shared, open_state
 
 _LAST_SECONDS = 10.0
@@ -79,6 +80,7 @@ class Supervisor:
     _text: str = field(init=False)
     """Of the config file, for all who are started."""
     _hub: Hub = field(init=False)
+    _reception: Reception = field(init=False)
     _log: Log = field(init=False)
     _processes: set[Process] = field(default_factory=set)
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,6 +93,7 @@ class Supervisor:
         if not is_shared(self.config):  # else each worker asks it
             state = open_state(self.config, lambda told: log.write({"state": told}))
         self._hub = Hub(state)
+        self._reception = Reception(self.listening, self._hub)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -98,6 +101,7 @@ class Supervisor:
             loop.add_signal_handler(number, self._end, number)
         loop.add_signal_handler(signal.SIGHUP, self._hung_up, os.isatty(2))
         watching = loop.create_task(self._watch_state())
+        self._reception.open()
         # The others begin when the first serves: a mistake is told once, files are made once.
         first = await self._start(0, begins=True)
         if await first.serves():
@@ -129,13 +133,16 @@ class Supervisor:
 
     async def _start(self, number: int, begins: bool = False) -> Worker:
         ours, theirs = socket.socketpair()
-        loop, line = asyncio.get_running_loop(), WorkerLine(self._hub, number)
+        our_door, door = socket.socketpair()
+        our_door.setblocking(False)
+        loop, line = asyncio.get_running_loop(), WorkerLine(self._hub, number, our_door)
         await loop.create_unix_connection(lambda: line.channel, sock=ours)
         self._hub.joined(line)
-        sockets = self.listening.fileno(), theirs.fileno()
+        sockets = theirs.fileno(), door.fileno()
         command = (sys.executable, "-u", "-P", "-c", _BEGIN, f"usetool worker {number + 1}")
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, pass_fds=sockets)
         theirs.close()
+        door.close()
         self._processes.add(process)
         told = {
             "path": sys.path,
@@ -145,8 +152,8 @@ class Supervisor:
             "asked": self.asked,
             "number": number,
             "begins": begins,
-            "listening": sockets[0],
-            "line": sockets[1],
+            "line": sockets[0],
+            "door": sockets[1],
         }
         assert process.stdin is not None
         process.stdin.write(orjson.dumps(told))
@@ -168,7 +175,7 @@ class Supervisor:
             complain("stopping")
             self.ended_by = number
             self._ending.set()
-            self.listening.close()
+            self._reception.close()
             self._pass_on(signal.SIGTERM)
             late = GRACE_SECONDS + _LAST_SECONDS
             asyncio.get_running_loop().call_later(late, self._pass_on, signal.SIGKILL)

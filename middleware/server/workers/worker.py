@@ -23,10 +23,10 @@ def work(said: Mapping[str, Any]) -> int:
         config = parse(said["text"], source=said["source"], server=said["asked"])
         config = replace(config, stamp=tuple(said["stamp"]) if said["stamp"] else None)
         tell_of_work(config.server.log_level)
-        line = socket.socket(fileno=said["line"])
-        member = Member(Seat(said["number"], config.server.workers, said["begins"]), line, config)
-        with socket.socket(fileno=said["listening"]) as listening, suppress(KeyboardInterrupt):
-            serve_on(listening, config, said["asked"], member=member)
+        line, door = (socket.socket(fileno=said[name]) for name in ("line", "door"))
+        seat = Seat(said["number"], config.server.workers, said["begins"])
+        with suppress(KeyboardInterrupt):
+            serve_on(None, config, said["asked"], member=Member(seat, line, door, config))
     except Failed as error:
         complain(error)
         return error.code
