@@ -251,7 +251,8 @@ class Journey:
 
     def answered(self) -> UpstreamCall | None:
         """The call the answer is of; with several parts, that of the last."""
-        return next((call for call in reversed(self.calls()) if call.opened is not None), None)
+        said = [call for call in self.calls() if call.opened or call.outcome == "ok"]
+        return said[-1] if said else None
 
     def told(self) -> list[str]:
         """`sonnet=rate_limited`, `gpt=ok`."""

@@ -34,7 +34,8 @@ Told = Literal[
     "answer_member_dropped", "arguments_invalid", "arguments_late", "arguments_mismatch",
     "block_not_shown", "call_without_name", "choices_dropped", "citations_dropped",
     "custom_input_invalid", "dropped_by_config", "empty_arguments_dropped", "finish_unknown",
-    "finish_without_calls", "logprobs_dropped", "parallel_calls_dropped", "prompt_lines_dropped",
+    "finish_without_calls", "logprobs_dropped", "parallel_calls_dropped", "price_unknown",
+    "prompt_lines_dropped",
     "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
     "search_failed", "thought_lost", "thoughts_restored", "tool_call_corrected",
     "tool_call_withheld", "tool_name_read", "tool_repair_failed", "tool_unknown", "tools_emulated",
@@ -185,6 +186,7 @@ TOLD: Mapping[Told, str] = {
     "logprobs_dropped": "Compatible, Ollama: log probabilities of tokens without text.",
     "parallel_calls_dropped": "Emulation, all upstreams: only the first call was passed on, as "
     "`parallel_tool_calls` is false.",
+    "price_unknown": "Ledger: nobody knows what the model costs: it counts as 0. Set its `price`.",
     "prompt_lines_dropped": "Emulation: the model repeated lines of the prompt. Left out.",
     "reasoner_failed": "Pipeline: the answer was made without the thought, or with a part of it.",
     "reasoning_hidden": "Show: thoughts are not shown beside JSON. To see them set "
@@ -203,8 +205,8 @@ TOLD: Mapping[Told, str] = {
     "tools_emulated": "Emulation: the model has no tools, so calls were asked for by prompt. Set "
     '`tools = "emulated"` to save the first try.',
     "turn_paused": "Claude: the answer was paused. Send the conversation again to let it go on.",
-    "usage_estimated": "Pipeline, all upstreams: not all tokens were counted. What is missing is 0 "
-    "or an estimate of a pipeline.",
+    "usage_estimated": "Pipeline, ledger, all upstreams: not all tokens were counted. What is "
+    "missing is 0, or an estimate of a pipeline or of the ledger.",
     "usage_unknown": "Door: the upstream counted no tokens. The zeros are no figures.",
 }
 

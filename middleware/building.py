@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,9 +31,10 @@ from middleware.config import (
     UpstreamConfig,
     path_of,
 )
-from middleware.links import link_to
+from middleware.links import Connected, link_to
 from middleware.machine.board import Board
 from middleware.machine.memory import MemoryBoard
+from middleware.places import MakeRoute, PlaceBuilder, counted
 from middleware.routing import ModelEntry, Routes
 from middleware.state.memory import MemoryState
 from middleware.state.store import State
@@ -88,68 +89,75 @@ def build(
 
 
 def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
+    rings = {name: means.ring(upstream) for name, upstream in config.upstreams.items()}
+    for name in counted(config):
+        rings[name].counting = True
     upstreams = {
-        name: _Connected(upstream, means.link(upstream), Budget(), means.ring(upstream))
+        name: Connected(upstream, means.link(upstream), Budget(), rings[name])
         for name, upstream in config.upstreams.items()
     }
     store = store or open_store(config)
     routes = _Builder(config, means, upstreams, store).routes()
     entries = (_entry(config.models[name], routes[name]) for name in routes)
-    return Routes(routes, entries, store, {name: up.ring for name, up in upstreams.items()})
-
-
-class _Connected(NamedTuple):
-    """An upstream with what its models share."""
-
-    config: UpstreamConfig
-    link: Link
-    budget: Budget
-    ring: KeyRing
+    return Routes(routes, entries, store, rings)
 
 
 @dataclass(frozen=True, slots=True)
 class _Builder:
     config: Config
     means: Means
-    upstreams: Mapping[str, _Connected]
+    upstreams: Mapping[str, Connected]
     store: Store | None
+    plain: dict[str, Route | Absent] = field(default_factory=dict)
+    """Those that were made."""
 
     def routes(self) -> dict[str, Route | Absent]:
-        models = self.config.models.values()
-        routes = self._models()
-        parts = Routes(
-            {name: self._part(self.config.models[name], routes[name]) for name in routes}, ()
-        )
-        routes |= {model.id: self._pipeline(model, parts) for model in models if model.pipeline}
-        return {model.id: self._public(model, routes[model.id]) for model in models}
-
-    def _models(self) -> dict[str, Route | Absent]:
-        """Routes of all models that are no pipelines, so far with Recall as the outermost."""
-        models: dict[str, Route | Absent] = {}
         mistakes = []
         for model in self.config.models.values():
-            if model.pipeline:
-                continue
             try:
-                models[model.id] = self._model(model)
+                if model.upstream:
+                    self._plain(model)
             except ValueError as error:  # how a leaf refuses its options
                 mistakes.append(Mistake(path_of("models", model.id), f"{error}."))
         if mistakes:
             raise ConfigError(self.config.source, tuple(mistakes))
-        return models
+        return {model.id: self._public(model) for model in self.config.models.values()}
 
-    def _public(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
+    def _plain(self, model: ModelConfig) -> Route | Absent:
+        """A model of an upstream, or a pipeline, without what stands around the one that answers;
+        Recall is the outermost.
+        """
+        if model.id not in self.plain:
+            make = self._pipeline if model.pipeline else self._model
+            self.plain[model.id] = make(model)
+        return self.plain[model.id]
+
+    def _public(self, model: ModelConfig) -> Route | Absent:
         """A model as clients ask it."""
+        route = self._asked(model, self._plain, strict=self.config.server.strict)
         if isinstance(route, Absent):
             return route
-        inner = Strict(route.inner) if self.config.server.strict else route.inner
-        return replace(route, inner=Show(self._retried(model, inner), model.reasoning))
+        return replace(route, inner=Show(route.inner, model.reasoning))
 
-    def _part(self, model: ModelConfig, route: Route | Absent) -> Route | Absent:
-        """A model as pipelines ask it; Strict and Show stand around the pipeline instead."""
+    def _part(self, name: str, decide: bool = False) -> Route | Absent:
+        """A model as pipelines ask it; Strict and Show stand around the pipeline instead.
+
+        `decide`: where its tools are emulated, it first decides on a call, then answers.
+        """
+        model, _ = self._meant(name)
+        make = partial(self._model, decide=True) if decide else self._plain
+        return Routes({model.id: self._asked(model, make, strict=False)}, ()).find(name)
+
+    def _asked(self, model: ModelConfig, make: MakeRoute, strict: bool) -> Route | Absent:
+        """A model with those it is made of, or asked again where it is alone."""
+        places = PlaceBuilder(self.config, self.upstreams, self.means.state, make, strict)
+        if places.are_several(model):
+            return places.route(model)
+        route = make(model)
         if isinstance(route, Absent):
             return route
-        return replace(route, inner=self._retried(model, route.inner))
+        inner = Strict(route.inner) if strict else route.inner
+        return replace(route, inner=self._retried(model, inner))
 
     def _retried(self, model: ModelConfig, inner: Adapter) -> Adapter:
         upstream = self.upstreams.get(model.upstream)
@@ -158,7 +166,6 @@ class _Builder:
         return self.means.retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
 
     def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
-        """`decide`: where its tools are emulated, it first decides on a call, then answers."""
         if model.coming:  # it may have no upstream
             return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
         upstream = self.upstreams[model.upstream]
@@ -179,7 +186,7 @@ class _Builder:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
         return Route(inner, model.name, changes(model), leaf, guarded)
 
-    def _leaf(self, model: ModelConfig, upstream: _Connected, options: Mapping[str, Any]) -> Leaf:
+    def _leaf(self, model: ModelConfig, upstream: Connected, options: Mapping[str, Any]) -> Leaf:
         kind, version = upstream.config.language, upstream.config.api_version
         connect = kind.recorded if self.means.recorded and kind.recorded else kind.connect
         if connect is None:
@@ -192,22 +199,18 @@ class _Builder:
         except ImportError as error:  # of a package that not every machine can have
             return Absent(model.id, str(error))
 
-    def _pipeline(self, model: ModelConfig, parts: Routes) -> Route | Absent:
+    def _pipeline(self, model: ModelConfig) -> Route | Absent:
         said = model.pipeline
-        answerer = self._answerer(said["answerer"])
+        # Made for the pipeline, because it decides on its tools first: a thought is at hand.
+        answerer = self._part(said["answerer"], decide=True)
         if isinstance(answerer, Absent):
             return Absent(model.id, answerer.reason)
-        reasoner = parts.find(said["reasoner"])
+        reasoner = self._part(said["reasoner"])
         adapter: Adapter = ReasonThenAnswer(reasoner, answerer, self._settings(said))
         if self.store is not None:
             # Not only for the thought: the reasoner too is told the conversation as it was.
             adapter = Recall(adapter, self.store, f"pipeline {model.id}")
         return Route(adapter, model.id, changes(model))
-
-    def _answerer(self, name: str) -> Route | Absent:
-        """Made for the pipeline, because it decides on its tools first: a thought is at hand."""
-        model, _ = self._meant(name)
-        return Routes({model.id: self._part(model, self._model(model, decide=True))}, ()).find(name)
 
     def _settings(self, said: Mapping[str, Any]) -> Pipeline:
         given = {name: value for name, value in said.items() if name in _SAME_IN_BOTH}

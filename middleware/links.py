@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from adapters.wire.http import Link, Timeouts, Transport
 from middleware import __version__
 from middleware.config import UpstreamConfig
+from middleware.wrappers.key_ring import KeyRing
+from middleware.wrappers.retry import Budget
 
 TRY_IT = "`usetool check --live` tries it."
 _KEYS = frozenset({"api_key", "authorization", "x-api-key", "api-key"})
 # Shorter ones are stand-ins, and blotting them out would blot out words.
 _SHORTEST_SECRET = 6
+
+
+class Connected(NamedTuple):
+    """An upstream with what its models share."""
+
+    config: UpstreamConfig
+    link: Link
+    budget: Budget
+    ring: KeyRing
 
 
 def link_to(upstream: UpstreamConfig, transport: Transport) -> Link:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -41,13 +41,19 @@ class Routes:
         entries: Iterable[ModelEntry],
         store: Store | None = None,
         rings: Mapping[str, KeyRing] | None = None,
+        may_ask: Callable[[str], bool] | None = None,
     ) -> None:
         self.store = store
         self.rings = rings or {}
         """Of every upstream: how its keys stand."""
+        self._may_ask = may_ask
         self._routes = routes
         self._entries = {entry.id: entry for entry in entries}
         self._names = PublicNames(routes)
+
+    def limited_to(self, may_ask: Callable[[str], bool]) -> Routes:
+        """The same for who may ask some of them only: the others do not exist."""
+        return Routes(self._routes, self._entries.values(), self.store, self.rings, may_ask)
 
     def find(self, name: str) -> Route | Absent:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
@@ -61,9 +67,12 @@ class Routes:
 
     def _meant(self, name: str) -> Meant:
         meant = self._names.meant(name)
-        if meant is None:
-            raise self._unknown(name)
+        if meant is None or not self.opens(name):
+            raise self.unknown(name)
         return meant
+
+    def opens(self, name: str) -> bool:
+        return self._may_ask is None or self._may_ask(name)
 
     def listing(self) -> tuple[ModelEntry, ...]:
         return tuple(self._entries.values())
@@ -90,9 +99,9 @@ class Routes:
         known, leaf = self.leaf(name)
         return known, self.find(name).guarded or leaf
 
-    def _unknown(self, name: str) -> UnknownModel:
+    def unknown(self, name: str) -> UnknownModel:
         name = name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
-        names = list(self._entries)
+        names = [*filter(self.opens, self._entries)]
         shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
         hint = suggest(name, names) or self._carried(name)
         return UnknownModel(
@@ -101,7 +110,9 @@ class Routes:
 
     def _carried(self, name: str) -> str:
         """The names under which upstreams with names of their own would be asked for this one."""
-        there = {entry.id for entry in self._entries.values() if entry.available}
+        there = {
+            entry.id for entry in self._entries.values() if entry.available and self.opens(entry.id)
+        }
         found = [
             f"'{one.before}{name}{one.after}'"
             for one in self._names.wildcards

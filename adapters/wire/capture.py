@@ -54,13 +54,14 @@ class CapturedCall:
         told = error.code or "", error.status, error.again, error.message, error.retry_after
         self.failure = CapturedFailure(*told)
 
-    def heard(self, piece: bytes) -> None:
+    def heard(self, *pieces: bytes) -> None:
+        """What came at once."""
         if self.times is not None:
-            self.times.append(time.monotonic())
-            self.pieces.append(piece)
+            self.times += [time.monotonic()] * len(pieces)
+            self.pieces += pieces
         elif self.size < MOST:
-            self.pieces.append(piece)
-        self.size += len(piece)
+            self.pieces += pieces
+        self.size += sum(map(len, pieces))
 
 
 class Capture(list[CapturedCall]):

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from adapters.errors import GatewayError, Truncated, UpstreamError
+from adapters.errors import GatewayError, Refused, Truncated, UpstreamError
 from adapters.protocol import (
     Event,
     Events,
@@ -158,7 +158,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     try:
         listener = Listener(link, exchange, reply.headers)
         while not listener.over:
-            data = await next_piece(reply, clock, listener)
+            data = await _read(reply, clock, listener)
             if events := listener.feed(data):
                 yield events
                 clock.heard(events)
@@ -167,6 +167,16 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         await reply.settle()
     finally:
         reply.close()
+
+
+async def _read(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
+    try:
+        return await next_piece(reply, clock, listener)
+    except Truncated as error:
+        # A plain answer that began was made and billed; of a stream nothing was said yet.
+        if not (listener.opened or listener.collecting):
+            error.again = "elsewhere"
+        raise
 
 
 async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
@@ -199,7 +209,8 @@ class Listener(Generic[S]):
         self._framer = exchange.framing()
         self._begun = False
         self._collected = bytearray()
-        self._opened = False
+        self.opened = False
+        """Something was said."""
         self._notes = exchange.receipt
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
@@ -220,9 +231,12 @@ class Listener(Generic[S]):
             odd = "sent an answer of a shape its language does not have"
             self.failure = self.state.unreadable(odd)
             self.failure.__cause__ = error
+        # Nothing was said: what is no answer, or none of its language, another may give.
+        if not (self.failure is None or self.opened or isinstance(self.failure, Refused)):
+            self.failure.again = "same" if self.failure.again == "same" else "elsewhere"
         if self.over and (left_out := self.state.left_out):
             events.insert(-1, Noted(tuple(left_out.values())))
-        return tuple(events) if self._opened else self._through(events)
+        return tuple(events) if self.opened else self._through(events)
 
     def _begin(self, data: bytes) -> None:
         """See whether the upstream ignored `stream: true` and sends one JSON answer."""
@@ -282,7 +296,7 @@ class Listener(Generic[S]):
             )
         if not kept:
             return ()
-        self._opened = True
+        self.opened = True
         return (Opened(self._notes, self._answerer()), *kept)
 
     def _answerer(self) -> Upstream:

@@ -22,7 +22,7 @@ class Reply:
     """The body of one good answer, read piece by piece."""
 
     __slots__ = (
-        *("_alarm", "_contact", "_joins", "_loop", "_response", "_rings_at", "_upstream"),
+        *("_alarm", "_by_chunks", "_contact", "_loop", "_response", "_rings_at", "_upstream"),
         *("_waiting_until", "headers", "status"),
     )
 
@@ -35,9 +35,7 @@ class Reply:
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), response.status
             contact.answer_headers = response.headers
-        # Where each piece is kept they are the upstream's own, however many came at once: what is
-        # recorded must not depend on how busy this machine was.
-        self._joins = contact is None or contact.times is None
+        self._by_chunks = contact is not None and contact.times is not None
         self._loop = asyncio.get_running_loop()
         self._alarm: asyncio.Handle | None = None
         # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
@@ -53,7 +51,9 @@ class Reply:
         if due < self._rings_at and not content.is_eof():
             self._set_alarm(due)
         try:
-            piece = await (content.readany() if self._joins else _next_chunk(content))
+            if self._by_chunks:
+                return await self._read_chunks(content)
+            piece = await content.readany()
         except TimeoutError as error:
             raise self._broken(timed_out(self._upstream, "fell silent")) from error
         except BROKEN as error:
@@ -63,6 +63,24 @@ class Reply:
         if self._contact is not None:
             self._contact.heard(piece)
         return piece
+
+    async def _read_chunks(self, content: aiohttp.StreamReader) -> bytes:
+        """All that is there, kept in the chunks in which it was sent: what is recorded must not
+        depend on how busy this machine was.
+        """
+        assert self._contact is not None
+        chunk = b""
+        while not chunk and not content.at_eof():
+            chunk, _ = await content.readchunk()
+        chunks, came = [chunk], self._contact.size + len(chunk)
+        # Does not wait: there is more. A broken connection is told by the read after this one.
+        while came < content.total_bytes and content.exception() is None:
+            chunk, _ = await content.readchunk()
+            if chunk:
+                chunks.append(chunk)
+                came += len(chunk)
+        self._contact.heard(*chunks)
+        return b"".join(chunks)
 
     def _broken(self, failure: GatewayError) -> GatewayError:
         if self._contact is not None:
@@ -129,11 +147,3 @@ class Reply:
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._response.close()
-
-
-async def _next_chunk(content: aiohttp.StreamReader) -> bytes:
-    """The next chunk as the upstream sent it, b"" at the end."""
-    piece = b""
-    while not piece and not content.at_eof():
-        piece, _ = await content.readchunk()
-    return piece

@@ -1,1 +1,10 @@
-"""Who calls, what they may, what they used: clients, limits, budgets, ledger, prices."""
+"""Who calls, what they may, what they used: clients, limits, budgets, ledger, prices.
+
+`Accounts` lives as long as the process, a `Bill` as long as a request.
+"""
+
+from middleware.accounts.accounts import Accounts, open_accounts
+from middleware.accounts.bill import Bill
+from middleware.accounts.limits import LimitReached
+
+__all__ = ("Accounts", "Bill", "LimitReached", "open_accounts")

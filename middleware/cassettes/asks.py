@@ -34,6 +34,7 @@ from middleware.doors.chat.words import Heading
 from middleware.doors.x_usetool import usage_object
 
 _HEADING = Heading("", 0, "")
+_NOBODY = Upstream("recorded")
 _OWN = frozenset({"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call"})
 _FIGURES = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = ("prompt_tokens_details", "completion_tokens_details")
@@ -71,11 +72,16 @@ def folded(events: Iterable[Event], created: int | None = None) -> RecordedAnswe
     said = fold.message()
     message = {"role": "assistant", "content": None}
     message |= {name: value for name, value in said.items() if value}
-    finish = fold.finish
-    if finish is None:
-        return RecordedAnswer(message=message, created=created)
-    usage = usage_object(finish.usage) if finish.usage else None
-    return RecordedAnswer(200, message, finish.reason, usage, created=created)
+    finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY
+    return RecordedAnswer(
+        message=message,
+        finish_reason=finish.reason if finish else None,
+        usage=usage_object(finish.usage) if finish and finish.usage else None,
+        logprobs={"content": fold.logprobs, "refusal": None} if fold.logprobs else None,
+        system_fingerprint=upstream.fingerprint,
+        service_tier=upstream.tier,
+        created=created,
+    )
 
 
 def error_object(error: GatewayError) -> Json:
@@ -109,26 +115,28 @@ def error_of(answer: RecordedAnswer) -> GatewayError | None:
     return error
 
 
-def events_of(answer: RecordedAnswer, upstream: Upstream) -> tuple[tuple[Event, ...], ...]:
+def events_of(answer: RecordedAnswer) -> tuple[tuple[Event, ...], ...]:
     """Undo `folded`: a batch for each member of the message; no `Finish` where it broke off."""
-    message = answer.message
-    if message is None:
+    if answer.message is None:
         return ()
-    said = [*_said(message)]
+    said = [*_said(answer)]
     reason: Any = answer.finish_reason
     if answer.error is None:
         reason = "tool_calls" if reason == "function_call" else reason or "stop"
         said.append((Finish(reason, _usage(answer.usage)),))
     if not said:
         return ()
+    upstream = Upstream("recorded", fingerprint=answer.system_fingerprint, tier=answer.service_tier)
     return ((Opened((), upstream), *said[0]), *said[1:])
 
 
-def _said(message: Json) -> Iterable[tuple[Event, ...]]:
+def _said(answer: RecordedAnswer) -> Iterable[tuple[Event, ...]]:
+    message = answer.message or {}
     if thought := message.get("reasoning_content"):
         yield (ReasoningDelta(thought),)
     if text := message.get("content"):
-        yield (TextDelta(text),)
+        logprobs = (answer.logprobs or {}).get("content") or ()
+        yield (TextDelta(text, (*logprobs,)),)
     if refusal := message.get("refusal"):
         yield (RefusalDelta(refusal),)
     for index, call in enumerate(_calls(message)):

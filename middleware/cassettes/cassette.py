@@ -61,6 +61,9 @@ class RecordedAnswer:
     message: Json | None = None
     finish_reason: str | None = None
     usage: Json | None = None
+    logprobs: Json | None = None
+    system_fingerprint: str | None = None
+    service_tier: str | None = None
     error: Json | None = None
     """OpenAI's error object, with `retry_after` where there was one; beside a message: a stream
     that broke off.

@@ -90,6 +90,16 @@ def _mode(text: str | None) -> Mode | None:
     return cast(Mode, text)
 
 
+def not_allowed(name: str = "") -> CassetteRefused:
+    """Recordings hold what others asked."""
+    told = f"This client may not name the cassette '{name[:80]}'" if name else "Only an admin may"
+    return CassetteRefused(
+        f"{told}: `cassettes` and `admin` of [clients] in the gateway's config say who may.",
+        code="cassette_not_allowed",
+        status=403,
+    )
+
+
 def refusal() -> CassetteRefused:
     return CassetteRefused(
         "The request names a cassette, but this gateway has none: write a [cassettes] section "

@@ -114,7 +114,7 @@ def records(config: Config) -> bool:
 
 def _secrets(config: Config) -> dict[str, str]:
     """All that opens something, by its name; what a header says beside is no secret."""
-    named = {key.value: key.variable or "USETOOL_KEY" for key in config.server.keys}
+    named = {key.value: key.variable or "USETOOL_KEY" for key in config.client_keys}
     for upstream in config.upstreams.values():
         usual = f"{upstream.id}_KEY"
         named |= {one.value: one.variable or usual for one in _opening(upstream)}

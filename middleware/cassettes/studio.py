@@ -83,6 +83,11 @@ class Studio:
         mode, name = self.settings.mode, self.settings.name
         return "" if mode == "off" else f"{mode} {name}, where a request names no other"
 
+    @property
+    def rests(self) -> bool:
+        """Whether requests that say nothing of cassettes have none."""
+        return self.settings.mode == "off" and not self.settings.models
+
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
         usual = self.settings.models.get(line) or self.settings.mode

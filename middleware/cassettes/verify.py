@@ -18,6 +18,9 @@ from middleware.cassettes.replay.wire import drift_of
 from middleware.cassettes.routes import played_routes
 from middleware.cassettes.secrets import Blotter, blotted
 
+_LATER = ("logprobs", "system_fingerprint", "service_tier")
+"""What the first recorders did not keep of an answer."""
+
 
 class TurnDrift(NamedTuple):
     turn: int
@@ -74,7 +77,9 @@ def decode_drift(turn: CassetteTurn, now: RecordedAnswer) -> Iterator[Drift]:
     """Where an answer is read otherwise; a turn that its client left was not read to its end."""
     if turn.ended == "left":
         return
-    yield from drift_of("decode", _told(turn.answer), _told(now))
+    was, told = _told(turn.answer), _told(now)
+    known = {name: told[name] for name in told if name in was or name not in _LATER}
+    yield from drift_of("decode", was, known)
 
 
 def _told(answer: RecordedAnswer) -> Json:

@@ -70,7 +70,7 @@ def banner(
     rows += [("models", ", ".join(recorded))] if recorded else _models_there(config, statuses)
     names = (name for status in statuses if not status.reason for name in status.names)
     first = next(chain(recorded, names), "MODEL")
-    rows += [("keys", _keys(server)), ("try", _try(server, first))]
+    rows += [("keys", _keys(config)), ("try", _try(config, first))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
 
 
@@ -109,16 +109,17 @@ def _misspelt(config: Config) -> list[str]:
     return [*dict.fromkeys(hints)]
 
 
-def _keys(server: Server) -> str:
-    if server.keys:
-        return f"a client must send one of {len(server.keys)}"
-    return "none asked, as only this machine can call" if is_loopback(server.host) else "none asked"
+def _keys(config: Config) -> str:
+    if config.asks_keys:
+        return f"a client must send one of {len(config.client_keys)}"
+    own = is_loopback(config.server.host)
+    return "none asked, as only this machine can call" if own else "none asked"
 
 
-def _try(server: Server, model: str) -> str:
+def _try(config: Config, model: str) -> str:
     body = orjson.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
-    key = " -H 'authorization: Bearer KEY'" if server.keys else ""
-    url = f"{address(server)}/v1/chat/completions"
+    key = " -H 'authorization: Bearer KEY'" if config.asks_keys else ""
+    url = f"{address(config.server)}/v1/chat/completions"
     return f"curl {url} -H 'content-type: application/json'{key} -d '{body.decode()}'"
 
 
@@ -126,7 +127,7 @@ def check(
     config: Config, models: ModelList, statuses: Sequence[Status], environment: Mapping[str, str]
 ) -> str:
     server, count = config.server, sum(not status.reason for status in statuses)
-    rows = [*_origin(config), ("address", address(server)), ("keys", _keys(server))]
+    rows = [*_origin(config), ("address", address(server)), ("keys", _keys(config))]
     parts = [
         f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",
         f"server\n{columns(rows)}",
@@ -164,6 +165,7 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
     """The environment variables a config names; never what they hold."""
     named = [(f"upstreams.{up.id}", up.secrets()) for up in config.upstreams.values()]
     named.append(("server.keys", config.server.keys))
+    named += [(f"clients.{one.id}", (one.key,)) for one in config.clients.values()]
     return [
         (
             secret.variable,

@@ -17,7 +17,7 @@ _ADVICE = " Start it: usetool serve, or name another: usetool last --url ADDRESS
 def endpoints(config: Config, url: str, key: str) -> tuple[GatewayAddress, ...]:
     """The gateway as each of its clients: who has the config has all keys."""
     where = address(url) if url else describe.own_address(config.server)
-    keys = [key] if key else [secret.value for secret in config.server.keys]
+    keys = [key] if key else [secret.value for secret in config.client_keys]
     return tuple(GatewayAddress(where, each, _ADVICE) for each in keys or [""])
 
 

@@ -7,7 +7,18 @@ import sys
 from collections.abc import Sequence
 
 from middleware import __version__
-from middleware.cli import chat, check, completion, explain, importers, init, last, pull, serve
+from middleware.cli import (
+    chat,
+    check,
+    completion,
+    explain,
+    importers,
+    init,
+    last,
+    pull,
+    serve,
+    usage,
+)
 from middleware.cli.cassettes import cassette, record, replay
 from middleware.cli.command import WRONG, Failed, complain
 
@@ -26,6 +37,7 @@ examples:
   usetool check --live                          asks every upstream, says what to write
   usetool explain --model sonnet request.json   what would be sent, and what would be lost
   usetool last ID --curl                        what was sent, as commands that repeat it
+  usetool usage --by client                     requests, tokens and USD
   usetool chat --model sonnet                   talk to a model, with three example tools
   usetool import litellm proxy.yaml -o my.toml  come from LiteLLM's proxy
   eval "$(usetool completion bash)"             complete commands in this shell
@@ -56,7 +68,7 @@ def run(arguments: Sequence[str] | None) -> int:
     return code
 
 
-_COMMANDS = (serve, check, explain, last, chat, init, importers, pull)
+_COMMANDS = (serve, check, explain, last, usage, chat, init, importers, pull)
 
 
 def parser() -> argparse.ArgumentParser:

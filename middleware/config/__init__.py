@@ -4,7 +4,7 @@ from middleware.config.access import is_loopback
 from middleware.config.file import stamp
 from middleware.config.hints import path_of, suggest
 from middleware.config.loading import load, parse, read
-from middleware.config.public_names import Meant, PublicNames
+from middleware.config.public_names import Meant, PublicNames, public_name
 from middleware.config.shape import (
     Budget,
     CassetteMode,
@@ -43,6 +43,7 @@ __all__ = (
     "load",
     "parse",
     "path_of",
+    "public_name",
     "read",
     "stamp",
     "suggest",

@@ -28,6 +28,12 @@ class Wildcard(NamedTuple):
         return ""
 
 
+def public_name(line: str, name: str, asked: str) -> str:
+    """The public name of what an upstream calls `asked`, by a line of the config and its `name`."""
+    before, star, after = name.partition("*")
+    return line.replace("*", asked[len(before) : len(asked) - len(after)]) if star else line
+
+
 class PublicNames:
     """Names of models in a config; a `*` in one stands for any text, but not for none."""
 

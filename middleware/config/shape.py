@@ -238,6 +238,11 @@ class Config:
         """Whether a client must send a key of the gateway's own."""
         return bool(self.server.keys or self.clients)
 
+    @property
+    def client_keys(self) -> tuple[Secret, ...]:
+        """All that open the gateway."""
+        return (*self.server.keys, *(client.key for client in self.clients.values()))
+
 
 class Mistake(NamedTuple):
     """One thing in the file that cannot be meant."""

@@ -8,7 +8,7 @@ outside of `doors/` binds `Door` alone. Which one it is, is said where a command
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from adapters.errors import GatewayError
 from adapters.protocol import ChatRequest, Event, RequestContext
@@ -32,6 +32,9 @@ class Stream(Protocol):
 
     def keep_for_last_frame(self, receipt: Receipt) -> None:
         """Keep notes that are too late for the headers."""
+
+    def tell(self, member: str, value: Any) -> None:
+        """Keep a member of `x_usetool` for the last frame."""
 
     def heartbeat(self) -> bytes:
         """Write what keeps a silent connection open, before and after the first event."""

@@ -43,6 +43,8 @@ class OwnWords(TypedDict, total=False):
     """What could not stand in the headers any more."""
     usage: dict[str, Any]
     """What each model of a pipeline used."""
+    cost: float
+    """USD, where the price is known."""
 
 
 class ErrorObject(TypedDict):

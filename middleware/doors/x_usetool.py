@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.protocol import Json, Usage
+from adapters.protocol import Journey, Json, Usage
 from adapters.receipts import Receipt
 
 
@@ -35,8 +35,30 @@ def usage_parts(usage: Usage | None) -> Json:
     }
 
 
+def route_headers(journey: Journey) -> dict[str, str]:
+    """Who was considered, in order, and who answered."""
+    told = route_object(journey)
+    headers = {"x-usetool-model": told["model"]} if "model" in told else {}
+    if "route" in told:
+        headers["x-usetool-route"] = ", ".join(told["route"])
+    return {name: _in_header(value) for name, value in headers.items()}
+
+
+def route_object(journey: Journey) -> Json:
+    """The same where it is too late for headers."""
+    if not journey.steps:
+        return {}
+    answered = journey.answered()
+    return {"route": journey.told()} | ({"model": answered.place} if answered else {})
+
+
 def warnings_object(receipt: Receipt) -> Json:
     return {"warnings": [note._asdict() for note in receipt]}
+
+
+def cost_header(cost: float) -> str:
+    """USD, without an exponent."""
+    return f"{cost:.12f}".rstrip("0").rstrip(".")
 
 
 def warnings_header(receipt: Receipt) -> str:
@@ -44,6 +66,10 @@ def warnings_header(receipt: Receipt) -> str:
     shown = dict.fromkeys(
         f"{note.code}:{note.field}" if note.field else note.code for note in receipt
     )
-    # A field may have any name a client gave it, line breaks included.
-    header = ", ".join(shown).encode("unicode_escape").decode()
+    return _in_header(", ".join(shown))
+
+
+def _in_header(text: str) -> str:
+    # A field, or what stands for a *, may have any name a client gave it, line breaks included.
+    header = text.encode("unicode_escape").decode()
     return header if len(header) <= 2000 else header[:2000].rsplit(", ", 1)[0] + ", more"

@@ -13,14 +13,22 @@ from starlette.types import Receive, Send
 from adapters.errors import GatewayError, Truncated
 from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
+from middleware.accounts import Bill
 from middleware.doors.door import Door, ParsedRequest
-from middleware.doors.x_usetool import usage_parts, warnings_header
+from middleware.doors.x_usetool import (
+    cost_header,
+    route_headers,
+    route_object,
+    usage_parts,
+    warnings_header,
+)
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
 from middleware.server.visits import Visit
 
 _GONE = 499
 """Status in the log of a request whose client left before it got one."""
 _OVERLOADED, _RETRY_AFTER = "overloaded", "5"
+_RATE_LIMIT = "x-ratelimit-"
 _WATCH_AFTER = 0.02
 """Seconds before a client's leaving is looked for."""
 
@@ -30,7 +38,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created"),
-        *("_in_headers", "_stream", "_watch", "_watcher"),
+        *("_in_headers", "_stream", "_watch", "_watcher", "bill"),
     )
 
     def __init__(self, visit: Visit, send: Send, heartbeat: float, door: Door) -> None:
@@ -47,6 +55,8 @@ class Answer:
         self._id = visit.id
         """What the ids in bodies are made of."""
         self.created = 0
+        self.bill: Bill | None = None
+        """Of what was let in."""
 
     def begin(self, parsed: ParsedRequest) -> None:
         """Note for log and answer what the request is."""
@@ -115,6 +125,7 @@ class Answer:
             body = parsed.fold(self._id, self.created, events)
         finally:
             opened = self._note_events(events)
+        self._close_bill()
         headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and (parts := usage_parts(finish.usage)):
             headers |= {"x-usetool-usage": orjson.dumps(parts).decode()}
@@ -130,12 +141,25 @@ class Answer:
                 self.visit.receipt += event.receipt
             elif type(event) is Finish:
                 self.visit.finish = event
+        if self.bill is not None:
+            self.bill.hear(events)
         return opened
+
+    def _close_bill(self) -> Receipt:
+        """Sum up what was used, now that all is known; return what that added to the receipt."""
+        before = len(self.visit.receipt)
+        if self.bill is not None:
+            self.bill.close()
+        return self.visit.receipt[before:]
 
     async def respond_json(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.visit.status = 200
         self._unwatch()
-        await send_json(self._send, 200, body, [*self._headers, *raw(headers or {})])
+        self._close_bill()
+        told = {**(headers or {})}
+        if self.visit.cost is not None:
+            told["x-usetool-cost"] = cost_header(self.visit.cost)
+        await send_json(self._send, 200, body, [*self._headers, *raw(told)])
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self._id, self.created)
@@ -148,9 +172,14 @@ class Answer:
                 for event in batch:
                     if type(event) is Noted:
                         self.visit.receipt += event.receipt
+                if self.bill is not None:
+                    self.bill.hear(batch)
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
+                    writer.keep_for_last_frame(self._close_bill())
+                    if self.visit.cost is not None:
+                        writer.tell("cost", self.visit.cost)
                     await stream.last(writer.render(batch))
                 else:
                     await stream.write(writer.render(batch))
@@ -162,23 +191,35 @@ class Answer:
         self.visit.status = 200
         if stream.started:  # by a heartbeat: too late for headers
             stream.writer.keep_for_last_frame(self.visit.receipt)
+            for member, value in route_object(self.visit.journey).items():
+                stream.writer.tell(member, value)
         else:
             self._in_headers = len(self.visit.receipt)
             await stream.start(raw(self._told_headers(opened)))
 
     def _note_opened(self, opened: Opened) -> None:
         self.visit.opened(opened, asyncio.get_running_loop().time())
+        if self.bill is not None:
+            self.visit.receipt += self.bill.missing()
 
     def _told_headers(self, opened: Opened | None) -> dict[str, str]:
         """Who answered, and what was changed."""
-        headers: dict[str, str] = {}
+        headers = route_headers(self.visit.journey)
         if opened is not None:
             if opened.upstream.model:
                 headers["x-upstream-model"] = opened.upstream.model[:200]
-            headers.update(opened.upstream.headers)
+            headers.update(self._limits(opened.upstream.headers))
         if self.visit.receipt:
             headers["x-usetool-warnings"] = warnings_header(self.visit.receipt)
         return headers
+
+    def _limits(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """A client that has limits of its own is told of those, not of the upstream's."""
+        own = self.bill.headers if self.bill is not None else {}
+        if not own:
+            return headers
+        kept = {name: told for name, told in headers.items() if not name.startswith(_RATE_LIMIT)}
+        return kept | own
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
@@ -194,7 +235,8 @@ class Answer:
             stream.stop()
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self._id)
-        headers = [*raw(self._told_headers(None)), *raw(error_headers(error))]
+        told = self._limits(error_headers(error))
+        headers = [*raw(self._told_headers(None)), *raw(told)]
         await send_json(self._send, self.visit.status, body, [*self._headers, *headers])
 
 

@@ -15,20 +15,24 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.errors import BadRequest
-from adapters.protocol import Adapter
+from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
+from middleware.accounts import open_accounts
+from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
 from middleware.doors import CHAT_DOOR
+from middleware.machine.memory import MemoryBoard
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import CHAT
-from middleware.telemetry.families import OPEN_REQUESTS
-from middleware.telemetry.vitals import Vitals, one, take_vitals
+from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
+from middleware.telemetry.gauges import one, upstream_gauges
+from middleware.telemetry.vitals import Vitals, take_vitals
 from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
     *("x-request-id", "x-usetool-replay", "x-usetool-warnings", "x-upstream-model"),
-    "retry-after",
+    *("x-usetool-model", "x-usetool-route", "x-usetool-usage", "x-usetool-cost"),
+    *("x-should-retry", "retry-after"),
 )
 
 
@@ -59,8 +64,9 @@ class Chat(Edge):
             admitted.body, repair=repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
-        find = partial(runtime.routes.find, parsed.request.model)
-        if runtime.studio is None:
+        await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
+        find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
+        if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = find()
         else:
             visitor = admitted.visitor(parsed.request.model)
@@ -70,6 +76,13 @@ class Chat(Edge):
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(admitted.receive)
         await answer.respond(adapter, parsed)
+
+
+def _most_tokens(request: ChatRequest) -> int | None:
+    """How long the client lets the answer be."""
+    params = request.params
+    found = params.get("max_completion_tokens") or params.get("max_tokens")
+    return found if type(found) is int else None
 
 
 class Gateway:
@@ -150,7 +163,12 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if accounts.ledger is not None:
+            await accounts.ledger.start()
         yield
+        if accounts.ledger is not None:
+            await accounts.ledger.close()
+        await accounts.state.close()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):
                 if one.problem and not reports:
@@ -159,11 +177,27 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
         await transport.close()
         await asyncio.to_thread(vitals.stop)
 
-    runtime = build_runtime(config, transport, studio=studio)
-    chat = Chat(runtime, CHAT_DOOR, log, Records(config.server.keep_last))
-    vitals = take_vitals(Vocabulary(config), config.telemetry, complain)
-    vitals.tally.gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
-    chat.observers += vitals.observers()
+    accounts = open_accounts(config, log.write)
+    shared = Shared(MemoryBoard(), accounts.state)
+    runtime = build_runtime(config, transport, studio=studio, shared=shared)
+    records = Records(config.server.keep_last)
+    chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
+    chat.log_bodies = config.telemetry.log_bodies
+    vitals = _vitals(chat)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
+
+
+def _vitals(chat: Chat) -> Vitals:
+    """Let all that is counted be told, and count from now on."""
+    config, accounts, shared = chat.runtime.config, chat.accounts, chat.runtime.shared
+    names = Vocabulary(config)
+    vitals = take_vitals(names, config.telemetry, complain)
+    vitals.state, vitals.ledger = accounts.state, accounts.ledger
+    gauges = vitals.tally.gauges
+    gauges[OPEN_REQUESTS.name] = one(lambda: chat.open_requests)
+    gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
+    gauges |= upstream_gauges(lambda: chat.runtime.routes.rings, shared.board, names)
+    chat.observers += (*vitals.observers(), *accounts.observers())
+    return vitals

@@ -1,4 +1,6 @@
-"""Limits and abilities of models from LiteLLM's data file, read without importing LiteLLM."""
+"""Limits, abilities and prices of models: from the config, and from LiteLLM's data file, read
+without importing LiteLLM.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.kind import Kind
+from adapters.kind import CommonAbilities, Kind
+from adapters.options import made
 from adapters.shared.traits import Traits
+from middleware.config import ModelConfig
 
 _FILE = "model_prices_and_context_window_backup.json"
 _FAMILIES: tuple[tuple[str, str], ...] = (
@@ -48,15 +52,52 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
 )
 
 
+_COSTS: Mapping[str, str] = {
+    # As [models] `price` names them → as the data does.
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cached": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+    "reasoning": "output_cost_per_reasoning_token",
+}
+
+
+class _Entry(NamedTuple):
+    traits: Traits
+    prices: Mapping[str, float]
+
+
 def known(kind: Kind, name: str) -> Traits:
     """What the data says of an upstream's model; no kind of ours is asked about another's."""
     own = kind.known_by_name(name) if kind.known_by_name else Traits()
+    found = next(_entries(kind, name), None)
+    return own if found is None else own.over(found.traits)
+
+
+def prices(kind: Kind, name: str) -> Mapping[str, float] | None:
+    """USD a token, by the names of [models] `price`; None: nothing is known."""
+    return next((found.prices for found in _entries(kind, name) if found.prices), None)
+
+
+def _entries(kind: Kind, name: str) -> Iterator[_Entry]:
+    """The best first."""
     table = _table() if kind.catalog else {}
     for prefix in kind.catalog:
         for written in (prefix + name, prefix + name.rpartition("/")[2]):
             if (found := table.get(written)) is not None:
-                return own.over(found)
-    return own
+                yield found
+
+
+def configured(model: ModelConfig) -> Traits:
+    """What the config says, which outranks all that is known."""
+    said = made(CommonAbilities, model.abilities)
+    return Traits(
+        context_length=model.context_length,
+        tools=said.tools,
+        vision=said.vision,
+        reasoning=None if said.thinking is None else said.thinking != "off",
+        json_schema=said.json_schema,
+    )
 
 
 def family(name: str) -> str:
@@ -65,9 +106,9 @@ def family(name: str) -> str:
     return next((family for start, family in _FAMILIES if last.startswith(start)), "unknown")
 
 
-# Three megabytes of JSON, most of it prices: read on the first question, and only this is kept.
+# Three megabytes of JSON: read on the first question, and only this is kept.
 @cache
-def _table() -> Mapping[str, Traits]:
+def _table() -> Mapping[str, _Entry]:
     spec = find_spec("litellm")
     if spec is None or spec.origin is None:
         return {}
@@ -78,10 +119,10 @@ def _table() -> Mapping[str, Traits]:
     return dict(_useful(entries))
 
 
-def _useful(entries: Any) -> Iterator[tuple[str, Traits]]:
+def _useful(entries: Any) -> Iterator[tuple[str, _Entry]]:
     for name, entry in entries.items() if isinstance(entries, dict) else ():
         if isinstance(entry, dict) and entry.get("mode") in ("chat", "responses", "embedding"):
-            yield name, _traits(entry)
+            yield name, _Entry(_traits(entry), _prices(entry))
 
 
 def _traits(entry: Mapping[str, Any]) -> Traits:
@@ -94,6 +135,15 @@ def _traits(entry: Mapping[str, Any]) -> Traits:
         reasoning=_flag(entry, "supports_reasoning"),
         json_schema=_flag(entry, "supports_response_schema"),
     )
+
+
+def _prices(entry: Mapping[str, Any]) -> Mapping[str, float]:
+    told = {name: float(entry[cost]) for name, cost in _COSTS.items() if _is_cost(entry.get(cost))}
+    return told if "input" in told else {}
+
+
+def _is_cost(value: Any) -> bool:
+    return type(value) in (int, float) and value >= 0
 
 
 def _flag(entry: Mapping[str, Any], name: str) -> bool | None:

@@ -9,17 +9,19 @@ import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
+from middleware.accounts import Accounts, Bill, LimitReached
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.doors.door import Door
+from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Records
@@ -29,6 +31,7 @@ from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
 from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
+from middleware.telemetry.bodies import Bodies
 from middleware.server.visits import Observer, Visit
 
 _LONGEST_PATH = 100
@@ -45,8 +48,24 @@ class AdmittedRequest:
     answer: Answer
     receive: Receive
     caller: Caller
+    bill: Bill
     selection: Selection | None = None
-    """What it says of cassettes; None: the gateway has none."""
+    """What it says of cassettes; None: nothing, and it is to have none."""
+
+    def routes(self, model: str) -> Routes:
+        """Where its client's models are found; raise `UnknownModel` if this is none of them."""
+        routes = self.runtime.routes_of(self.caller.client)
+        if not routes.opens(model):
+            raise routes.unknown(model)
+        return routes
+
+    async def reserve(self, model: str, answer: int | None) -> None:
+        """Take what it is likely to use of its client's limits; `answer` is its own limit."""
+        runtime = self.runtime
+        if _is_played(runtime, self.selection, runtime.routes.line(model)):
+            self.bill.forgive()
+        else:
+            await self.bill.reserve(len(self.body), answer)
 
     def visitor(self, model: str) -> Visitor:
         """The request, as cassettes need to know it."""
@@ -54,7 +73,7 @@ class AdmittedRequest:
         line = self.runtime.routes.line(model)
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
-        key = self.caller.key if runtime.server.keys or runtime.passes_keys else ""
+        key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
         return Visitor(self.selection, model, line, self.body, key, self.call, created)
 
 
@@ -68,7 +87,9 @@ class Edge:
     door: Door
     log: Log
     records: Records
+    accounts: Accounts = field(default_factory=Accounts)
     observers: tuple[Observer, ...] = ()
+    log_bodies: bool = False
     open_requests: int = 0
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
@@ -77,11 +98,16 @@ class Edge:
         visit = Visit(request_id(), now(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
+        bodies = Bodies() if self.log_bodies else None
+        if bodies is not None:
+            receive, send = bodies.heard(receive), bodies.told(send)
         answer = Answer(visit, send, runtime.server.heartbeat, self.door)
         self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
+            if isinstance(error, LimitReached):
+                visit.limit, visit.counted = error.limit, False
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
@@ -97,9 +123,13 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            self._end(visit, now())
+            if answer.bill is not None:
+                answer.bill.close()
+            self._end(visit, now(), bodies)
             for observer in self.observers:
                 observer.ended(visit, now())
+            if answer.bill is not None:
+                await answer.bill.settle()
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
@@ -107,7 +137,11 @@ class Edge:
         if self.open_requests > server.max_concurrent:
             raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         caller = runtime.keys.caller(scope)
-        selection = runtime.selection(scope, caller.suffix)
+        visit.client = caller.client.name
+        selection = runtime.selection(scope, caller)
+        bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
+        if not _is_played(runtime, selection):
+            await bill.enter()
         record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
         capture = None
@@ -115,9 +149,14 @@ class Edge:
             record.body, capture = body, record.calls
         key = caller.key if runtime.passes_keys else ""
         call = RequestContext(
-            visit.id, caller.owner, key=key, capture=capture, journey=visit.journey
+            id=visit.id,
+            owner=caller.owner,
+            key=key,
+            capture=capture,
+            client=visit.client,
+            journey=visit.journey,
         )
-        return AdmittedRequest(runtime, body, call, answer, receive, caller, selection)
+        return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None
@@ -137,9 +176,18 @@ class Edge:
         response.raw_headers += raw(named)
         return response
 
-    def _end(self, visit: Visit, now: float) -> None:
+    def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
-        self.log.write(visit.line(now))
+        said = bodies.line(self.runtime.scrubber) if bodies is not None else {}
+        self.log.write(visit.line(now) | said)
+
+
+def _is_played(runtime: Runtime, selection: Selection | None, line: str = "") -> bool:
+    """Whether a recording answers: no upstream is paid, and no limit acts."""
+    studio = runtime.studio
+    if studio is None or selection is None:
+        return False
+    return studio.mode(selection, line) == "replay"
 
 
 def request_id() -> str:

@@ -16,8 +16,8 @@ from adapters.protocol import Json, RequestContext, Usage
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.doors.endpoint import Endpoint, described
 from middleware.doors.mistakes import refusal
+from middleware.routing import Routes
 from middleware.server.edge import AdmittedRequest, Edge
-from middleware.server.runtime import Runtime
 
 _MOST = 2048
 """Inputs of one request, as at OpenAI."""
@@ -75,20 +75,23 @@ async def _give(admitted: AdmittedRequest) -> None:
     answer = admitted.answer
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model
+    answer.visit.operation = "embeddings"
+    routes = admitted.routes(asked.model)
+    await admitted.reserve(asked.model, 0)
     answer.watch(admitted.receive)
     studio = admitted.runtime.studio
-    if studio is None:
-        vectors = await _vectors(admitted.runtime, asked, admitted.call)
+    if studio is None or admitted.selection is None:
+        vectors = await _vectors(routes, asked, admitted.call)
     else:
-        live = partial(_vectors, admitted.runtime, asked)
+        live = partial(_vectors, routes, asked)
         vectors, label = await studio.embeddings(admitted.visitor(asked.model), live)
         answer.replay(label)
     answer.visit.usage = _used(vectors.get("usage"))
     await answer.respond_json(orjson.dumps(vectors))
 
 
-async def _vectors(runtime: Runtime, asked: EmbeddingRequest, call: RequestContext) -> Json:
-    name, leaf = runtime.routes.guarded(asked.model)
+async def _vectors(routes: Routes, asked: EmbeddingRequest, call: RequestContext) -> Json:
+    name, leaf = routes.guarded(asked.model)
     return {**await leaf.embed(replace(asked, model=name, call=call)), "model": asked.model}
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from adapters.errors import GatewayError
-from adapters.kind import CommonAbilities
-from adapters.options import made
 from adapters.protocol import Json
 from adapters.shared.traits import Traits
-from middleware.config import Config, ModelConfig
+from middleware.config import Config
 from middleware.routing import ModelEntry, Routes
 from middleware.server import catalog
 
@@ -60,7 +58,7 @@ class ModelList:
     routes: Routes
     _cached: dict[str, _Cached] = field(default_factory=dict)
 
-    async def entries(self, everything: bool = False) -> list[Json]:
+    async def entries(self, opens: Callable[[str], bool], everything: bool = False) -> list[Json]:
         """`/v1/models`: what can answer, wildcards as their upstreams fill them; or all lines."""
         statuses = await self.statuses()
         rows: list[tuple[ModelEntry, str, Traits, str]] = [
@@ -75,7 +73,8 @@ class ModelList:
                 for status in statuses
                 if status.reason or not status.names
             ]
-        return list(await asyncio.gather(*[self._described(*row) for row in rows]))
+        described = [self._described(*row) for row in rows if opens(row[1])]
+        return list(await asyncio.gather(*described))
 
     async def statuses(self, only_local: bool = False) -> list[Status]:
         """What each line of the config comes to; `only_local` asks no service that is far away."""
@@ -194,11 +193,11 @@ class ModelList:
         model = self.config.models[entry.id]
         upstream = self.config.upstreams.get(model.upstream)
         if upstream is None or "*" in model.name:
-            return _configured(model)
+            return catalog.configured(model)
         known = catalog.known(upstream.language, model.name)
         if entry.available:
             known = self.routes.leaf(entry.id)[1].known(model.name).over(known)
-        return _configured(model).over(known)
+        return catalog.configured(model).over(known)
 
     async def traits(self, entry: ModelEntry, public: str, listed: Traits) -> Traits:
         """The config outranks the upstream, which outranks the catalogue."""
@@ -209,7 +208,7 @@ class ModelList:
             return Traits(reasoning=True).over(inner)
         upstream = self.config.upstreams.get(model.upstream)
         if upstream is None or "*" in public:
-            return _configured(model)
+            return catalog.configured(model)
         name = self._upstreams_name(entry, public)
         known = listed.over(catalog.known(upstream.language, name))
         # Without its key it cannot be asked, but it is the same model.
@@ -220,7 +219,7 @@ class ModelList:
                 async with asyncio.timeout(_ANSWER_WITHIN):
                     told = await leaf.traits(name)
             known = told.over(known)
-        return _configured(model).over(known)
+        return catalog.configured(model).over(known)
 
     def _upstreams_name(self, entry: ModelEntry, public: str) -> str:
         before, _, after = entry.id.partition("*")
@@ -233,16 +232,6 @@ class ModelList:
         if model.tools != "auto":
             return model.tools
         return "emulated" if traits.tools is False else "native"
-
-
-def _configured(model: ModelConfig) -> Traits:
-    said = made(CommonAbilities, model.abilities)
-    return Traits(
-        tools=said.tools,
-        vision=said.vision,
-        reasoning=None if said.thinking is None else said.thinking != "off",
-        json_schema=said.json_schema,
-    )
 
 
 def abilities(traits: Traits, tools: str, family: str) -> Json:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
 from adapters.wire.capture import FactRow
 from adapters.wire.http import Transport
+from middleware.accounts.clients import Client, clients_by_key
+from middleware.accounts.prices import Prices
 from middleware.building import Shared, build
-from middleware.cassettes.selection import Selection, is_named, refusal, select
+from middleware.cassettes.selection import Selection, is_named, not_allowed, refusal, select
 from middleware.config import Config, Server
 from middleware.machine.memory import MemoryBoard
 from middleware.routing import Routes
 from middleware.server.last import Scrubber
 from middleware.server.models import ModelList
 from middleware.server.transport.hosts import Hosts
-from middleware.server.transport.intake import Keys
+from middleware.server.transport.intake import Caller, Keys
 from middleware.state.memory import MemoryState
 
 if TYPE_CHECKING:  # loaded where there are cassettes
@@ -35,24 +38,37 @@ class Runtime:
     """Under which names it may be asked; None where a key is asked instead."""
     passes_keys: bool
     """An upstream is opened by the client's own key."""
+    prices: Prices
     facts: FactRow
     """What upstreams said of themselves."""
     shared: Shared
     """What the next config goes on with."""
     studio: Studio | None = None
     """Where requests are recorded and replayed; None: they cannot be."""
+    limited: Mapping[str, Routes] = field(default_factory=dict)
+    """Name of a client → its models, where it may not ask all."""
 
     @property
     def server(self) -> Server:
         return self.config.server
 
-    def selection(self, scope: Scope, suffix: str) -> Selection | None:
-        """What a request says of cassettes; None: there are none here."""
-        if self.studio is not None:
-            return select(scope, suffix, self.studio.settings.name)
-        if is_named(scope, suffix):
-            raise refusal()
-        return None
+    def routes_of(self, client: Client) -> Routes:
+        """The models a client may ask."""
+        return self.limited.get(client.name, self.routes)
+
+    def selection(self, scope: Scope, caller: Caller) -> Selection | None:
+        """What a request says of cassettes; None: it is answered as if there were none."""
+        named, studio = is_named(scope, caller.suffix), self.studio
+        if studio is None:
+            if named:
+                raise refusal()
+            return None
+        if not named and studio.rests:
+            return None
+        found = select(scope, caller.suffix, studio.settings.name)
+        if found.name is not None and not caller.client.may_play(found.name.name):
+            raise not_allowed(found.name.name)
+        return found
 
 
 def build_runtime(
@@ -66,16 +82,23 @@ def build_runtime(
     same = before is not None and before.config.recall == config.recall
     shared = shared or (before.shared if before else Shared(MemoryBoard(), MemoryState()))
     routes = build(config, transport, before.routes.store if before and same else None, shared)
+    clients = clients_by_key(config)
     passes_keys = any(upstream.of_client for upstream in config.upstreams.values())
     return Runtime(
         config=config,
-        keys=Keys((key.value for key in config.server.keys), not passes_keys or studio is not None),
+        keys=Keys(clients, not passes_keys or studio is not None),
         routes=routes,
         models=ModelList(config, routes),
         scrubber=Scrubber(config),
-        hosts=None if config.server.keys else Hosts(config.server),
+        hosts=None if config.asks_keys else Hosts(config.server),
         passes_keys=passes_keys,
+        prices=Prices(config),
         facts=transport.facts,
         shared=shared,
         studio=studio,
+        limited={
+            client.name: routes.limited_to(client.may_ask)
+            for client in clients.values()
+            if client.said is not None and client.said.models
+        },
     )

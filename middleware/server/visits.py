@@ -9,6 +9,8 @@ from adapters.errors import GatewayError
 from adapters.protocol import Finish, Journey, Json, Opened, Usage
 from adapters.receipts import Receipt
 
+LIVE = "live"
+"""What an answer says of its recording where it was asked in spite of one."""
 Operation = Literal["chat", "embeddings"]
 # A client may send as many strange fields as it likes, of any length.
 _NOTES, _LONGEST_FIELD = 50, 200
@@ -43,14 +45,24 @@ class Visit:
     client: str = "default"
     """The name of who asked."""
     operation: Operation = "chat"
+    door: str = "chat"
     journey: Journey = field(default_factory=Journey)
     """Who was asked for it, and what came of that."""
     cost: float | None = None
     """USD; None: nothing was used, or no price is known."""
+    spent: Usage | None = None
+    """Tokens of all calls together, estimates included."""
+    counted: bool = False
+    """It was let in: the ledger has a row of it."""
     limit: str = ""
     """Which limit of the client refused it."""
     gone: bool = False
     """The client closed its connection before the end."""
+
+    @property
+    def played(self) -> bool:
+        """It was answered from a recording: nobody pays for it."""
+        return self.replay not in ("", LIVE)
 
     def opened(self, event: Opened, now: float) -> None:
         self.first_event = now
@@ -86,10 +98,6 @@ class Visit:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
         if self.journey.steps:
             self._tell_journey(told)
-        if self.cost is not None:
-            told["cost"] = self.cost
-        if self.limit:
-            told["limit"] = self.limit
         self._tell_trouble(told)
         return told
 
@@ -102,8 +110,12 @@ class Visit:
             told["key"] = key
         if journey.queued:
             told["queued"] = round(journey.queued, 4)
+        if self.cost is not None:
+            told["cost"] = self.cost
 
     def _tell_trouble(self, told: dict[str, Any]) -> None:
+        if self.limit:
+            told["limit"] = self.limit
         if self.receipt:
             told["warnings"] = [
                 f"{note.code}: {note.field[:_LONGEST_FIELD]}: {note.text}"

@@ -96,7 +96,7 @@ class Tally:
         self._seconds.observe((model,), now - visit.began)
         if visit.first_event is not None:
             self._first.observe((model,), visit.first_event - visit.began)
-        if usage := visit.finish.usage if visit.finish else visit.usage:
+        if usage := visit.spent or (visit.finish.usage if visit.finish else visit.usage):
             self._used(client, model, usage)
         if visit.cost:
             self._cost.add((client, model), visit.cost)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,8 @@ from middleware.config import TelemetryConfig
 from middleware.server.visits import Observer
 from middleware.state.store import State
 from middleware.telemetry.families import LEDGER_PENDING, STATE_UP
-from middleware.telemetry.tally import Gauge, Labels, Snapshot, Tally
+from middleware.telemetry.gauges import one
+from middleware.telemetry.tally import Snapshot, Tally
 from middleware.telemetry.traces import Tracer
 from middleware.telemetry.vocabulary import Vocabulary
 
@@ -88,12 +89,3 @@ def _tracer(
     from middleware.telemetry.spans import SpanSender
 
     return Tracer(SpanSender(telemetry.otlp, telemetry.service_name, names), say)
-
-
-def one(number: Callable[[], float]) -> Gauge:
-    """A gauge without labels."""
-
-    async def look() -> Mapping[Labels, float]:
-        return {(): float(number())}
-
-    return look

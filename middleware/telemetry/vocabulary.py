@@ -31,6 +31,7 @@ class Vocabulary:
         self._own = {name: name for name in config.models if "*" not in name}
         self._meant = lru_cache(_REMEMBERED)(PublicNames(config.models).meant)
         self._models = config.models
+        self._upstream_models = {model.name for model in config.models.values()}
         self._upstreams: Mapping[str, Whereabouts] = {
             name: _whereabouts(upstream) for name, upstream in config.upstreams.items()
         }
@@ -54,6 +55,10 @@ class Vocabulary:
         line = self._models.get(self.model(call.place))
         name = line.name if line else OTHER
         return name, name if call.opened else ""
+
+    def upstream_model(self, name: str) -> str:
+        """An upstream's name for a model, if the config says it."""
+        return name if name in self._upstream_models else OTHER
 
     def whereabouts(self, upstream: str) -> Whereabouts:
         return self._upstreams.get(upstream, _UNKNOWN)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Opened, Planned
 from adapters.receipts import Receipt
+
+
+@runtime_checkable
+class Described(Protocol):
+    """What has a name of its own where people are shown the nesting."""
+
+    @property
+    def described(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import math
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from adapters.errors import GatewayError, UpstreamError
+from adapters.errors import Busy, GatewayError, UpstreamError
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -108,7 +108,7 @@ class Breaker(Wrapper):
     async def _failed(self, call: _Call, error: GatewayError) -> None:
         record = call.record
         record.error = error
-        if not isinstance(error, UpstreamError):
+        if isinstance(error, NotAsked) or not isinstance(error, UpstreamError | Busy):
             self._not_made(call, error)
             return
         record.outcome = outcome_of(error)

@@ -6,6 +6,7 @@ of each without asking; what a key has learned and how busy it is, all of them s
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import time
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from adapters.errors import GatewayError
 from adapters.protocol import Outcome, RequestContext
+from adapters.wire.http import Timeouts
 from middleware.config import UpstreamConfig
 from middleware.machine.board import Board, BreakerState
 from middleware.state.store import Hold, State
@@ -35,8 +37,6 @@ _FEWEST = 2
 _STEP, _LONGEST_STEP = 10.0, 320.0
 """Seconds after which a limited key is tried with one call more."""
 _LEARNED_FOR = 3600.0
-_LONGEST_CALL = 3600.0
-"""Seconds after which a call that nobody ended counts no more."""
 
 
 class _Bound(NamedTuple):
@@ -74,6 +74,8 @@ class KeyRing(Readiness):
     """Calls at once on each key."""
     patience: float = 10.0
     """Seconds a call waits for a slot."""
+    longest: float = 600.0
+    """Seconds after which a call that nobody ended counts no more."""
     counting: bool = False
     """Somebody wants to know how many calls are open."""
     clock: Callable[[], float] = time.time
@@ -103,12 +105,12 @@ class KeyRing(Readiness):
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
         stands = await self._standings(model)
-        fair = 1.25 * (1 + sum(stand.open for stand in stands.values())) / len(stands) + 2
+        fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
         placed = []
         for name in _rendezvous(self.names, conversation):
             stand = stands[name]
             full = not self._room(name, stand)
-            order = 3 if stand.rest else 2 if full else stand.open + 1 > fair
+            order = 3 if stand.rest else 2 if full else stand.open > fair
             wait = stand.rest or (self.board.waiting(name) if full else 0)
             placed.append((order, wait, KeyTurn(name, stand.rest, full, stand.open)))
         placed.sort(key=lambda one: one[:2])
@@ -126,15 +128,23 @@ class KeyRing(Readiness):
         """How many calls may be open on it at once, on this machine."""
         if len(self.names) == 1:
             return self.limit or UNLIMITED
-        return self._limit(key, (await self._standings(model, key))[key])
+        mark = (await self.state.read([_bound_name(key, model)]))[0]
+        if mark is None:
+            return self.limit or UNLIMITED
+        opened = round((await self.state.sums([f"open:{key}"]))[0])
+        return self._limit(key, _bound(mark.text).now(self.clock()), opened)
 
-    async def begin(self, call: RequestContext, key: str) -> str:
+    async def begin(self, key: str, call: RequestContext) -> str:
         """Count an open call, and return what it is ended by."""
         name = f"{call.id}/{next(self._numbers)}"
-        await self.state.take(name, [Hold(f"open:{key}", 1, math.inf, _LONGEST_CALL)])
+        try:
+            await self.state.take(name, [Hold(f"open:{key}", 1, math.inf, self.longest)])
+        except asyncio.CancelledError:
+            await self.end(key, name)
+            raise
         return name
 
-    async def end(self, name: str, key: str) -> None:
+    async def end(self, key: str, name: str) -> None:
         await self.state.settle(name, {f"open:{key}": 0})
 
     async def failed(self, key: str, model: str, outcome: Outcome, error: GatewayError) -> None:
@@ -162,8 +172,7 @@ class KeyRing(Readiness):
         await self.state.mark(_rest_name(key, model), f"{own:g}", lasting, later=True)
 
     async def _learn(self, key: str, model: str) -> None:
-        beside, mark = round((await self.state.sums([f"open:{key}"]))[0]), None
-        calls = max(_FEWEST, beside)
+        calls = max(_FEWEST, round((await self.state.sums([f"open:{key}"]))[0]))
         name = _bound_name(key, model)
         mark = (await self.state.read([name]))[0]
         known = _bound(mark.text) if mark else None
@@ -171,9 +180,8 @@ class KeyRing(Readiness):
         learned = _Bound(calls, self.clock(), step)
         await self.state.mark(name, learned.text(), _LEARNED_FOR)
 
-    async def _standings(self, model: str, key: str = "") -> dict[str, _Standing]:
-        """Of one key, or of all."""
-        keys = (key,) if key else self.names
+    async def _standings(self, model: str) -> dict[str, _Standing]:
+        keys = self.names
         sums = await self.state.sums([f"open:{name}" for name in keys])
         rests = [_rest_name(name, model) for name in keys]
         bounds = [_bound_name(name, model) for name in keys]
@@ -191,15 +199,12 @@ class KeyRing(Readiness):
     def _room(self, key: str, stand: _Standing) -> bool:
         if stand.bound == UNLIMITED and self.limit is None:
             return True
-        return self.board.free(key, self._limit(key, stand)) > 0
+        return self.board.free(key, self._limit(key, stand.bound, stand.open)) > 0
 
-    def _limit(self, key: str, stand: _Standing) -> int:
+    def _limit(self, key: str, bound: int, opened: int) -> int:
         """What others have open of a learned bound is not ours; one call is left to each."""
-        most = self.limit or UNLIMITED
-        if stand.bound == UNLIMITED:
-            return most
         ours = UNLIMITED - self.board.free(key, UNLIMITED)
-        return min(most, max(1, stand.bound - max(0, stand.open - ours)))
+        return min(self.limit or UNLIMITED, max(1, bound - max(0, opened - ours)))
 
 
 def ring_of(upstream: UpstreamConfig, board: Board, state: State) -> KeyRing:
@@ -209,7 +214,8 @@ def ring_of(upstream: UpstreamConfig, board: Board, state: State) -> KeyRing:
         if secret.value
     }
     limit, patience = upstream.max_concurrent, upstream.queue
-    return KeyRing(upstream.id, board, state, several, limit, patience)
+    longest = Timeouts(**upstream.timeouts).total
+    return KeyRing(upstream.id, board, state, several, limit, patience, longest)
 
 
 def _rendezvous(names: Sequence[str], conversation: str) -> Sequence[str]:
@@ -218,7 +224,7 @@ def _rendezvous(names: Sequence[str], conversation: str) -> Sequence[str]:
         return names
 
     def draw(name: str) -> bytes:
-        return blake2b(f"{name}\n{conversation}".encode(), digest_size=8).digest()
+        return blake2b(f"{conversation}\n{name}".encode(), digest_size=8).digest()
 
     return sorted(names, key=draw, reverse=True)
 

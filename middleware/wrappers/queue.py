@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.protocol import ChatRequest, Events, Json, RequestContext
@@ -20,34 +19,41 @@ class Queue(Wrapper):
     ring: KeyRing
 
     async def stream(self, request: ChatRequest) -> Events:
-        async with (
-            self._slot(request.call, request.model) as call,
-            aclosing(self.inner.stream(replace(request, call=call))) as batches,
-        ):
-            async for batch in batches:
-                yield batch
+        key, counted = await self._take(request.call, request.model)
+        try:
+            if self.ring.secrets and request.call.chosen != key:
+                request = replace(request, call=replace(request.call, chosen=key))
+            async with aclosing(self.inner.stream(request)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            await self._give(key, counted)
 
     async def embed(self, request: EmbeddingRequest) -> Json:
-        async with self._slot(request.call, request.model) as call:
+        key, counted = await self._take(request.call, request.model)
+        try:
+            call = replace(request.call, chosen=key)
             return await self.inner.embed(replace(request, call=call))
+        finally:
+            await self._give(key, counted)
 
-    @asynccontextmanager
-    async def _slot(self, call: RequestContext, model: str) -> AsyncIterator[RequestContext]:
-        """Hold a slot; the call goes with the key it is of."""
+    async def _take(self, call: RequestContext, model: str) -> tuple[str, str]:
+        """Take a slot; return of which key it is, and by what the open call is counted."""
         ring = self.ring
         key = await ring.key_of(call, model)
-        await self._take(key, call, model)
-        counted = ""
+        await self._wait(key, call, model)
         try:
-            if ring.counting:
-                counted = await ring.begin(call, key)
-            yield replace(call, chosen=key)
-        finally:
+            return key, await ring.begin(key, call) if ring.counting else ""
+        except asyncio.CancelledError:
             ring.board.give(key)
-            if counted:
-                await ring.end(counted, key)
+            raise
 
-    async def _take(self, key: str, call: RequestContext, model: str) -> None:
+    async def _give(self, key: str, counted: str) -> None:
+        self.ring.board.give(key)
+        if counted:
+            await self.ring.end(key, counted)
+
+    async def _wait(self, key: str, call: RequestContext, model: str) -> None:
         ring, record = self.ring, call_at_work(call)
         began = asyncio.get_running_loop().time()
         limit, patience = await ring.limit_of(key, model), ring.patience

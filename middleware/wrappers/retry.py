@@ -21,7 +21,7 @@ from adapters.protocol import ChatRequest, Event, Events
 from middleware.wrappers.base import Wrapper
 
 _LONGEST_PAUSE = 5.0
-_LONGEST_FAILING = 5.0
+LONGEST_FAILING = 5.0
 """Seconds attempts may take to fail and be made again: what works for longer before it gives up
 would be paid again, and the client is better served elsewhere.
 """
@@ -58,7 +58,7 @@ class Retry(Wrapper):
     total: float = 600
     """Seconds for all attempts together."""
     first_pause: float = 0.5
-    failing: float = _LONGEST_FAILING
+    failing: float = LONGEST_FAILING
     wait_or_raise: WaitOrRaise | None = None
     """Decides instead, where nothing may be waited for."""
 
@@ -95,7 +95,7 @@ class Retry(Wrapper):
         """Raise the error unless asking again may help; then pause before it."""
         if error.again != "same" or error.begun:
             raise error
-        pause = self._pause(error, attempts.repeated)
+        pause = pause_before(error, attempts.repeated, self.first_pause)
         allowed = attempts.repeated > 0 or self.budget.allows()
         if attempts.repeated >= self.times or not allowed or not attempts.may_wait(pause):
             # Told with `x-should-retry: false`: the client's own retries would multiply ours.
@@ -103,19 +103,18 @@ class Retry(Wrapper):
             raise error
         self.budget.repeating += attempts.repeated == 0
         attempts.repeated += 1
-        attempts.waited += pause
-        attempts.quick_until += pause
-        await asyncio.sleep(pause)
+        await attempts.pause(pause)
 
-    def _pause(self, error: GatewayError, repeated: int) -> float:
-        """Exponential with full jitter, or what the upstream asked for if that is longer."""
-        own = random.uniform(0, min(_LONGEST_PAUSE, self.first_pause * 2**repeated))
-        if not error.retry_after:
-            return own
-        try:
-            return max(float(error.retry_after), own)
-        except ValueError:  # a date: not worth computing, the client is told instead
-            return math.inf
+
+def pause_before(error: GatewayError, repeated: int, first_pause: float = 0.5) -> float:
+    """Exponential with full jitter, or what the upstream asked for if that is longer."""
+    own = random.uniform(0, min(_LONGEST_PAUSE, first_pause * 2**repeated))
+    if not error.retry_after:
+        return own
+    try:
+        return max(float(error.retry_after), own)
+    except ValueError:  # a date: not worth computing, the client is told instead
+        return math.inf
 
 
 @dataclass(slots=True)
@@ -130,6 +129,13 @@ class Attempts:
     waited: float = 0.0
 
     def may_wait(self, pause: float) -> bool:
-        now = asyncio.get_running_loop().time()
-        in_time = now + pause < self.end and now < self.quick_until
+        return self.has_time(pause) and asyncio.get_running_loop().time() < self.quick_until
+
+    def has_time(self, pause: float) -> bool:
+        in_time = asyncio.get_running_loop().time() + pause < self.end
         return in_time and self.waited + pause <= _LONGEST_WAIT
+
+    async def pause(self, seconds: float) -> None:
+        self.waited += seconds
+        self.quick_until += seconds
+        await asyncio.sleep(seconds)

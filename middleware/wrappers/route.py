@@ -14,7 +14,7 @@ from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
-from middleware.wrappers.base import Wrapper, noted, with_notes
+from middleware.wrappers.base import Described, Wrapper, noted, with_notes
 from middleware.wrappers.calls import Guarded
 
 # Two names of one limit: whoever sets one of them has set both.
@@ -88,7 +88,7 @@ class Changes:
     def apply(self, request: ChatRequest) -> ChatRequest:
         params = self.params.around(request.params, self.drop)
         extra = self.extra.around(request.extra, self.drop)
-        sent = (request.params.keys() | request.extra.keys()) - self.drop
+        sent = (request.params.keys() | request.extra.keys()) - self.drop - request.configured
         sent -= self.params.override.keys() | self.extra.override.keys()
         return replace(
             request,
@@ -132,6 +132,7 @@ class Route(Wrapper):
     """From a public name to the upstream's; nothing more unless the config changes requests."""
 
     name: str
+    """Empty: as it is asked."""
     changes: Changes | None = None
     leaf: Leaf | None = None
     """What speaks to its upstream; a pipeline has two."""
@@ -145,8 +146,8 @@ class Route(Wrapper):
         while isinstance(adapter, Wrapper):
             names.append(type(adapter).__name__)
             adapter = adapter.inner
-        innermost = type(adapter).__name__ if self.leaf is None else self.leaf.described
-        return (type(self).__name__, *names, innermost)
+        name = adapter.described if isinstance(adapter, Described) else type(adapter).__name__
+        return (type(self).__name__, *names, name)
 
     def stream(self, request: ChatRequest) -> Events:
         changed, notes = self._changed(request)
@@ -158,7 +159,7 @@ class Route(Wrapper):
         return noted(self.inner.plan(changed), notes, changed.configured)
 
     def _changed(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
-        renamed = replace(request, model=self.name)
+        renamed = replace(request, model=self.name or request.model)
         if self.changes is None:
             return renamed, ()
         return self.changes.apply(renamed), self.changes.receipt(request)

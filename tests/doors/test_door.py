@@ -39,6 +39,9 @@ class Lines:
     def keep_for_last_frame(self, receipt: Receipt) -> None:
         pass
 
+    def tell(self, member: str, value: Any) -> None:
+        pass
+
     def heartbeat(self) -> bytes:
         return line(BEAT)
 

@@ -26,6 +26,7 @@ def visit(**fields: Any) -> Visit:
 def test_a_request_that_came_to_nothing_is_a_short_line() -> None:
     assert visit(model="m", status=404).line(10.5) == {
         "id": "req_1",
+        "client": "default",
         "model": "m",
         "status": 404,
         "seconds": 0.5,
@@ -39,6 +40,7 @@ def test_an_answered_request_says_who_answered_when_and_how_much() -> None:
     said.finish = Finish("stop", Usage(3, 4), native="end_turn")
     assert said.line(11) == {
         "id": "req_1",
+        "client": "default",
         "model": "m",
         "status": 200,
         "seconds": 1.0,

@@ -52,6 +52,7 @@ ADDRESSES = (
     "GET /v1/x_usetool/last/{identity}",
     "GET /healthz",
     "GET /readyz",
+    "GET /metrics",
 )
 PAGES = {"/", "/docs", "/openapi.json"}
 

@@ -26,8 +26,8 @@ _PLAIN: Mapping[str, type] = {
     "id": str, "session": str, "lane": str, "at": int, "route": str, "kept": bool, "redacted": bool,
 }  # fmt: skip
 _ANSWER: Mapping[str, type] = {
-    "status": int, "message": dict, "finish_reason": str, "usage": dict, "error": dict,
-    "body": dict, "created": int,
+    "status": int, "message": dict, "finish_reason": str, "usage": dict, "logprobs": dict,
+    "system_fingerprint": str, "service_tier": str, "error": dict, "body": dict, "created": int,
 }  # fmt: skip
 _FUNCTION: Mapping[str, Any] = {EACH: ANY, "name": str, "arguments": str, "input": str}
 _DETAILS: Mapping[str, Any] = {
@@ -42,6 +42,7 @@ _READ: Mapping[str, Any] = {
         "tool_calls": [{EACH: ANY, "id": str, "function": _FUNCTION, "custom": _FUNCTION}],
         "function_call": _FUNCTION,
     },
+    "logprobs": {EACH: ANY, "content": [{EACH: ANY}]},
     "usage": {
         EACH: ANY,
         **dict.fromkeys(("prompt_tokens", "completion_tokens"), int),

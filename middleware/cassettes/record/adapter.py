@@ -75,22 +75,23 @@ class RecordingAdapter(Wrapper):
     async def stream(self, request: ChatRequest) -> Events:
         capture = WholeCapture(request.call.capture)
         request = replace(request, call=replace(request.call, capture=capture))
-        turn = RawTurn(self.asked, capture, [], left=True)
+        left, failure = True, None
         batches: list[tuple[Event, ...]] = []
         try:
             async with aclosing(self.inner.stream(request)) as events:
                 async for batch in events:
                     batches.append(batch)
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
-                        turn = turn._replace(left=False)
+                        left = False
                     yield batch
-            turn = turn._replace(left=False)
+            left = False
         except GatewayError as error:
-            status = 200 if batches else error.status
-            turn = turn._replace(left=False, status=status, error=error_object(error))
+            left, failure = False, error
             raise
         finally:
-            self.keeper.put(turn._replace(batches=batches))
+            status = failure.status if failure and not batches else 200
+            told = error_object(failure) if failure else None
+            self.keeper.put(RawTurn(self.asked, capture, batches, status, told, left))
 
 
 async def recorded_vectors(

@@ -14,7 +14,7 @@ from adapters.wire.capture import CapturedCall, CapturedFailure
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
-from middleware.cassettes.record.turns import answer_of
+from middleware.cassettes.record.turns import answer_of, kept_headers
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 
@@ -34,12 +34,13 @@ def line_of(raw: RawTurn, at: int, is_clean: Callable[[bytes], bool]) -> bytes |
         "calls": [_call_to_json(call) for call in raw.calls],
         "answer": answer_of(raw),
     }
-    # Each as it is: within a line, the JSON in their texts would be escaped once more.
+    head = orjson.dumps(said)
     heard = [b"".join(call.pieces) for call in raw.calls]
     bodies = [visitor.body, *(call.body for call in raw.calls), *heard]
-    if not all(map(is_clean, (orjson.dumps(said), *bodies))):
+    # As they are: within a line, the JSON in their texts would be escaped once more.
+    if not is_clean(b"\n".join((head, *bodies))):
         return None
-    return orjson.dumps({**said, "bodies": [body.decode() for body in bodies]})
+    return b'%b,"bodies":%b}' % (head[:-1], orjson.dumps([body.decode() for body in bodies]))
 
 
 def _call_to_json(call: CapturedCall) -> Json:
@@ -47,9 +48,10 @@ def _call_to_json(call: CapturedCall) -> Json:
         "upstream": call.upstream,
         "url": call.url,
         "status": call.status,
-        "headers": {name.lower(): value for name, value in call.answer_headers.items()},
-        "sizes": [len(piece) for piece in call.pieces],
-        "times": [time - call.began for time in call.times or ()],
+        "headers": kept_headers(call),
+        "sizes": [*map(len, call.pieces)],
+        "began": call.began,
+        "times": call.times,
         "failure": None if call.failure is None else call.failure._asdict(),
     }
 
@@ -68,8 +70,8 @@ def raw_of(line: Json) -> RawTurn:
 
 
 def _call_from_json(said: Json, sent: bytes, heard: bytes) -> CapturedCall:
-    call = CapturedCall(said["upstream"], said["url"], {}, (), None, sent)
-    call.began, call.status, call.answer_headers = 0.0, said["status"], said["headers"]
+    call = CapturedCall(said["upstream"], said["url"], {}, (), None, sent, said["began"])
+    call.status, call.answer_headers = said["status"], said["headers"]
     start = 0
     for size in said["sizes"]:
         call.pieces.append(heard[start : start + size])

@@ -18,6 +18,7 @@ from adapters.protocol import Json
 
 _MARK = ".part-"
 _MOST_LINE = 64 << 20
+_BUFFER = 256 << 10
 
 
 @dataclass(slots=True)
@@ -35,7 +36,6 @@ class Part:
 
     def write(self, line: bytes) -> None:
         self.file.write(line + b"\n")
-        self.file.flush()
 
     def close(self) -> None:
         with suppress(OSError):
@@ -54,7 +54,7 @@ def new_part(cassette: Path) -> Part:
     for number in count(1):
         path = cassette.with_name(own if number == 1 else f"{own}-{number}")
         with suppress(FileExistsError):
-            return Part(path, path.open("xb"))
+            return Part(path, path.open("xb", _BUFFER))
     raise AssertionError("numbers do not end")
 
 

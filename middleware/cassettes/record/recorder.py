@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import Full, Queue
-from threading import Lock, Thread
+from queue import SimpleQueue
+from threading import Thread
 
 import orjson
 
@@ -45,9 +45,11 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: Queue[RawTurn | None] = field(default_factory=lambda: Queue(_MOST_WAITING))
-    _waiting: int = 0
-    _lock: Lock = field(default_factory=Lock)
+    _queue: SimpleQueue[RawTurn | None] = field(default_factory=SimpleQueue)
+    _taken: int = 0
+    """Bytes of turns so far, counted by who puts them."""
+    _done: int = 0
+    """The same, counted by who writes them."""
     _thread: Thread | None = None
     _keys: dict[str, None] = field(default_factory=dict)
     """Those of clients."""
@@ -58,16 +60,12 @@ class Recorder:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
-        size = turn.size
-        try:
-            if self._waiting + size > _MOST_BYTES:
-                raise Full
-            self._queue.put_nowait(turn)
-        except Full:
+        taken = self._taken + turn.size
+        if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
             self.dropped += 1
             return
-        with self._lock:
-            self._waiting += size
+        self._taken = taken
+        self._queue.put(turn)
 
     def _work(self) -> None:
         while (turn := self._queue.get()) is not None:
@@ -75,14 +73,19 @@ class Recorder:
                 # A thread that wakes for each turn takes the interpreter from the requests.
                 time.sleep(_TOGETHER)
             self._take(turn)
-            with self._lock:
-                self._waiting -= turn.size
+            self._done += turn.size
+        self._take(None)
 
-    def _take(self, raw: RawTurn) -> None:
+    def _take(self, raw: RawTurn | None) -> None:
+        """Write a turn; the last of those that were gathered, or None, takes all to the disk."""
         if self.problems:
             return
         try:
-            self._write(raw)
+            if raw is not None:
+                self._write(raw)
+            if raw is None or self._queue.empty():
+                for part in self._parts.values():
+                    part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 

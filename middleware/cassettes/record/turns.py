@@ -64,11 +64,11 @@ def _repairs(later: CapturedCall, call: CapturedCall) -> bool:
 
 def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
     sizes = map(len, call.pieces)
-    headers = {name.lower(): value for name, value in call.answer_headers.items()}
-    failure = call.failure
-    kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
-    if failure is not None and failure.retry_after:
-        kept["retry-after"] = failure.retry_after
+    kept, failure = kept_headers(call), call.failure
+    if failure is not None:  # Claude sends the header with whole answers too: no failure's
+        kept.pop("retry-after", None)
+        if failure.retry_after:
+            kept["retry-after"] = failure.retry_after
     return RecordedExchange(
         upstream=call.upstream,
         path=f"/{urlsplit(call.url).path.removeprefix('/')}",  # libraries' have none: local:NAME
@@ -81,6 +81,11 @@ def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
         failure=failure
         and ExchangeFailure(failure.code, failure.status, failure.again, failure.message),
     )
+
+
+def kept_headers(call: CapturedCall) -> dict[str, str]:
+    headers = call.answer_headers  # of which names may be written in any case
+    return {name: headers[name] for name in KEPT_HEADERS if name in headers}
 
 
 def _pauses(call: CapturedCall) -> Iterable[int]:

@@ -42,6 +42,8 @@ class Performance:
     drift: tuple[Drift, ...] = ()
     body: Json | None = None
     """Of what is no chat."""
+    planned: tuple[Planned, ...] = ()
+    """Of what failed: what would be sent."""
 
     @classmethod
     def of(cls, *batches: tuple[Event, ...]) -> Performance:
@@ -113,7 +115,7 @@ class Performer:
             raise performance.error
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        return ()
+        return self.performance.planned
 
 
 def altered(performance: Performance, reason: FinishReason | None, refuses: bool) -> Performance:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from adapters.errors import GatewayError
-from adapters.protocol import RequestContext, Upstream
+from adapters.protocol import Planned, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.wire.http import Transport
 from middleware.cassettes.asks import error_of, events_of, parse_ask
@@ -70,7 +70,7 @@ class Stage:
         self, turn: CassetteTurn, call: RequestContext, played: PlayedTurn
     ) -> Performance:
         batches: list[Batch] = []
-        error = None
+        error, planned = None, tuple[Planned, ...]()
         try:
             request = parse_ask(self._cassette, turn, call)
             adapter = self._routes.find(request.model)
@@ -80,7 +80,10 @@ class Stage:
                     batches.append(heard)
         except GatewayError as found:
             error = _as_told(found, turn)
-        return Performance(tuple(batches), error)
+            with suppress(GatewayError):  # what was lost is told with it
+                request = parse_ask(self._cassette, turn, call)
+                planned = self._routes.find(request.model).plan(request)
+        return Performance(tuple(batches), error, planned=planned)
 
     async def _vectors(self, turn: CassetteTurn, call: RequestContext) -> Performance:
         body = turn.body
@@ -104,7 +107,7 @@ def _as_told(error: GatewayError, turn: CassetteTurn) -> GatewayError:
 def stored(turn: CassetteTurn) -> Performance:
     """The answer as it was folded when it was recorded, or written by hand."""
     answer = turn.answer
-    batches = events_of(answer, Upstream("recorded"))
+    batches = events_of(answer)
     return Performance(
         tuple(Batch(0.0, batch) for batch in batches), error_of(answer), body=answer.body
     )

@@ -35,6 +35,9 @@ def blotted(turn: CassetteTurn, blotter: TurnBlotter) -> CassetteTurn:
         answer=replace(
             said,
             message=blotter.json(said.message),
+            logprobs=blotter.json(said.logprobs),
+            system_fingerprint=blotter.json(said.system_fingerprint),
+            service_tier=blotter.json(said.service_tier),
             error=blotter.json(said.error),
             body=blotter.json(said.body),
         ),

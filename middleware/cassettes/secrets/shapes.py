@@ -19,8 +19,8 @@ def _behind(words: Sequence[str], end: str) -> str:
     return "(?i:" + "|".join(f"(?<={word}{end})" for word in words) + ")"
 
 
-# Of JSON, and of JSON in a text of JSON.
-_MEMBER = _behind([word + quote for word in _MEMBERS for quote in ('"', r'\\"')], ":")
+# Of JSON, of JSON in a text of JSON, as arguments are, and of those in a body in a recorded line.
+_MEMBER = _behind([word + q for word in _MEMBERS for q in ('"', r'\\"', r'\\\\\\"')], ":")
 # Searched for from a letter that texts seldom have: ten times as quick as to search for the shapes
 # themselves. Before each pattern, what must be there at all.
 _TRACES = tuple(
@@ -38,9 +38,10 @@ _TRACES = tuple(
         (b"9", r"9(?<=ya29)\."),
         (b"earer ", r"r (?<=[Bb]earer )"),
         (b"asic ", r"c (?<=[Bb]asic )"),
-        (b"@", r":\\?/\\?/[^\s/@\"'<>\\]++@"),  # PHP writes JSON with \/
+        # Some write slashes as \/.
+        (b"@", r"/(?:(?<=://)|(?<=:\\/\\/)|(?<=:\\\\/\\\\/))[^\s/@\"'<>\\]++@"),
         (b"=", rf"={_behind(_PARAMETERS, '=')}"),
-        (b'":', rf':(?i:(?<=[dnty\\]":)(?<=[denortwy].":)){_MEMBER}\s*\\*"'),
+        (b'":', rf'":(?i:(?<=[ydnt]":)|(?<=[ydnt]\\":)|(?<=[ydnt]\\\\\\":)){_MEMBER}\s*\\*"'),
     )
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key

@@ -22,7 +22,7 @@ from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
 from middleware.cli.cassettes.environment import ChildRun, child_environment
 from middleware.cli.command import WRONG, WronglyUsed, complain
-from middleware.config import Config
+from middleware.config import Config, LedgerConfig
 
 if TYPE_CHECKING:
     from middleware.server.app import Gateway
@@ -56,6 +56,8 @@ class Run:
             self.file = self.studio.player.shelf.path(self.options.name)
         except CassetteRefused as error:
             raise WronglyUsed(error.message) from error
+        if self.options.mode == "replay":
+            self.config = _rehearsed(self.config)
 
     def prepare(self) -> None:
         """Load the command's cassette now, so that no request waits for it; raise `FaultMistake`
@@ -94,6 +96,12 @@ class Run:
         return child_environment(os.environ, run, variables)
 
 
+def _rehearsed(config: Config) -> Config:
+    """Nothing is counted of what nobody pays for."""
+    state, telemetry = replace(config.state, url="memory:"), replace(config.telemetry, otlp=None)
+    return replace(config, state=state, ledger=LedgerConfig("off"), telemetry=telemetry)
+
+
 def _ended(command: Sequence[str], environment: dict[str, str]) -> int:
     sys.stdout.flush()
     try:
@@ -121,7 +129,7 @@ def private_gateway(config: Config, studio: Studio) -> Iterator[str]:
     from middleware.server.transport.serving import listen, settings
 
     server = replace(config.server, host="127.0.0.1", port=0, keys=())
-    private = replace(config, server=server)
+    private = replace(config, server=server, clients={})
     with listen(private) as listening:
         gateway: Gateway = create(private, io.StringIO(), studio)
         running = uvicorn.Server(settings(gateway, "critical"))

@@ -21,7 +21,7 @@ _START_SECONDS, _STOP_SECONDS = 30.0, 5.0
 def running(config: Config, tell: Callable[[str], None]) -> Iterator[GatewayAddress]:
     """The gateway of this config: the one that runs, else one of our own."""
     server = config.server
-    key = server.keys[0].value if server.keys else ""
+    key = config.client_keys[0].value if config.asks_keys else ""
     endpoint = GatewayAddress(describe.own_address(server), key)
     try:
         models(endpoint)

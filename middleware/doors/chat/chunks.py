@@ -7,7 +7,7 @@ asked for, `[DONE]`. One call of `render` is one write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import orjson
 
@@ -49,12 +49,16 @@ class Chunks:
         self._head, self._tail = b"", b""
         self._base: Json = {}
         self._late: Receipt = ()
+        self._told: Json = {}
         self._last: Json = {}
         self._custom = False
 
     def keep_for_last_frame(self, receipt: Receipt) -> None:
         """What the response headers can no longer say goes on the finish chunk."""
         self._late += receipt
+
+    def tell(self, member: str, value: Any) -> None:
+        self._told[member] = value
 
     def heartbeat(self) -> bytes:
         return PING
@@ -163,9 +167,9 @@ class Chunks:
 
     def _own(self, event: Finish) -> Json:
         """What is ours to tell and could not stand in the headers."""
-        warnings = warnings_object(self._late) if self._late else {}
+        own = (warnings_object(self._late) if self._late else {}) | self._told
         parts = usage_parts(event.usage)
-        return {**warnings, "usage": parts} if parts else warnings
+        return {**own, "usage": parts} if parts else own
 
     def _choice(
         self, delta: Json, reason: str | None, logprobs: Json | None, own: Json | None = None

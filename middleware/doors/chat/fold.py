@@ -25,6 +25,8 @@ from adapters.protocol import (
 from middleware.doors.chat.words import Heading, joined
 from middleware.doors.x_usetool import usage_object
 
+_Rarer = ToolCallStart | RefusalDelta | Opened | Finish | Noted | Aside
+
 
 @dataclass(slots=True)
 class Fold:
@@ -33,37 +35,42 @@ class Fold:
     heading: Heading
     opened: Opened | None = None
     finish: Finish | None = None
+    logprobs: list[Json] = field(default_factory=list)
     _text: list[str] = field(default_factory=list)
     _refusal: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
-    _logprobs: list[Json] = field(default_factory=list)
     _calls: list[tuple[ToolCallStart, list[str]]] = field(default_factory=list)
     _asides: Json = field(default_factory=dict)
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            match event:
-                case TextDelta(text, logprobs):
-                    self._text.append(text)
-                    self._logprobs += logprobs
-                case ToolCallDelta(_, arguments):
-                    self._calls[-1][1].append(arguments)
-                case ToolCallStart():
-                    self._calls.append((event, []))
-                case ReasoningDelta(text):
-                    self._reasoning.append(text)
-                case RefusalDelta(text):
-                    self._refusal.append(text)
-                case Opened():
-                    self.opened = event
-                case Finish():
-                    self.finish = event
-                case Noted():
-                    pass  # the headers tell it
-                case Aside(name, value):
-                    self._asides[name] = joined(self._asides.get(name), value)
-                case _:
-                    assert_never(event)
+            # What makes up almost all of a stream comes first.
+            if type(event) is TextDelta:
+                self._text.append(event.text)
+                self.logprobs += event.logprobs
+            elif type(event) is ToolCallDelta:
+                self._calls[-1][1].append(event.arguments)
+            elif type(event) is ReasoningDelta:
+                self._reasoning.append(event.text)
+            else:
+                self._add(event)
+
+    def _add(self, event: _Rarer) -> None:
+        match event:
+            case ToolCallStart():
+                self._calls.append((event, []))
+            case RefusalDelta(text):
+                self._refusal.append(text)
+            case Opened():
+                self.opened = event
+            case Finish():
+                self.finish = event
+            case Noted():
+                pass  # the headers tell it
+            case Aside(name, value):
+                self._asides[name] = joined(self._asides.get(name), value)
+            case _:
+                assert_never(event)
 
     def body(self) -> bytes:
         if self.opened is None or self.finish is None:
@@ -72,7 +79,7 @@ class Fold:
         choice = {
             "index": 0,
             "message": self.message(),
-            "logprobs": {"content": self._logprobs, "refusal": None} if self._logprobs else None,
+            "logprobs": {"content": self.logprobs, "refusal": None} if self.logprobs else None,
             "finish_reason": heading.reason(self.finish),
         }
         completion: Json = {

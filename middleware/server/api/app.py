@@ -14,9 +14,10 @@ from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
+from middleware.server.api.health import add_health_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
-from middleware.server.api.watching import add_watching_routes
+from middleware.server.api.usage import add_usage_route
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
 from middleware.server.embeddings import Embeddings
@@ -46,8 +47,9 @@ def build_api(
     )
     api.state.edge, api.state.vitals = edge, vitals
     add_routes(api)
-    add_watching_routes(api)
+    add_health_routes(api)
     add_cassette_routes(api)
+    add_usage_route(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api

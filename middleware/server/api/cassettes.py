@@ -11,14 +11,14 @@ from typing_extensions import TypedDict
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from middleware.cassettes.selection import refusal
+from middleware.cassettes.selection import not_allowed, refusal
 from middleware.cli.command import complain
 from middleware.doors.endpoint import described
 from middleware.server.api.answers import answered, get, post
-from middleware.server.api.routes import kept_record
+from middleware.server.api.routes import access, kept_record
 from middleware.server.edge import Edge
 from middleware.server.last import PATH as LAST
-from middleware.server.last import Record, reader
+from middleware.server.last import Record
 from middleware.server.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ async def rewind(request: Request, name: str, session: _Session = "") -> Respons
 def _studio(request: Request) -> Studio:
     edge: Edge = request.app.state.edge
     runtime = edge.runtime
-    reader(request.scope, runtime.keys, runtime.server)
+    if not access(request).cassettes:
+        raise not_allowed()
     if runtime.studio is None:
         raise refusal()
     return runtime.studio

@@ -46,8 +46,9 @@ def add_pages(api: FastAPI, edge: Edge, doors: Sequence[Endpoint]) -> None:
         if "text/html" not in request.headers.get("accept", ""):
             text = f"{_ABOUT}\nBase URL: {base}\nModels: {base}/models\nPages: / and /docs\n"
             return _sent(text, "text/plain")
-        asks_key = bool(edge.runtime.server.keys)
-        models = [] if asks_key else await edge.runtime.models.entries(everything=True)
+        asks_key = edge.runtime.config.asks_keys
+        found = edge.runtime
+        models = [] if asks_key else await found.models.entries(found.routes.opens, everything=True)
         return _sent(_first_page(base, models, asks_key), "text/html")
 
     for path, answer in (("/", first_page), ("/docs", docs), ("/openapi.json", openapi)):

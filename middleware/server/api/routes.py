@@ -11,6 +11,7 @@ from fastapi import FastAPI, Query, Request, Response
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
+from middleware.routing import Routes
 from middleware.server.api.answers import (
     KeptRequests,
     ModelObject,
@@ -20,7 +21,7 @@ from middleware.server.api.answers import (
     get,
 )
 from middleware.server.edge import Edge
-from middleware.server.last import PATH, Record, reader, summary, told
+from middleware.server.last import PATH, Access, Record, reader, summary, told
 
 _All = Annotated[
     str, Query(alias="all", description="`true`: those that cannot answer too, with the reason.")
@@ -46,7 +47,8 @@ async def list_models(request: Request, everything: _All = "") -> Response:
     if recorded is not None:
         return answered({"object": "list", "data": recorded})
     runtime = _edge(request).runtime
-    found = await runtime.models.entries(everything.lower() in ("1", "true", "yes"))
+    opens = _routes(request).opens
+    found = await runtime.models.entries(opens, everything.lower() in ("1", "true", "yes"))
     return answered({"object": "list", "data": found})
 
 
@@ -55,24 +57,31 @@ async def describe_one_model(request: Request, model: str) -> Response:
     for found in _recorded_models(request) or ():
         if found["id"] == model:
             return answered(found)
+    _routes(request).entry(model)  # or it does not exist for this client
     return answered(await _edge(request).runtime.models.entry(model))
+
+
+def _routes(request: Request) -> Routes:
+    """Those of the caller."""
+    runtime = _edge(request).runtime
+    return runtime.routes_of(runtime.keys.caller(request.scope).client)
 
 
 def _recorded_models(request: Request) -> list[Json] | None:
     """Those of the cassette that is replayed; None: the config's are asked."""
     runtime = _edge(request).runtime
     caller = runtime.keys.caller(request.scope)
-    selection = runtime.selection(request.scope, caller.suffix)
+    selection = runtime.selection(request.scope, caller)
     if runtime.studio is None or selection is None:
         return None
-    return runtime.studio.recorded_models(selection)
+    found = runtime.studio.recorded_models(selection)
+    return found and [model for model in found if caller.client.may_ask(model["id"])]
 
 
 async def list_the_last_requests(request: Request) -> Response:
-    """Each key sees its own; without keys this machine sees all of them."""
+    """Each client sees its own; an admin, and without keys this machine, sees all of them."""
     edge = _edge(request)
-    client = reader(request.scope, edge.runtime.keys, edge.runtime.server)
-    found = [summary(one) for one in edge.records.of(client)]
+    found = [summary(one) for one in edge.records.of(access(request).owner)]
     return answered({"object": "list", "data": found, "keep_last": edge.records.count})
 
 
@@ -82,14 +91,18 @@ async def show_one_request(request: Request, identity: str) -> Response:
     runtime = edge.runtime
     record = kept_record(request, identity)
     address = str(request.base_url).rstrip("/")
-    return answered(told(record, runtime.scrubber, address, bool(runtime.server.keys)))
+    return answered(told(record, runtime.scrubber, address, runtime.config.asks_keys))
+
+
+def access(request: Request) -> Access:
+    """What the caller may see, by its key."""
+    runtime = _edge(request).runtime
+    return reader(request.scope, runtime.keys, runtime.config)
 
 
 def kept_record(request: Request, identity: str) -> Record:
     """One of the last requests, for who may see it."""
-    edge = _edge(request)
-    client = reader(request.scope, edge.runtime.keys, edge.runtime.server)
-    record = edge.records.find(client, identity)
+    record = _edge(request).records.find(access(request).owner, identity)
     if record is None:
         raise BadRequest(
             f"No request '{identity[:60]}' is kept. GET {PATH} lists those that are; only the "

@@ -29,7 +29,7 @@ class Scrubber:
             for up in config.upstreams.values()
             for secret in up.secrets()
         }
-        keys = {key.value: f"${key.variable or 'USETOOL_KEY'}" for key in config.server.keys}
+        keys = {key.value: f"${key.variable or 'USETOOL_KEY'}" for key in config.client_keys}
         self._known = {value: name for value, name in {**named, **keys}.items() if value}
 
     def text(self, text: str, more: Iterable[str] = ()) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope
 
 from adapters.errors import BadRequest, TooLarge, Unauthorized
+from middleware.accounts.clients import Client, digest
 
 _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
 _HOW_TO_SEND_A_KEY = (
-    "Send one of the gateway's own keys (`[server] keys` in its config) as "
+    "Send one of the gateway's own keys (`[server] keys` or `[clients]` in its config) as "
     "'Authorization: Bearer KEY'."
 )
 
@@ -23,48 +23,61 @@ _HOW_TO_SEND_A_KEY = (
 class Caller(NamedTuple):
     """Who asks, by the key of the request."""
 
-    owner: str = ""
-    """Digest of the key."""
+    client: Client = Client()
     key: str = ""
     suffix: str = ""
     """What stands behind the last `~` of the key: the name of a cassette."""
 
+    @property
+    def owner(self) -> str:
+        return self.client.owner
+
 
 class Keys:
-    """The keys that open this gateway, kept as digests; no keys = open (loopback only).
+    """Whom the keys that open this gateway belong to, by their digests; none = it is open.
 
     Unless `cuts`, a `~` is a part of the key: it is an upstream's, which may have one.
     """
 
-    def __init__(self, keys: Iterable[str], cuts: bool = True) -> None:
-        self._digests = frozenset(digest(key.encode()) for key in keys)
+    def __init__(self, clients: Mapping[str, Client], cuts: bool = True) -> None:
+        self._clients = clients
         self._cuts = cuts
-
-    def owner(self, scope: Scope) -> str:
-        """Return the digest of the caller's key, or raise `Unauthorized`."""
-        return self.caller(scope).owner
 
     def caller(self, scope: Scope) -> Caller:
         """Return who asks, or raise `Unauthorized`."""
         sent = _keys_sent(scope)
-        if len(sent) > 1 and len(set(sent)) > 1:
-            raise Unauthorized("The request carries two different API keys. Send one.")
-        caller = self._caller(sent[0]) if sent else Caller()
-        if self._digests and caller.owner not in self._digests:
-            what = "Incorrect API key provided." if sent else "You didn't provide an API key."
-            raise Unauthorized(f"{what} {_HOW_TO_SEND_A_KEY}")
-        return caller
+        if len(sent) > 1:
+            sent = [*dict.fromkeys(sent)]
+        if not self._clients:
+            if len(sent) > 1:
+                raise _two_keys()
+            return self._guest(sent[0]) if sent else Caller()
+        found = {caller.owner: caller for key in sent for caller in self._known(key)}
+        if len(found) > 1:
+            raise _two_keys()
+        for caller in found.values():
+            return caller
+        what = "Incorrect API key provided." if sent else "You didn't provide an API key."
+        raise Unauthorized(f"{what} {_HOW_TO_SEND_A_KEY}")
 
-    def _caller(self, sent: bytes) -> Caller:
-        owner = digest(sent)
-        if b"~" not in sent or not self._cuts or owner in self._digests:
-            return Caller(owner, sent.decode("latin-1"))
-        key, _, suffix = sent.rpartition(b"~")
-        return Caller(digest(key), key.decode("latin-1"), suffix.decode("utf-8", "replace"))
+    def _known(self, sent: bytes) -> Iterator[Caller]:
+        key, suffix = sent, b""
+        client = self._clients.get(digest(key))
+        if client is None and self._cuts and b"~" in sent:
+            key, _, suffix = sent.rpartition(b"~")
+            client = self._clients.get(digest(key))
+        if client is not None:
+            yield Caller(client, key.decode("latin-1"), suffix.decode("utf-8", "replace"))
+
+    def _guest(self, sent: bytes) -> Caller:
+        """Where no key is asked, what clients send tells them apart."""
+        key, _, suffix = sent.rpartition(b"~") if self._cuts and b"~" in sent else (sent, b"", b"")
+        client = Client(owner=digest(key))
+        return Caller(client, key.decode("latin-1"), suffix.decode("utf-8", "replace"))
 
 
-def digest(key: bytes) -> str:
-    return hashlib.sha256(key).hexdigest()
+def _two_keys() -> Unauthorized:
+    return Unauthorized("The request carries two different API keys. Send one.")
 
 
 def _keys_sent(scope: Scope) -> list[bytes]:

@@ -18,10 +18,12 @@ from middleware.cassettes.cassette import CassetteTurn, RecordedExchange
 from middleware.cassettes.file import cassette_text, write_cassette
 from middleware.cassettes.replay import Drift
 from middleware.cassettes.verify import verified
-from tests.cassette.core.desk import REPLAYED, cassette, desk, folded
+from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, folded
 from tests.cassette.core.test_compositions import WEATHER, Upstream, round_trip
+from tests.support.day_one import Seen, answering
 from tests.support.door import Heard
 from tests.support.text_only import BAD, OSLO
+from tests.support.upstreams.loopback import loopback
 
 
 @pytest.fixture(scope="module")
@@ -172,3 +174,39 @@ def test_stored_answers_are_served_whatever_the_wire_says(folder: Path) -> None:
     heard, _ = ask(folder, serves_answers=True)
     assert folded(heard)["content"] == "Old words."
     assert heard.headers["x-usetool-replay"] == "default turn=1 of=1"
+
+
+NEAR = """
+[upstreams.near]
+kind = "ollama"
+base_url = "URL"
+[models.m]
+upstream = "near"
+name = "small"
+"""
+
+
+def test_a_window_that_another_cassette_made_grow_is_no_drift(tmp_path: Path) -> None:
+    facts = {"general.architecture": "small", "small.context_length": 65536}
+    able = {"capabilities": ["completion"], "model_info": facts}
+    said = {
+        "message": {"role": "assistant", "content": "Yes."},
+        "done": True,
+        "done_reason": "stop",
+    }
+
+    def reply(path: str, _: str, body: Json) -> tuple[str, bytes]:
+        return "200 OK", orjson.dumps(able if path == "/api/show" else {**body, **said})
+
+    async def record() -> None:
+        async with (
+            loopback(answering(Seen(), reply)) as up,
+            desk(tmp_path, NEAR.replace("URL", up.url), "record") as gateway,
+        ):
+            for text, name in (("word " * 20000, "long"), ("A word?", "short")):
+                assert (await gateway.ask(asking(text), name)).status == 200
+
+    asyncio.run(record())
+    found = cassette(tmp_path, "short")
+    assert orjson.loads(found.turns[0].exchanges[0].sent)["options"]["num_ctx"] == 65536
+    assert asyncio.run(verified(found, "short.yaml")).drift == ()

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from adapters.protocol import Json
-from tests.cassette.core.desk import REPLAYED, cassette, folded, pieces, streamed, whole_desk
+from tests.cassette.core.desk import REPLAYED, cassette, folded, same_writes, streamed, whole_desk
 from tests.support.cases import CASES, FAILING, REASONING
 from tests.support.door import Heard
 from tests.support.recordings import Upstream, upstreams
@@ -118,7 +118,7 @@ def test_a_recording_answers_to_the_byte_and_in_the_same_writes(
     for question, heard in live.items():
         again = played[question]
         assert again.status == heard.status, question
-        assert pieces(again) == pieces(heard), question
+        assert same_writes(again, heard), question
         assert told(again) == told(heard), question
         assert (heard.status == 200) is (question[1] not in FAILING), question
 

@@ -20,7 +20,7 @@ from middleware.cassettes.record.adapter import Asked, RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
 from middleware.cassettes.record.lock import locked
 from middleware.cassettes.record.recorder import Recorder
-from middleware.cassettes.secrets import Blotter, TurnBlotter
+from middleware.cassettes.secrets import Blotter, Redaction, TurnBlotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from tests.cassette.core.desk import Desk, asking, cassette, desk, full_disk
@@ -167,6 +167,14 @@ def test_what_a_path_of_the_config_names_is_taken_out(tmp_path: Path) -> None:
     assert not any(b"private" in text for text in texts_below(tmp_path))
     (found,) = cassette(tmp_path).turns
     assert found.body["messages"][0]["content"] == "[secret:redacted]"
+
+
+def test_what_a_path_leads_to_is_taken_out_though_it_looks_harmless(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    recorder.blotter = Blotter({}, Redaction(paths=("messages[0].content",)))
+    recorder.put(raw(1, "Miller"))
+    recorder.finish()
+    assert not any(b"Miller" in text for text in texts_below(tmp_path))
 
 
 class _Blind(Blotter):

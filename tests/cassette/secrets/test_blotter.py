@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adapters.errors import KEY_SHAPE
 from middleware.cassettes.secrets.blotter import Blotter, Redaction
 from middleware.cassettes.secrets.needles import leaks
+from middleware.cassettes.secrets.shapes import trace_in
 from tests.cassette.hiding import PLAIN, SECRETS, WAYS
 
 KEY = "sk-live-4f9a8c7d6e5b"
@@ -97,6 +98,17 @@ def test_shapes(text: str, left: str) -> None:
     assert json.loads(Blotter({KEY: "OPENAI_API_KEY"}).turn("client-key-77").sent(body)) == {
         "messages": [{"content": left, "role": "user"}]
     }
+
+
+@pytest.mark.parametrize("slash", ["/", r"\/"])
+@pytest.mark.parametrize("text", [text for text, left in SHAPES if "_KEY]" not in left])
+def test_the_quick_look_finds_shapes_in_arguments_in_a_body_in_a_line(
+    text: str, slash: str
+) -> None:
+    body = json.dumps(text, ensure_ascii=False).replace("/", slash)
+    for written in (body, json.dumps(body, ensure_ascii=False)):
+        assert trace_in(text.encode())
+        assert trace_in(written.encode())
 
 
 @pytest.mark.parametrize(

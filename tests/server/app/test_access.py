@@ -15,7 +15,8 @@ KNOCKS: tuple[tuple[list[tuple[str, str]], int], ...] = (
     ([("api-key", "K")], 200),
     ([], 401),
     ([("authorization", f"Bearer {SECRET}")], 401),
-    ([("authorization", "Bearer K"), ("x-api-key", "other")], 401),
+    ([("authorization", "Bearer K"), ("x-api-key", "other")], 200),
+    ([("authorization", "Bearer wrong"), ("x-api-key", "other")], 401),
 )
 
 

@@ -22,6 +22,7 @@ ROUTES = {
     ("/v1/x_usetool/cassettes/{name:path}/rewind", "POST"),
     ("/healthz", "GET"),
     ("/readyz", "GET"),
+    ("/metrics", "GET"),
     ("/", "GET"),
     ("/docs", "GET"),
     ("/openapi.json", "GET"),

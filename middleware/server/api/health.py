@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from adapters.errors import BadRequest
 from middleware.doors.endpoint import described
 from middleware.server.api.answers import KEYED, answered, errors, get, headers
-from middleware.server.edge import Edge, request_id
-from middleware.server.last import reader
+from middleware.server.api.routes import access
+from middleware.server.edge import request_id
 from middleware.telemetry.tally import Snapshot
 from middleware.telemetry.vitals import Vitals
 
@@ -38,16 +38,16 @@ class LedgerHealth(TypedDict):
 
 
 @described
-class Readiness(TypedDict):
+class GatewayReadiness(TypedDict):
     status: Literal["ready", "draining"]
     workers: NotRequired[int]
     state: NotRequired[StateHealth]
     ledger: NotRequired[LedgerHealth]
 
 
-def add_watching_routes(api: FastAPI) -> None:
+def add_health_routes(api: FastAPI) -> None:
     get(api, "/healthz", Health, 403, 500)(check_health)
-    get(api, "/readyz", Readiness, 403, 500)(check_readiness)
+    get(api, "/readyz", GatewayReadiness, 403, 500)(check_readiness)
     told = {"description": "Prometheus' text format.", "headers": headers({})}
     api.add_api_route(
         METRICS,
@@ -91,10 +91,7 @@ def _exposed(snapshot: Snapshot) -> tuple[bytes, str]:
 
 
 def _require_watcher(request: Request) -> None:
-    edge: Edge = request.app.state.edge
-    runtime = edge.runtime
-    reader(request.scope, runtime.keys, runtime.server)
-    if runtime.config.clients:
+    if not access(request).metrics:
         raise BadRequest(
             "Metrics are for admins: `admin` of [clients] in the gateway's config says who is one.",
             status=403,

@@ -1,0 +1,149 @@
+"""What one request used and what that costs, and what it takes of its client's limits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from adapters.protocol import Event, ReasoningDelta, TextDelta, ToolCallDelta, UpstreamCall, Usage
+from adapters.receipts import Note, Receipt
+from middleware.accounts.lengths import AnswerLengths
+from middleware.accounts.limits import Allowance
+from middleware.accounts.prices import Prices
+from middleware.server.visits import Visit
+
+_LETTERS = 4
+"""Of a token, about."""
+_DIGITS = 12
+_UNPRICED = Note(
+    "price_unknown",
+    "model",
+    "nobody knows what this model costs: counted as 0. Set its `price` under [models].",
+)
+_LEFT = Note("usage_estimated", "usage", "the client left before the upstream said what it used")
+_UNSAID = Note("usage_estimated", "usage", "the upstream counted no tokens: its cost is estimated")
+Used = tuple[str, Usage]
+"""Of a call: the model's public name, and its tokens."""
+
+
+class Bill:
+    """Begun when a request is let in; closed once, when nothing more is used."""
+
+    __slots__ = (
+        *("_allowance", "_closed", "_letters", "_lengths", "_prices", "_prompt"),
+        "visit",
+    )
+
+    def __init__(
+        self,
+        visit: Visit,
+        prices: Prices,
+        lengths: AnswerLengths,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self.visit = visit
+        self._prices = prices
+        self._lengths = lengths
+        self._allowance = allowance
+        self._prompt = 0
+        self._letters = 0
+        """How long what was told of the answer is."""
+        self._closed = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The limits of its client."""
+        return self._allowance.headers if self._allowance is not None else {}
+
+    async def enter(self) -> None:
+        """Take a place among its client's requests, or raise `LimitReached`."""
+        if self._allowance is not None:
+            await self._allowance.enter()
+        self.visit.counted = True
+
+    async def reserve(self, size: int, answer: int | None) -> None:
+        """Take what it is likely to use; `size` is the prompt's in bytes, `answer` its limit."""
+        self._prompt = size // _LETTERS
+        if self._allowance is None:
+            return
+        visit = self.visit
+        if answer is None:
+            answer = self._lengths.of(visit.client, visit.model)
+        likely = Usage(self._prompt, answer)
+        price = self._prices.expected(visit.model)
+        await self._allowance.reserve(self._prompt + answer, price.cost(likely))
+
+    def forgive(self) -> None:
+        """Count nothing of it: a recording answers."""
+        self.visit.counted = False
+
+    def hear(self, batch: Iterable[Event]) -> None:
+        """Measure what the client is told, in case nobody says what was used for it."""
+        for event in batch:
+            if type(event) is TextDelta or type(event) is ReasoningDelta:
+                self._letters += len(event.text)
+            elif type(event) is ToolCallDelta:
+                self._letters += len(event.arguments)
+
+    def missing(self) -> Receipt:
+        """What the accounts lack of the call that answers now."""
+        calls = self.visit.journey.steps
+        last = calls[-1] if self._prices.watched and calls else None
+        unpriced = type(last) is UpstreamCall and self._prices.of(last.place) is None
+        return (_UNPRICED,) if unpriced else ()
+
+    def close(self) -> None:
+        """Say in the visit what was used, and what that costs."""
+        if self._closed:
+            return
+        self._closed = True
+        visit = self.visit
+        if visit.played:
+            visit.counted = False
+            return
+        used = [*self._used()]
+        if not used:
+            return
+        visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])
+        prices = [(self._prices.of(place), one) for place, one in used]
+        known = [price.cost(one) for price, one in prices if price is not None]
+        visit.cost = round(sum(known), _DIGITS) if known else None
+        if visit.error is None and not visit.gone:
+            self._lengths.learn(visit.client, visit.model, visit.spent.completion)
+
+    def _used(self) -> Iterable[Used]:
+        visit, calls = self.visit, self.visit.journey.calls()
+        if visit.usage is not None:  # vectors have no finish
+            yield calls[-1].place if calls else visit.model, visit.usage
+            return
+        for call in calls:
+            if call.finish is not None and call.finish.usage is not None:
+                yield call.place, call.finish.usage
+            elif call.finish is not None or (visit.gone and call.error is None):
+                yield call.place, self._estimate(call)
+
+    def _estimate(self, call: UpstreamCall) -> Usage:
+        """Of a call whose usage nobody said: what went there, and what came."""
+        guess = Usage(self._prompt, self._letters // _LETTERS)
+        price = self._prices.of(call.place)
+        if call.finish is None:
+            self.visit.receipt += (_LEFT,)
+        elif price is not None and price.cost(guess):
+            self.visit.receipt += (_UNSAID,)
+        return guess
+
+    async def settle(self) -> None:
+        """Give back what was not used of what was taken."""
+        visit = self.visit
+        if self._allowance is not None:
+            spent = visit.spent.prompt + visit.spent.completion if visit.spent else 0
+            await self._allowance.settle(spent, visit.cost or 0.0, visit.played)
+
+
+def _sum(all_used: Sequence[Usage]) -> Usage:
+    return Usage(
+        prompt=sum(one.prompt for one in all_used),
+        completion=sum(one.completion for one in all_used),
+        cached=sum(one.cached or 0 for one in all_used),
+        cache_write=sum(one.cache_write or 0 for one in all_used),
+        reasoning=sum(one.reasoning or 0 for one in all_used),
+    )

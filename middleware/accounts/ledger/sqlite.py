@@ -1,0 +1,58 @@
+"""The ledger in a file of SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from middleware.accounts.ledger.book import CREATE, INDEX, INSERT, LedgerAway
+from middleware.accounts.ledger.rows import COLUMNS, Row
+
+_PATIENCE = 1.0
+"""Seconds to wait for others that write."""
+_INSERT = INSERT.partition(" VALUES ")[0] + f" VALUES ({', '.join('?' * len(COLUMNS))})"
+
+
+class SqliteBook:
+    days = "strftime('%Y-%m-%d', time, 'unixepoch')"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def write(self, rows: Sequence[Row]) -> None:
+        try:
+            connection = self._connection or self._opened()
+            with connection:
+                connection.executemany(f"{_INSERT} ON CONFLICT (id) DO NOTHING", rows)
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerAway(f"{self._path}: {error}") from error
+
+    def _opened(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, timeout=_PATIENCE)
+        # Rows are written by the kernel when this process is killed; only a power cut loses some.
+        for setting in ("journal_mode = WAL", "synchronous = NORMAL"):
+            connection.execute(f"PRAGMA {setting}")
+        connection.execute(CREATE)
+        connection.execute(INDEX)
+        self._connection = connection
+        return connection
+
+    def read(self, question: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        if not self._path.exists():  # nothing was asked yet
+            return ()
+        address = f"{self._path.absolute().as_uri()}?mode=ro"
+        try:
+            with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+                return connection.execute(question, dict(values)).fetchall()
+        except sqlite3.Error as error:
+            raise LedgerAway(f"{self._path}: {error}") from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

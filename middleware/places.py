@@ -1,0 +1,161 @@
+"""Models of several places, or of several keys: who they are made of, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from adapters.kind import CommonAbilities
+from adapters.leaf import Leaf
+from adapters.options import made
+from adapters.shared.traits import Traits
+from adapters.wire.http import Timeouts
+from middleware.config import Config, Meant, ModelConfig, PublicNames
+from middleware.links import Connected
+from middleware.server import catalog
+from middleware.state.store import State
+from middleware.wrappers.choices import Choices, ChoiceSettings, Place
+from middleware.wrappers.route import Absent, Route, changes
+from middleware.wrappers.strict import Strict
+
+MakeRoute = Callable[[ModelConfig], Route | Absent]
+_NOTHING = Traits()
+_FREE = dict.fromkeys(("input", "output"), 0.0)
+_NAMES_KNOWN = 256
+
+
+def counted(config: Config) -> set[str]:
+    """Upstreams whose open calls somebody compares."""
+    names, found = PublicNames(config.models), set()
+    for model in config.models.values():
+        if model.pick == "busy" or (model.pick == "weight" and model.sticky):
+            meant = [names.meant(name) for name in model.choices]
+            found |= {config.models[one.id].upstream for one in meant if one}
+    return found & config.upstreams.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceBuilder:
+    config: Config
+    upstreams: Mapping[str, Connected]
+    state: State
+    make: MakeRoute
+    """A model of an upstream, or a pipeline, by itself."""
+    strict: bool
+
+    def are_several(self, model: ModelConfig) -> bool:
+        """Whether there is anything to choose: places, or keys of one."""
+        return bool(model.choices or model.fallback) or self._has_keys(model)
+
+    def route(self, model: ModelConfig) -> Route | Absent:
+        own = Absent(model.id, "") if model.choices else self.make(model)
+        places = tuple(self._all(model.choices, model.weights)) or (self._own(model, own),)
+        fallback = tuple(self._all(model.fallback))
+        if all(place.absent for place in (*places, *fallback)):
+            whys = [self._why(place) for place in (*places, *fallback)]
+            return own if not model.choices else Absent(model.id, "; ".join(whys))
+        sticky = model.sticky and len(places) > 1
+        native = model.tools == "native"
+        settings = ChoiceSettings(model.pick, sticky, native, model.retry, self._total(model))
+        choices = Choices(model.id, places, fallback, settings, self.state)
+        if model.choices:
+            return Route(choices, model.name, changes(model))
+        # What the config changes about its requests is for its own place.
+        return Route(choices, model.name, None, own.leaf, own.guarded)
+
+    def _has_keys(self, model: ModelConfig) -> bool:
+        upstream = self.upstreams.get(model.upstream)
+        return upstream is not None and len(upstream.ring.secrets) > 1
+
+    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Place]:
+        for name, weight in zip(names, weights or (1.0,) * len(names), strict=True):
+            yield from self._named(name, weight)
+
+    def _named(self, name: str, weight: float) -> Iterator[Place]:
+        """The place of a name; of a model of choices all of its own, by their shares."""
+        meant = self._meant(name)
+        model = self.config.models[meant.id]
+        if not model.choices:
+            yield replace(self._place(name, meant, self.make(model)), weight=weight)
+            return
+        whole, changed = sum(model.weights) or len(model.choices), changes(model)
+        for place in self._all(model.choices, model.weights):
+            adapter = Route(place.adapter, "", changed) if changed else place.adapter
+            yield replace(place, adapter=adapter, weight=weight * place.weight / whole)
+
+    def _own(self, model: ModelConfig, route: Route | Absent) -> Place:
+        """The place of a model that others stand in for."""
+        if isinstance(route, Route) and "*" in model.name:
+            route = replace(route, name="")  # it was renamed before
+        return self._place(model.id, Meant(model.id), route)
+
+    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Place:
+        model = self.config.models[meant.id]
+        if isinstance(route, Absent):
+            return Place(name, route, absent=True)
+        upstreams_name = model.name.replace("*", meant.carried or "*")
+        inner = Strict(route.inner) if self.strict else route.inner
+        adapter = replace(route, inner=inner, name=route.name.replace("*", meant.carried or "*"))
+        upstream = self.upstreams.get(model.upstream)
+        if upstream is None or route.leaf is None:
+            return self._of_pipeline(Place(name, adapter), model)
+        return Place(
+            name,
+            adapter,
+            upstreams_name,
+            ready=upstream.ring,
+            budget=upstream.budget,
+            several_keys=self._has_keys(model),
+            emulates=_emulates(model, upstream),
+            traits=_traits(model, upstream, route.leaf, upstreams_name),
+            price=model.price or (_FREE if upstream.config.language.free else None),
+        )
+
+    def _of_pipeline(self, place: Place, model: ModelConfig) -> Place:
+        """It can do what its answerer can."""
+        first = next(self._named(model.pipeline["answerer"], 1.0))
+        traits = first.traits(first.model)
+        return replace(place, emulates=first.emulates, traits=lambda _: traits)
+
+    def _total(self, model: ModelConfig) -> float:
+        """Whoever of them may take the longest."""
+        names = (model.id, *model.choices, *model.fallback)
+        upstreams = [self.config.models[self._meant(name).id].upstream for name in names]
+        found = [self.upstreams[name].link.timeouts.total for name in upstreams if name]
+        return max(found, default=Timeouts().total)
+
+    def _meant(self, name: str) -> Meant:
+        """What a name of the config means; it was checked."""
+        meant = PublicNames(self.config.models).meant(name)
+        assert meant is not None
+        return meant
+
+    def _why(self, place: Place) -> str:
+        reason = place.adapter.reason if isinstance(place.adapter, Absent) else ""
+        return f"{place.name}: {reason}"
+
+
+def _emulates(model: ModelConfig, upstream: Connected) -> bool:
+    has_tools = made(CommonAbilities, model.abilities).tools
+    if has_tools is None:
+        has_tools = upstream.config.language.native_tools
+    return model.tools == "emulated" or (model.tools == "auto" and has_tools is False)
+
+
+def _traits(
+    model: ModelConfig, upstream: Connected, leaf: Leaf, name: str
+) -> Callable[[str], Traits]:
+    """What is known of a model now, asking nobody: the config before the leaf, the catalogue."""
+    said, kind = catalog.configured(model), upstream.config.language
+
+    @lru_cache(maxsize=_NAMES_KNOWN)
+    def static(asked: str) -> Traits:
+        return said.over(catalog.known(kind, asked))
+
+    def known(asked: str) -> Traits:
+        told = leaf.known(asked)
+        return static(asked) if told == _NOTHING else said.over(told).over(static(asked))
+
+    static(name)
+    return known

@@ -1,0 +1,121 @@
+"""`Choices`: an adapter made of places, of which one answers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from adapters.errors import BadRequest
+from adapters.protocol import Adapter, ChatRequest, Events, Journey, Planned
+from middleware.config.shape import Pick
+from middleware.state.store import State
+from middleware.wrappers.choices.ask import Ask
+from middleware.wrappers.choices.conversation import Whereabouts, conversation_of, whereabouts
+from middleware.wrappers.choices.needs import Needs, needs_of
+from middleware.wrappers.choices.no_choice import Excluded, no_choice
+from middleware.wrappers.choices.picks import LASTING, moved_to_front, picked
+from middleware.wrappers.choices.place import Place
+from middleware.wrappers.retry import LONGEST_FAILING, Attempts
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceSettings:
+    """What the config says of a model of choices."""
+
+    pick: Pick = "order"
+    sticky: bool = False
+    native: bool = False
+    """Tools by prompt will not do."""
+    times: int = 2
+    """How often one who failed may be asked again."""
+    total: float = 600
+    """Seconds until a request's end, whoever is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices(Adapter):
+    name: str
+    """Its public name."""
+    places: Sequence[Place]
+    fallback: Sequence[Place]
+    settings: ChoiceSettings
+    state: State
+
+    @property
+    def described(self) -> str:
+        """Its name where people are shown the nesting."""
+        names = [place.name for place in (*self.places, *self.fallback)]
+        return f"{type(self).__name__} of {', '.join(names)}"
+
+    async def stream(self, request: ChatRequest) -> Events:
+        ask, where = await self._begun(request)
+        try:
+            first, events = await ask.opened()
+            async with aclosing(events):
+                await self._note(ask, where)
+                yield first
+                async for batch in events:
+                    yield batch
+        finally:
+            ask.end()
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        """Of the first as they are written, who can take it."""
+        needs, excluded = needs_of(request), []
+        for place in (*self.places, *self.fallback):
+            name, model = place.at(request.model)
+            reason = place.lacks(needs, self.settings.native, model)
+            if reason is not None:
+                excluded.append(Excluded(name, reason))
+                continue
+            try:
+                return place.adapter.plan(request)
+            except BadRequest as error:
+                excluded.append(Excluded(name, "lossy", error))
+        raise no_choice(self.name, excluded)
+
+    async def _begun(self, request: ChatRequest) -> tuple[Ask, Whereabouts | None]:
+        settings, needs = self.settings, needs_of(request)
+        journey = request.call.journey or Journey()
+        several = any(place.several_keys for place in self.places)
+        conversation = conversation_of(request) if settings.sticky or several else ""
+        where = await whereabouts(self.state, conversation) if settings.sticky else None
+        front = journey.pins.get(self.name) or (where.place if where else "")
+        order = await self._order(needs, conversation, front)
+        now = asyncio.get_running_loop().time()
+        end = min(now + settings.total, request.call.deadline or math.inf)
+        call = replace(request.call, deadline=end, journey=journey)
+        ask = Ask(
+            self.name,
+            replace(request, call=call),
+            journey,
+            needs,
+            order,
+            Attempts(end, now + LONGEST_FAILING),
+            conversation,
+            settings.native,
+            settings.times,
+        )
+        return ask, where
+
+    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Place]:
+        pick, sticking = self.settings.pick, conversation if self.settings.sticky else ""
+        if len(self.places) == 1:
+            return moved_to_front((*self.places, *self.fallback), front)
+        if pick != "weight" or front not in {place.name for place in self.places}:
+            places = await picked(pick, self.places, needs, sticking)
+            return moved_to_front((*places, *self.fallback), front)
+        # It may have more to do than its share, and be left to the end.
+        return (*await picked(pick, self.places, needs, sticking, front), *self.fallback)
+
+    async def _note(self, ask: Ask, where: Whereabouts | None) -> None:
+        """Where the conversation is now: its next turns ask there first."""
+        place = ask.answers
+        assert place is not None
+        ask.journey.pins[self.name] = place.name
+        said = place is ask.first and self.settings.pick in LASTING
+        if where is not None and (where.place or not said):
+            await where.remember(place.name)

@@ -1,0 +1,245 @@
+"""One ask: places and keys in turn, until one answers or nobody is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from adapters.errors import BadRequest, GatewayError, Unavailable, UpstreamError
+from adapters.protocol import ChatRequest, Event, Events, Journey, PassedOver, Passing
+from middleware.wrappers.calls import outcome_of
+from middleware.wrappers.choices.needs import Needs
+from middleware.wrappers.choices.no_choice import Excluded, no_choice
+from middleware.wrappers.choices.place import Place
+from middleware.wrappers.readiness import KeyTurn
+from middleware.wrappers.retry import Attempts, Budget, pause_before
+
+_MOST_CALLS, _MOST_AT_ONE = 3, 2
+"""Upstream calls, and of those at one place while another is left."""
+_OF_A_KEY = frozenset(("rate_limited", "quota", "refused"))
+"""Another key may be luckier."""
+Opening = tuple[tuple[Event, ...], Events]
+
+
+class _Next(NamedTuple):
+    """Somebody who may still be asked, after so many seconds."""
+
+    wait: float
+    place: Place
+    turn: KeyTurn
+    again: bool
+    """It has failed in this ask."""
+
+
+@dataclass(slots=True)
+class Ask:
+    model: str
+    """The public name of the model of choices."""
+    request: ChatRequest
+    journey: Journey
+    needs: Needs
+    order: Sequence[Place]
+    attempts: Attempts
+    conversation: str = ""
+    native: bool = False
+    """Tools by prompt will not do."""
+    times: int = 2
+    """How often one who failed may be asked again."""
+    first: Place | None = None
+    """The first in the order that can answer such a request."""
+    answers: Place | None = None
+    calls: int = 0
+    _failure: GatewayError | None = None
+    _failures: dict[tuple[str, str], GatewayError] = field(default_factory=dict)
+    """Place, and key if it was the key's → what it failed with last."""
+    _excluded: list[Excluded] = field(default_factory=list)
+    _open: Place | None = None
+    _outgrown: int = 0
+    """A context that was too small."""
+    _repeating: list[Budget] = field(default_factory=list)
+
+    async def opened(self) -> Opening:
+        """The first events and the stream they began."""
+        for place in self.order:
+            if self.calls == _MOST_CALLS:
+                break
+            if opening := await self._at(place):
+                return opening
+        return await self._late()
+
+    def end(self) -> None:
+        if self.answers is not None:
+            self.answers.end()
+        for budget in self._repeating:
+            budget.repeating -= 1
+
+    async def _at(self, place: Place) -> Opening | None:
+        """Ask a place, with another of its keys if one is limited or refused."""
+        name, model = place.at(self.request.model)
+        if reason := self._why_not(place, model):
+            self._exclude(Excluded(name, reason))
+            return None
+        self.first = self.first or place
+        if place.is_open(model):
+            self._open = self._open or place
+            self._pass_over(name, "open")
+            return None
+        before = self.calls
+        for turn in await place.turns(model, self.conversation):
+            made = self.calls - before
+            most = _MOST_AT_ONE if made == _MOST_AT_ONE and self._others(place) else _MOST_CALLS
+            if turn.resting or made == most or self.calls == _MOST_CALLS:
+                break
+            if opening := await self._call(place, turn):
+                return opening
+            if (name, turn.name) not in self._failures:  # it was not the key's
+                return None
+        if self.calls == before:
+            self._pass_over(name, "resting")
+        return None
+
+    def _why_not(self, place: Place, model: str) -> Passing | None:
+        if lacking := place.lacks(self.needs, self.native, model):
+            return lacking
+        known = place.traits(model).context_length if self._outgrown else None
+        return "no_context" if self._outgrown and (known or 0) <= self._outgrown else None
+
+    def _others(self, place: Place) -> bool:
+        """Whether one is left behind this one that could be asked at once."""
+        behind = self.order[self.order.index(place) + 1 :]
+        models = [(one, one.at(self.request.model)[1]) for one in behind]
+        return any(not (self._why_not(*each) or each[0].is_open(each[1])) for each in models)
+
+    async def _call(self, place: Place, turn: KeyTurn) -> Opening | None:
+        """Ask a place with a key; None: it failed, and another may be asked."""
+        now = asyncio.get_running_loop().time
+        if (began := now()) >= self.attempts.end:
+            raise self._too_late()
+        request = self.request
+        if place.several_keys:
+            request = replace(request, call=replace(request.call, chosen=turn.name))
+        place.begin()
+        try:
+            events = place.adapter.stream(request)
+            first = await anext(events)
+            self.answers = place
+        except GatewayError as error:
+            self._failed(place, turn, error)
+            return None
+        finally:
+            if self.answers is None:
+                place.end()
+        place.answered(now() - began)
+        return first, events
+
+    def _failed(self, place: Place, turn: KeyTurn, error: GatewayError) -> None:
+        """Note it, or raise what no other place may answer."""
+        name, model = place.at(self.request.model)
+        if isinstance(error, BadRequest):  # its translation refused, nothing was sent
+            self._exclude(Excluded(name, "lossy", error))
+            return
+        if not isinstance(error, UpstreamError):
+            if error.again == "never":
+                raise error
+            self._failures[name, ""] = error
+            return
+        self.calls += 1
+        size = place.traits(model).context_length
+        if error.code == "context_length_exceeded" and size and not error.begun:
+            self._outgrown = max(self._outgrown, size)
+        elif error.begun or error.again == "never":
+            raise error
+        place.failed()
+        outcome = outcome_of(error)
+        self._failures[name, turn.name if outcome in _OF_A_KEY else ""] = error
+        self._failure = error
+
+    # Nobody is left who could be asked at once ---------------------------------------------------
+
+    async def _late(self) -> Opening:
+        last = False
+        while not last and (found := await self._next()):
+            last = not self._may_wait(found)
+            if last and found.again:
+                break
+            if found.again:
+                self._count(found.place.budget)
+            if found.wait and not last:
+                await self.attempts.pause(found.wait)
+            if opening := await self._call(found.place, found.turn):
+                return opening
+        if self._open is not None and not self._failures:  # it says when it may be asked again
+            self.journey.steps.remove(PassedOver(self._name(self._open), "open"))
+            if opening := await self._call(self._open, KeyTurn("")):
+                return opening
+        raise self._refusal()
+
+    async def _next(self) -> _Next | None:
+        """Whoever may be asked soonest."""
+        if self.calls >= _MOST_CALLS:
+            return None
+        found = [one for place in self.order for one in await self._of(place)]
+        return min(found, key=lambda one: one.wait, default=None)
+
+    async def _of(self, place: Place) -> list[_Next]:
+        name, model = place.at(self.request.model)
+        if self._why_not(place, model) or place.is_open(model):
+            return []
+        if any(one.place == name for one in self._excluded):
+            return []
+        found = []
+        for turn in await place.turns(model, self.conversation):
+            error = self._failures.get((name, "")) or self._failures.get((name, turn.name))
+            if error is None:
+                found.append(_Next(turn.resting, place, turn, again=False))
+            elif self._may_repeat(place, error):
+                wait = max(turn.resting, pause_before(error, self.attempts.repeated))
+                found.append(_Next(wait, place, turn, again=True))
+        return found
+
+    def _may_repeat(self, place: Place, error: GatewayError) -> bool:
+        if not isinstance(error, UpstreamError) or error.again != "same":
+            return False
+        allowed = place.budget in self._repeating or place.budget.allows()
+        return allowed and self.attempts.repeated < self.times
+
+    def _may_wait(self, found: _Next) -> bool:
+        if found.again:
+            return self.attempts.may_wait(found.wait)
+        return self.attempts.has_time(found.wait)
+
+    def _count(self, budget: Budget) -> None:
+        self.attempts.repeated += 1
+        if budget not in self._repeating:
+            self._repeating.append(budget)
+            budget.repeating += 1
+
+    def _refusal(self) -> GatewayError:
+        """What the client is told."""
+        if self._failure is not None:
+            if self._failure.again == "same":  # the client's own attempts would multiply ours
+                self._failure.again = "elsewhere"
+            return self._failure
+        if self._failures:
+            return next(reversed(self._failures.values()))
+        return no_choice(self.model, self._excluded)
+
+    def _too_late(self) -> GatewayError:
+        return Unavailable(
+            f"No model behind '{self.model}' answered in time. If they need longer, raise "
+            "timeouts.total in the config.",
+            code="upstream_timeout",
+            status=504,
+        )
+
+    def _exclude(self, excluded: Excluded) -> None:
+        self._excluded.append(excluded)
+        self._pass_over(excluded.place, excluded.reason)
+
+    def _name(self, place: Place) -> str:
+        return place.at(self.request.model)[0]
+
+    def _pass_over(self, place: str, reason: Passing) -> None:
+        self.journey.steps.append(PassedOver(place, reason))

@@ -1,0 +1,97 @@
+"""`Place`: one who may be asked, what is known of it, and how it has answered so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from adapters.protocol import Adapter, Passing
+from adapters.shared.traits import Traits
+from middleware.config import public_name
+from middleware.wrappers.choices.needs import Needs
+from middleware.wrappers.readiness import KeyTurn, Readiness
+from middleware.wrappers.retry import Budget
+
+_WEIGHT = 0.3
+"""Of the last answer in the mean time to a first word."""
+_SLOWEST, _FAILED = 60.0, 0.5
+_ONE_TURN = (KeyTurn(""),)
+
+
+@dataclass(slots=True)
+class Place:
+    name: str
+    """Its public name; with a `*` where clients choose what stands there."""
+    adapter: Adapter
+    model: str = ""
+    """The upstream's name of it; empty: of its own, as a pipeline has."""
+    absent: bool = False
+    """It cannot be asked at all; its adapter says why."""
+    ready: Readiness | None = None
+    budget: Budget = field(default_factory=Budget)
+    several_keys: bool = False
+    emulates: bool = False
+    """Its tools are asked for by prompt."""
+    traits: Callable[[str], Traits] = lambda _: Traits()
+    price: Mapping[str, float] | None = None
+    """USD a million tokens."""
+    weight: float = 1.0
+    open: int = 0
+    """Requests of its model of choices that it works for, in this process."""
+    latency: float | None = None
+    """Mean seconds to its first word; None: it was never asked."""
+
+    def at(self, asked: str) -> tuple[str, str]:
+        """Its public name and the upstream's, for what was asked (`Route` has renamed it)."""
+        if "*" not in self.model:
+            return self.name, self.model
+        return public_name(self.name, self.model, asked), asked
+
+    def lacks(self, needs: Needs, native: bool, model: str) -> Passing | None:
+        """What it cannot do; what is not known, it can. `native`: no tools by prompt."""
+        if self.absent:
+            return "absent"
+        if native and needs.tools and self.emulates:
+            return "no_tools"
+        traits = self.traits(model)
+        if needs.images and traits.vision is False:
+            return "no_vision"
+        if needs.json_schema and traits.json_schema is False:
+            return "no_json_schema"
+        if traits.context_length is not None and needs.prompt > traits.context_length:
+            return "no_context"
+        return None
+
+    def is_open(self, model: str) -> bool:
+        """Whether it failed too often to be asked now."""
+        return self.ready is not None and self.ready.breaker(model) == "open"
+
+    async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
+        return await self.ready.turns(model, conversation) if self.ready else _ONE_TURN
+
+    async def load(self) -> float:
+        """Its open calls, of all gateways as far as they are counted together."""
+        return max(self.open, await self.ready.open_calls()) if self.ready else self.open
+
+    def cost(self, needs: Needs) -> float:
+        """USD a million requests like this one; without a price it is the last to be asked."""
+        if self.price is None:
+            return float("inf")
+        prices = self.price.get
+        return needs.prompt * prices("input", 0.0) + needs.answer * prices("output", 0.0)
+
+    def begin(self) -> None:
+        self.open += 1
+        self.budget.at_work += 1
+
+    def end(self) -> None:
+        self.open -= 1
+        self.budget.at_work -= 1
+
+    def answered(self, seconds: float) -> None:
+        mean = seconds if self.latency is None else self.latency
+        self.latency = mean + _WEIGHT * (seconds - mean)
+
+    def failed(self) -> None:
+        """Who fails quickly is not quick."""
+        self.latency = min(_SLOWEST, 2 * (self.latency or _FAILED))

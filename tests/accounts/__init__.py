@@ -1,0 +1,1 @@
+"""Accounts: clients, limits, prices, the ledger."""

@@ -1,0 +1,193 @@
+"""Never more than a limit says, and not less."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from middleware.accounts.limits import Allowance, LimitReached
+from middleware.config import ClientConfig
+from middleware.state.memory import MemoryState
+from tests.accounts.counting import MODELS, parsed
+
+
+@dataclass
+class Clock:
+    now: float = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Desk:
+    """Lets requests in one after the other."""
+
+    said: ClientConfig
+    clock: Clock = field(default_factory=Clock)
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.state = MemoryState(self.clock)
+
+    def request(self) -> Allowance:
+        self.count += 1
+        return Allowance(self.state, self.said, f"req_{self.count}")
+
+    async def enters(self) -> bool:
+        try:
+            await self.request().enter()
+        except LimitReached:
+            return False
+        return True
+
+
+def client(said: str) -> ClientConfig:
+    return parsed(f'{MODELS}[clients.alpha]\nkey = "A"\n{said}').clients["alpha"]
+
+
+@given(
+    limit=some.integers(1, 8),
+    pauses=some.lists(some.sampled_from([0.0, 0.05, 0.9, 7.0, 21.5, 59.9, 61.0]), max_size=60),
+)
+def test_never_more_requests_than_the_limit_in_any_minute(limit: int, pauses: list[float]) -> None:
+    async def script() -> None:
+        desk = Desk(client(f"requests_per_minute = {limit}"))
+        let_in: list[float] = []
+        for pause in pauses:
+            desk.clock.now += pause
+            if await desk.enters():
+                let_in.append(desk.clock.now)
+            else:  # and refused only where the minute is full
+                recent = [at for at in let_in if at > desk.clock.now - 60.2]
+                assert len(recent) >= limit
+        for first, last in zip(let_in, let_in[limit:], strict=False):
+            assert last - first >= 60
+
+    asyncio.run(script())
+
+
+def test_requests_that_were_refused_do_not_count() -> None:
+    async def script() -> None:
+        desk = Desk(client("requests_per_minute = 2"))
+        first = [await desk.enters() for _ in range(9)]
+        desk.clock.now += 60.2
+        then = [await desk.enters() for _ in range(3)]
+        assert (first, then) == ([True] * 2 + [False] * 7, [True, True, False])
+
+    asyncio.run(script())
+
+
+def test_a_long_request_counts_from_its_beginning() -> None:
+    async def script() -> None:
+        desk = Desk(client("requests_per_minute = 1"))
+        request = desk.request()
+        await request.enter()
+        desk.clock.now += 59
+        await request.settle(0, 0.0)
+        assert not await desk.enters()
+        desk.clock.now += 1.2
+        assert await desk.enters()
+
+    asyncio.run(script())
+
+
+@given(some.lists(some.integers(0, 5), min_size=1, max_size=40))
+def test_never_more_at_work_than_the_limit(steps: list[int]) -> None:
+    async def script() -> None:
+        desk = Desk(client("concurrent = 3"))
+        at_work: list[Allowance] = []
+        for step in steps:
+            if step == 0 and at_work:
+                await at_work.pop().settle(0, 0.0)
+                continue
+            request = desk.request()
+            try:
+                await request.enter()
+            except LimitReached:
+                assert len(at_work) == 3
+            else:
+                at_work.append(request)
+            assert len(at_work) <= 3
+
+    asyncio.run(script())
+
+
+def test_tokens_are_let_in_while_those_used_and_reserved_are_below_the_limit() -> None:
+    async def script() -> None:
+        desk = Desk(client("tokens_per_minute = 5000"))
+        let_in = 0
+        for _ in range(7):
+            request = desk.request()
+            try:
+                await request.reserve(300, 0.0)
+            except LimitReached as error:
+                assert (error.limit, error.type) == ("tokens", "tokens")
+                continue
+            await request.settle(1000, 0.0)
+            let_in += 1
+        assert let_in == 5
+
+    asyncio.run(script())
+
+
+def test_what_is_reserved_at_once_is_counted() -> None:
+    async def script() -> None:
+        desk = Desk(client('budget = "0.01 USD/month"'))
+        requests = [desk.request() for _ in range(20)]
+        found = await asyncio.gather(
+            *(one.reserve(500, 0.0025) for one in requests), return_exceptions=True
+        )
+        assert [one is None for one in found] == [True] * 4 + [False] * 16
+        await requests[0].settle(0, 0.0)  # it failed: nothing was spent
+        await desk.request().reserve(500, 0.0025)
+
+    asyncio.run(script())
+
+
+REFUSALS: tuple[tuple[str, str, str, str], ...] = (
+    ("requests_per_minute = 1", "requests", "requests", "rate_limit_exceeded"),
+    ("concurrent = 1", "concurrent", "rate_limit_error", "rate_limit_exceeded"),
+    ("tokens_per_minute = 1", "tokens", "tokens", "rate_limit_exceeded"),
+    ('budget = "0.000001 USD/day"', "budget", "insufficient_quota", "insufficient_quota"),
+)
+
+
+@pytest.mark.parametrize(("said", "limit", "kind", "code"), REFUSALS)
+def test_a_refusal_says_what_it_is_and_when_to_come_back(
+    said: str, limit: str, kind: str, code: str
+) -> None:
+    async def script() -> None:
+        desk = Desk(client(said))
+        for request in (desk.request(), desk.request()):
+            await request.enter()
+            await request.reserve(9, 0.5)
+
+    with pytest.raises(LimitReached) as caught:
+        asyncio.run(script())
+    error = caught.value
+    assert (error.limit, error.type, error.code, error.status) == (limit, kind, code, 429)
+    assert error.retry_after is not None
+    assert int(error.retry_after) >= 1
+    assert "alpha" in error.message
+
+
+def test_the_headers_count_down() -> None:
+    async def script() -> None:
+        desk = Desk(client("requests_per_minute = 3\ntokens_per_minute = 100"))
+        told = []
+        for _ in range(3):
+            request = desk.request()
+            await request.enter()
+            await request.reserve(30, 0.0)
+            told.append(request.headers)
+        left = [int(one["x-ratelimit-remaining-requests"]) for one in told]
+        assert left == [2, 1, 0]
+        assert [one["x-ratelimit-remaining-tokens"] for one in told] == ["70", "40", "10"]
+        assert told[0]["x-ratelimit-limit-tokens"] == "100"
+
+    asyncio.run(script())

@@ -1,0 +1,77 @@
+"""What is kept of an answer that is recorded: the upstream's own pieces, however they came."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from adapters.wire.capture import Capture, CapturedCall
+from tests.support.upstreams.loopback import Behaviour, Peer, loopback
+
+PIECES = (b"data: 1\n\n", b"data: \xe6\xb2", b"\x88\n", b"\n", b"data: 3\n\n" * 200)
+WHOLE = b"".join(PIECES)
+
+
+class Keeper(Capture):
+    def begin(self, call: CapturedCall) -> CapturedCall:
+        call.times = []
+        return super().begin(call)
+
+
+def sends(*writes: Sequence[bytes]) -> Behaviour:
+    """Chunks, of each of these lists at once."""
+
+    async def behave(peer: Peer) -> None:
+        await peer.request()
+        await peer.start()
+        for chunks in writes:
+            await peer.send(b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks))
+            await asyncio.sleep(0.03)
+        await peer.chunk(b"")
+        await peer.left()
+
+    return behave
+
+
+def read(behave: Behaviour, capture: Capture) -> list[bytes]:
+    async def go() -> list[bytes]:
+        async with loopback(behave) as up:
+            due = asyncio.get_running_loop().time() + 5
+            reply = await up.link.post("/x", b"{}", due, capture)
+            found = []
+            while piece := await reply.read(due):
+                found.append(piece)
+            reply.close()
+            return found
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "writes", [[PIECES], [PIECES[:2], PIECES[2:]], [[piece] for piece in PIECES]]
+)
+def test_pieces_are_the_upstreams_own_and_are_read_together(
+    writes: Sequence[Sequence[bytes]],
+) -> None:
+    capture = Keeper()
+    found = read(sends(*writes), capture)
+    assert b"".join(found) == WHOLE
+    assert len(found) <= len(writes)
+    (call,) = capture
+    assert call.pieces == [*PIECES, b""]
+    times = call.times or []
+    assert len(times) == len(call.pieces)
+    assert times == sorted(times)
+
+
+def test_a_body_without_chunks_is_kept_as_it_came() -> None:
+    async def plain(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(WHOLE)
+
+    capture = Keeper()
+    assert b"".join(read(plain, capture)) == WHOLE
+    (call,) = capture
+    assert b"".join(call.pieces) == WHOLE

@@ -1,0 +1,52 @@
+"""The quick look at a body overlooks nothing that the careful one would find."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from middleware.cassettes.secrets import Blotter
+
+MEMBERS = (
+    *("api_key", "api-key", "apikey", "X-Api-Key", "openai_api_key", "authorization"),
+    *("Proxy-Authorization", "password", "PASSWD", "secret", "client_secret", "app_secret"),
+    *("access_token", "auth_token", "bearer_token", "refresh_token"),
+)
+KEYS = (
+    *("sk-ant-api03-", "pk-lf-", "csk-", "xai-", "nvapi-", "tvly-", "pplx-", "pypi-", "glpat-"),
+    *("GOCSPX-", "xoxb-", "sk_live_", "pk_test_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_"),
+    *("ghr_", "github_pat_", "hf_", "gsk_", "r8_", "fw_", "npm_", "AIzaSy", "ya29."),
+    *("AKIA", "Bearer ", "basic ", "eyJhbGciOiJIUzI1NiJ9."),
+)
+ADDRESSES = ("http://me:{}@host/", "https://host/?a=b&token={}", "wss://host/x?sig={}#top")
+VALUE = "A7D0BQ49ZKT1XW8CY3UJ5M"
+
+
+def levels(text: str) -> list[bytes]:
+    """A text in a body, as Python and as PHP write it, and in JSON that is a text of a body."""
+    body = json.dumps({"content": f"see {text} there"})
+    return [body.encode(), body.replace("/", "\\/").encode(), json.dumps({"a": body}).encode()]
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_members_by_their_names(member: str) -> None:
+    plain = json.dumps({"a": 1, member: VALUE})
+    for body in (plain, json.dumps({"arguments": plain}), plain.replace(": ", ":")):
+        assert not Blotter({}).turn().is_clean(body.encode())
+        assert VALUE.encode() not in Blotter({}).turn().sent(body.encode())
+
+
+@pytest.mark.parametrize("text", [*(key + VALUE for key in KEYS), *map(str, ADDRESSES)])
+def test_keys_and_addresses(text: str) -> None:
+    for body in levels(text.format(VALUE)):
+        assert not Blotter({}).turn().is_clean(body)
+        assert VALUE.encode() not in Blotter({}).turn().sent(body)
+
+
+def test_what_streams_are_full_of_is_no_trace() -> None:
+    stream = (
+        b'data: {"type":"content_block_delta","content_type":"text","created_at":"x","next":null,'
+        b'"max_tokens":5,"input_tokens":1,"parent":"a","event":"ping","id":"msg_1","end":"a"}\n\n'
+    )
+    assert Blotter({}).turn().is_clean(stream)
