@@ -168,4 +168,10 @@ def together(snapshots: Iterable[Snapshot]) -> Snapshot:
     return {name: [*sums.items()] for name, sums in found.items()}
 
 
+def lasting_of(snapshot: Snapshot) -> Snapshot:
+    """What still counts of a worker that has ended."""
+    gauges = {family.name for family in FAMILIES if family.type == "gauge"}
+    return {name: rows for name, rows in snapshot.items() if name not in gauges}
+
+
 _RULES: Mapping[str, Callable[[Iterable[float]], float]] = {"sum": sum, "max": max, "min": min}
