@@ -9,20 +9,22 @@ from functools import lru_cache
 from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
 from adapters.options import made
+from adapters.protocol import Usage
 from adapters.shared.traits import Traits
 from adapters.wire.http import Timeouts
+from middleware.accounts.prices import Price, Prices
 from middleware.config import Config, Meant, ModelConfig, PublicNames
 from middleware.links import Connected
 from middleware.server import catalog
 from middleware.state.store import State
 from middleware.wrappers.choices import Choices, ChoiceSettings, Place
+from middleware.wrappers.choices.place import CostOf
 from middleware.wrappers.recall import Recall
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.strict import Strict
 
 MakeRoute = Callable[[ModelConfig], Route | Absent]
 _NOTHING = Traits()
-_FREE = dict.fromkeys(("input", "output"), 0.0)
 _NAMES_KNOWN = 256
 
 
@@ -58,6 +60,8 @@ class PlaceBuilder:
         own = Absent(model.id, "") if model.choices else self.make(model)
         places = tuple(self._all(model.choices, model.weights)) or (self._own(model, own),)
         fallback = tuple(self._all(model.fallback))
+        if model.pick == "cost":
+            places = _priced(places, Prices(self.config))
         if all(place.absent for place in (*places, *fallback)):
             whys = [self._why(place) for place in (*places, *fallback)]
             return own if not model.choices else Absent(model.id, "; ".join(whys))
@@ -118,7 +122,6 @@ class PlaceBuilder:
             several_keys=self._has_keys(model),
             emulates=_emulates(model, upstream),
             traits=_traits(model, upstream, route.leaf, upstreams_name),
-            price=model.price or (_FREE if upstream.config.language.free else None),
         )
 
     def _of_pipeline(self, place: Place, model: ModelConfig) -> Place:
@@ -156,6 +159,15 @@ class PlaceBuilder:
     def _why(self, place: Place) -> str:
         reason = place.adapter.reason if isinstance(place.adapter, Absent) else ""
         return f"{place.name}: {reason}"
+
+
+def _priced(places: Sequence[Place], prices: Prices) -> tuple[Place, ...]:
+    found = [(place, prices.of(place.name)) for place in places]
+    return tuple(replace(place, cost=_cost(price)) if price else place for place, price in found)
+
+
+def _cost(price: Price) -> CostOf:
+    return lambda asked, answered: price.cost(Usage(asked, answered))
 
 
 def _emulates(model: ModelConfig, upstream: Connected) -> bool:
