@@ -35,8 +35,8 @@ from middleware.machine.board import Board
 from middleware.machine.memory import MemoryBoard
 from middleware.places import MakeRoute, PlaceBuilder, counted
 from middleware.routing import ModelEntry, Routes
+from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
-from middleware.state.opening import state_folder
 from middleware.state.redis import RedisState
 from middleware.state.store import State
 from middleware.wrappers.emulation import ToolSettings, with_tools
@@ -267,7 +267,10 @@ def open_store(config: Config, state: State) -> Store | None:
         return MemoryStore(limits)
     if recall.path is None:
         return SqliteStore(state_folder(config) / "recall.sqlite3", limits, own_folder=True)
-    path = Path(recall.path)
+    return _named_store(config, Path(recall.path), limits)
+
+
+def _named_store(config: Config, path: Path, limits: Limits) -> Store:
     if why := foreign(path):
         text = f"is '{path}', but that {why}: name another file, or move this one away."
         raise ConfigError(config.source, (Mistake("recall.path", text),))

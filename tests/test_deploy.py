@@ -120,7 +120,7 @@ def test_it_runs_as_nobody_special_who_owns_the_state(built: list[list[Instructi
 
 
 def test_the_state_is_in_the_volume(built: list[list[Instruction]]) -> None:
-    program = "from middleware.state.opening import default_folder; print(default_folder())"
+    program = "from middleware.state.homes import default_folder; print(default_folder())"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True,
         env={**os.environ, **environment(built[-1])} | {"PATH": os.environ["PATH"]},

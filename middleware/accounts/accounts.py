@@ -16,8 +16,8 @@ from middleware.accounts.limits import Allowance, has_limits
 from middleware.accounts.prices import Prices
 from middleware.config import Config
 from middleware.server.visits import Observer, Visit
+from middleware.state.homes import open_state
 from middleware.state.memory import MemoryState
-from middleware.state.opening import open_state
 from middleware.state.store import State
 
 

@@ -92,18 +92,22 @@ class MemoryState:
         if kept is None:
             return ()
         held = [kept.parts.pop(name) for name in amounts if name in kept.parts]
-        for hold, amount, bucket, _, _ in held:
-            counter = self.counter(hold, now)
-            counter.give(bucket, amount)
-            if not hold.sliding:
-                counter.total += amounts[hold.counter]
-            elif used := amounts[hold.counter]:
-                counter.add(counter.bucket(now), used)
+        for one in held:
+            self._use(one, amounts[one.hold.counter], now)
         if not kept.parts:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
             kept.ends = max(one.bucket * one.counter.step for one in kept.parts.values())
         return held
+
+    def _use(self, held: Held, used: float, now: float) -> None:
+        """Put what was used in place of what was held."""
+        counter = self.counter(held.hold, now)
+        counter.give(held.bucket, held.amount)
+        if not held.hold.sliding:
+            counter.total += used
+        elif used:
+            counter.add(counter.bucket(now), used)
 
     def counter(self, hold: Hold, now: float) -> Counter:
         """The counter of a hold, which from now on lives as long as the hold says."""
