@@ -39,6 +39,18 @@ class Accounts:
     """None: usage is not written down."""
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
 
+    async def begin(self) -> None:
+        if self.ledger is not None:
+            await self.ledger.start()
+        if self.state.home == "redis":
+            await self.state.sums(())  # from now on it is known whether it is there
+
+    async def end(self) -> None:
+        """Write what is only in memory."""
+        if self.ledger is not None:
+            await self.ledger.close()
+        await self.state.close()
+
     def observers(self) -> tuple[Observer, ...]:
         return () if self.ledger is None else (self.ledger,)
 

@@ -51,15 +51,16 @@ class MemoryState:
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         now = self.clock()
         sums: dict[str, float] = {}
+        full: Hold | None = None
         for hold in holds:
-            sums[hold.counter] = self.counter(hold, now).sum(now)
-        for hold in holds:
-            if sums[hold.counter] >= hold.limit:
-                wait = self.counter(hold, now).wait(hold.limit, now)
-                return Taken(sums, hold.counter, wait)
+            found = sums[hold.counter] = self.counter(hold, now).sum(now)
+            if full is None and found >= hold.limit:
+                full = hold
+        if full is not None:
+            return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
+        self.hold(request, holds, now)
         for hold in holds:
             sums[hold.counter] += hold.amount
-        self.hold(request, holds, now)
         return Taken(sums)
 
     def held(self, request: str, counter: str) -> Held | None:
@@ -72,16 +73,16 @@ class MemoryState:
         if kept is None:
             kept = _Request()
             self._requests.put(request, kept, now)
-        kept.ends = max(kept.ends, now + LONGEST_REQUEST)
+        kept.ends = now + LONGEST_REQUEST
         for hold in holds:
-            counter, amount = self.counter(hold, now), hold.amount
-            if (before := kept.parts.get(hold.counter)) is not None:
+            name, amount = hold.counter, hold.amount
+            counter = self.counters.kept.get(name) or self.counter(hold, now)
+            if (before := kept.parts.get(name)) is not None:
                 counter.give(before.bucket, before.amount)
                 amount += before.amount
             bucket = counter.bucket(now)
             counter.add(bucket, amount)
-            kept.parts[hold.counter] = Held(hold, amount, bucket, counter, shared)
-            kept.ends = max(kept.ends, bucket * counter.step)
+            kept.parts[name] = Held(hold, amount, bucket, counter, shared)
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
         self.settled(request, amounts)
