@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
 from middleware.accounts import Accounts, Bill
+from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
@@ -87,6 +88,7 @@ class Edge:
     log: Log
     records: Records
     accounts: Accounts = field(default_factory=Accounts)
+    crowd: Crowd = field(default_factory=Crowd)
     observers: tuple[Observer, ...] = ()
     log_bodies: bool = False
     open_requests: int = 0
@@ -125,9 +127,10 @@ class Edge:
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
         server = runtime.server
-        if self.open_requests > server.max_concurrent:
-            raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         caller = runtime.keys.caller(scope)
+        # Where no key is asked, whoever likes could be many.
+        owner = caller.owner if runtime.config.asks_keys else ""
+        self.crowd.enter(visit.id, owner, server.max_concurrent)
         visit.client = caller.client.name
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
@@ -168,6 +171,7 @@ class Edge:
         return response
 
     async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
+        self.crowd.leave(answer.visit.id)
         if answer.bill is not None:
             answer.bill.close()
         self._end(answer.visit, now, bodies)

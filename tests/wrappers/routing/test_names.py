@@ -141,7 +141,7 @@ reasoner = "plain"
 answerer = "locked-x"
 [models.guarded]
 upstream = "up"
-fallback = ["plain"]
+server_tools = ["clock"]
 """
 
 
@@ -150,7 +150,7 @@ fallback = ["plain"]
     [
         ("locked-x", "the environment variable GONE_KEY is not set"),
         ("thinking", "the environment variable GONE_KEY is not set"),
-        ("guarded", "this version cannot do fallback yet"),
+        ("guarded", "this version cannot do server_tools yet"),
     ],
 )
 def test_an_unavailable_model_answers_503_with_the_reason(model: str, reason: str) -> None:
