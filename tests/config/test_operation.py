@@ -61,6 +61,7 @@ MISTAKES = [
         "clients.a.models",
         "has 'dmeo', but there",
     ),
+    ("[clients.default]\nkey = 'k'", "clients.default", "[server] keys: take another"),
     ("[clients.a]\nkey = 'k'\nbudget = '10/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nbudget = '0 USD/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nconcurrent = 0", "clients.a.concurrent", "1 or more"),
