@@ -17,8 +17,8 @@ from middleware.config import Config, Meant, ModelConfig, PublicNames
 from middleware.links import Connected
 from middleware.server import catalog
 from middleware.state.store import State
-from middleware.wrappers.choices import Choices, ChoiceSettings, Place
-from middleware.wrappers.choices.place import CostOf
+from middleware.wrappers.choices import Choice, Choices, ChoiceSettings
+from middleware.wrappers.choices.choice import CostOf
 from middleware.wrappers.recall import Recall
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.strict import Strict
@@ -63,8 +63,7 @@ class PlaceBuilder:
         if model.pick == "cost":
             places = _priced(places, Prices(self.config))
         if all(place.absent for place in (*places, *fallback)):
-            whys = [self._why(place) for place in (*places, *fallback)]
-            return own if not model.choices else Absent(model.id, "; ".join(whys))
+            return own if not model.choices else _nobody(model, (*places, *fallback))
         sticky = model.sticky and len(places) > 1
         native = model.tools == "native"
         settings = ChoiceSettings(model.pick, sticky, native, model.retry, self._total(model))
@@ -78,11 +77,11 @@ class PlaceBuilder:
         upstream = self.upstreams.get(model.upstream)
         return upstream is not None and len(upstream.ring.secrets) > 1
 
-    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Place]:
+    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Choice]:
         for name, weight in zip(names, weights or (1.0,) * len(names), strict=True):
             yield from self._named(name, weight)
 
-    def _named(self, name: str, weight: float) -> Iterator[Place]:
+    def _named(self, name: str, weight: float) -> Iterator[Choice]:
         """The place of a name; of a model of choices all of its own, by their shares."""
         meant = self._meant(name)
         model = self.config.models[meant.id]
@@ -94,16 +93,16 @@ class PlaceBuilder:
             adapter = Route(place.adapter, "", changed) if changed else place.adapter
             yield replace(place, adapter=adapter, weight=weight * place.weight / whole)
 
-    def _own(self, model: ModelConfig, route: Route | Absent) -> Place:
+    def _own(self, model: ModelConfig, route: Route | Absent) -> Choice:
         """The place of a model that others stand in for."""
         if isinstance(route, Route) and "*" in model.name:
             route = replace(route, name="")  # it was renamed before
         return self._place(model.id, Meant(model.id), route)
 
-    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Place:
+    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Choice:
         model = self.config.models[meant.id]
         if isinstance(route, Absent):
-            return Place(name, route, absent=True)
+            return Choice(name, route, absent=True)
         upstreams_name = model.name.replace("*", meant.carried or "*")
         inner = route.inner
         if isinstance(inner, Recall) and model.upstream in self.apart:
@@ -112,8 +111,8 @@ class PlaceBuilder:
         adapter = replace(route, inner=inner, name=route.name.replace("*", meant.carried or "*"))
         upstream = self.upstreams.get(model.upstream)
         if upstream is None or route.leaf is None:
-            return self._of_pipeline(Place(name, adapter), model)
-        return Place(
+            return self._of_pipeline(Choice(name, adapter), model)
+        return Choice(
             name,
             adapter,
             upstreams_name,
@@ -124,7 +123,7 @@ class PlaceBuilder:
             traits=_traits(model, upstream, route.leaf, upstreams_name),
         )
 
-    def _of_pipeline(self, place: Place, model: ModelConfig) -> Place:
+    def _of_pipeline(self, place: Choice, model: ModelConfig) -> Choice:
         """It can do what its answerer can."""
         first = next(self._named(model.pipeline["answerer"], 1.0))
         traits = first.traits(first.model)
@@ -156,12 +155,14 @@ class PlaceBuilder:
         assert meant is not None
         return meant
 
-    def _why(self, place: Place) -> str:
-        reason = place.adapter.reason if isinstance(place.adapter, Absent) else ""
-        return f"{place.name}: {reason}"
+
+def _nobody(model: ModelConfig, places: Sequence[Choice]) -> Absent:
+    adapters = [(place.name, place.adapter) for place in places]
+    whys = [f"{name}: {one.reason}" for name, one in adapters if isinstance(one, Absent)]
+    return Absent(model.id, "; ".join(whys))
 
 
-def _priced(places: Sequence[Place], prices: Prices) -> tuple[Place, ...]:
+def _priced(places: Sequence[Choice], prices: Prices) -> tuple[Choice, ...]:
     found = [(place, prices.of(place.name)) for place in places]
     return tuple(replace(place, cost=_cost(price)) if price else place for place, price in found)
 

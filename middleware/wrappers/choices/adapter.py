@@ -9,15 +9,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.errors import BadRequest
-from adapters.protocol import Adapter, ChatRequest, Events, Journey, Planned
+from adapters.protocol import ChatRequest, Events, Journey, Planned
 from middleware.config.shape import Pick
 from middleware.state.store import State
-from middleware.wrappers.choices.ask import Ask
-from middleware.wrappers.choices.conversation import Whereabouts, conversation_of, whereabouts
+from middleware.wrappers.base import Fork
+from middleware.wrappers.choices.choice import Choice
+from middleware.wrappers.choices.conversation import LastPlace, conversation_of, last_place
+from middleware.wrappers.choices.inquiry import Inquiry
 from middleware.wrappers.choices.needs import Needs, needs_of
 from middleware.wrappers.choices.no_choice import Excluded, no_choice
 from middleware.wrappers.choices.picks import LASTING, moved_to_front, picked
-from middleware.wrappers.choices.place import Place
 from middleware.wrappers.retry import LONGEST_FAILING, Attempts
 
 
@@ -36,11 +37,11 @@ class ChoiceSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices(Adapter):
+class Choices(Fork):
     name: str
     """Its public name."""
-    places: Sequence[Place]
-    fallback: Sequence[Place]
+    places: Sequence[Choice]
+    fallback: Sequence[Choice]
     settings: ChoiceSettings
     state: State
 
@@ -77,18 +78,18 @@ class Choices(Adapter):
                 excluded.append(Excluded(name, "lossy", error))
         raise no_choice(self.name, excluded)
 
-    async def _begun(self, request: ChatRequest) -> tuple[Ask, Whereabouts | None]:
+    async def _begun(self, request: ChatRequest) -> tuple[Inquiry, LastPlace | None]:
         settings, needs = self.settings, needs_of(request)
         journey = request.call.journey or Journey()
         several = any(place.several_keys for place in self.places)
         conversation = conversation_of(request) if settings.sticky or several else ""
-        where = await whereabouts(self.state, conversation) if settings.sticky else None
+        where = await last_place(self.state, conversation) if settings.sticky else None
         front = journey.pins.get(self.name) or (where.place if where else "")
         order = await self._order(needs, conversation, front)
         now = asyncio.get_running_loop().time()
         end = min(now + settings.total, request.call.deadline or math.inf)
         call = replace(request.call, deadline=end, journey=journey)
-        ask = Ask(
+        ask = Inquiry(
             self.name,
             replace(request, call=call),
             journey,
@@ -101,7 +102,7 @@ class Choices(Adapter):
         )
         return ask, where
 
-    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Place]:
+    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Choice]:
         pick, sticking = self.settings.pick, conversation if self.settings.sticky else ""
         if len(self.places) == 1:
             return moved_to_front((*self.places, *self.fallback), front)
@@ -111,7 +112,7 @@ class Choices(Adapter):
         # It may have more to do than its share, and be left to the end.
         return (*await picked(pick, self.places, needs, sticking, front), *self.fallback)
 
-    async def _note(self, ask: Ask, where: Whereabouts | None) -> None:
+    async def _note(self, ask: Inquiry, where: LastPlace | None) -> None:
         """Where the conversation is now: its next turns ask there first."""
         place = ask.answers
         assert place is not None

@@ -25,23 +25,30 @@ class Needs(NamedTuple):
 
 
 def needs_of(request: ChatRequest) -> Needs:
-    images, size = False, 0
-    for message in request.messages:
-        content = message.get("content")
-        if type(content) is str:
-            size += _bytes(content)
-        elif content:
-            for part in content:
-                images = images or part.get("type") == "image_url"
-                size += _bytes(part.get("text") or "")
-        for call in message.get("tool_calls") or ():
-            size += len(call.get("function", {}).get("arguments") or "")
+    size = sum(map(_size, request.messages))
     size += len(orjson.dumps(request.tools)) if request.tools else 0
     params = request.params
     form: Any = params.get("response_format") or {}
-    answer = params.get("max_completion_tokens") or params.get("max_tokens") or _ANSWER
-    schema = form.get("type") == "json_schema"
-    return Needs(images, bool(request.tools), schema, size // _BYTES_A_TOKEN, answer)
+    return Needs(
+        images=any(map(_has_images, request.messages)),
+        tools=bool(request.tools),
+        json_schema=form.get("type") == "json_schema",
+        prompt=size // _BYTES_A_TOKEN,
+        answer=params.get("max_completion_tokens") or params.get("max_tokens") or _ANSWER,
+    )
+
+
+def _has_images(message: Json) -> bool:
+    content = message.get("content")
+    return type(content) is list and any(part.get("type") == "image_url" for part in content)
+
+
+def _size(message: Json) -> int:
+    content: Any = message.get("content") or ""
+    parts = [content] if type(content) is str else [part.get("text") or "" for part in content]
+    calls = message.get("tool_calls") or ()
+    called = sum(len(call.get("function", {}).get("arguments") or "") for call in calls)
+    return called + sum(map(_bytes, parts))
 
 
 def _bytes(text: str) -> int:

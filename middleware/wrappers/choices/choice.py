@@ -1,4 +1,4 @@
-"""`Place`: one who may be asked, what is known of it, and how it has answered so far."""
+"""`Choice`: one who may be asked, what is known of it, and how it has answered so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CostOf = Callable[[int, int], float]
 
 
 @dataclass(slots=True)
-class Place:
+class Choice:
     name: str
     """Its public name; with a `*` where clients choose what stands there."""
     adapter: Adapter
@@ -55,13 +55,12 @@ class Place:
         if native and needs.tools and self.emulates:
             return "no_tools"
         traits = self.traits(model)
-        if needs.images and traits.vision is False:
-            return "no_vision"
-        if needs.json_schema and traits.json_schema is False:
-            return "no_json_schema"
-        if traits.context_length is not None and needs.prompt > traits.context_length:
-            return "no_context"
-        return None
+        lacking: tuple[tuple[Passing, bool], ...] = (
+            ("no_vision", needs.images and traits.vision is False),
+            ("no_json_schema", needs.json_schema and traits.json_schema is False),
+            ("no_context", needs.prompt > (traits.context_length or needs.prompt)),
+        )
+        return next((reason for reason, lacks in lacking if lacks), None)
 
     def is_open(self, model: str) -> bool:
         """Whether it failed too often to be asked now."""
