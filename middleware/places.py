@@ -17,8 +17,8 @@ from middleware.config import Config, Meant, ModelConfig, PublicNames
 from middleware.links import Connected
 from middleware.server import catalog
 from middleware.state.store import State
-from middleware.wrappers.choices import Choice, Choices, ChoiceSettings
-from middleware.wrappers.choices.choice import CostOf
+from middleware.wrappers.choices import Alternative, Choices, ChoiceSettings
+from middleware.wrappers.choices.alternative import CostOf
 from middleware.wrappers.recall import Recall
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.strict import Strict
@@ -77,11 +77,11 @@ class PlaceBuilder:
         upstream = self.upstreams.get(model.upstream)
         return upstream is not None and len(upstream.ring.secrets) > 1
 
-    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Choice]:
+    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Alternative]:
         for name, weight in zip(names, weights or (1.0,) * len(names), strict=True):
             yield from self._named(name, weight)
 
-    def _named(self, name: str, weight: float) -> Iterator[Choice]:
+    def _named(self, name: str, weight: float) -> Iterator[Alternative]:
         """The place of a name; of a model of choices all of its own, by their shares."""
         meant = self._meant(name)
         model = self.config.models[meant.id]
@@ -93,16 +93,16 @@ class PlaceBuilder:
             adapter = Route(place.adapter, "", changed) if changed else place.adapter
             yield replace(place, adapter=adapter, weight=weight * place.weight / whole)
 
-    def _own(self, model: ModelConfig, route: Route | Absent) -> Choice:
+    def _own(self, model: ModelConfig, route: Route | Absent) -> Alternative:
         """The place of a model that others stand in for."""
         if isinstance(route, Route) and "*" in model.name:
             route = replace(route, name="")  # it was renamed before
         return self._place(model.id, Meant(model.id), route)
 
-    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Choice:
+    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Alternative:
         model = self.config.models[meant.id]
         if isinstance(route, Absent):
-            return Choice(name, route, absent=True)
+            return Alternative(name, route, absent=True)
         upstreams_name = model.name.replace("*", meant.carried or "*")
         inner = route.inner
         if isinstance(inner, Recall) and model.upstream in self.apart:
@@ -111,8 +111,8 @@ class PlaceBuilder:
         adapter = replace(route, inner=inner, name=route.name.replace("*", meant.carried or "*"))
         upstream = self.upstreams.get(model.upstream)
         if upstream is None or route.leaf is None:
-            return self._of_pipeline(Choice(name, adapter), model)
-        return Choice(
+            return self._of_pipeline(Alternative(name, adapter), model)
+        return Alternative(
             name,
             adapter,
             upstreams_name,
@@ -123,7 +123,7 @@ class PlaceBuilder:
             traits=_traits(model, upstream, route.leaf, upstreams_name),
         )
 
-    def _of_pipeline(self, place: Choice, model: ModelConfig) -> Choice:
+    def _of_pipeline(self, place: Alternative, model: ModelConfig) -> Alternative:
         """It can do what its answerer can."""
         first = next(self._named(model.pipeline["answerer"], 1.0))
         traits = first.traits(first.model)
@@ -156,13 +156,13 @@ class PlaceBuilder:
         return meant
 
 
-def _nobody(model: ModelConfig, places: Sequence[Choice]) -> Absent:
+def _nobody(model: ModelConfig, places: Sequence[Alternative]) -> Absent:
     adapters = [(place.name, place.adapter) for place in places]
     whys = [f"{name}: {one.reason}" for name, one in adapters if isinstance(one, Absent)]
     return Absent(model.id, "; ".join(whys))
 
 
-def _priced(places: Sequence[Choice], prices: Prices) -> tuple[Choice, ...]:
+def _priced(places: Sequence[Alternative], prices: Prices) -> tuple[Alternative, ...]:
     found = [(place, prices.of(place.name)) for place in places]
     return tuple(replace(place, cost=_cost(price)) if price else place for place, price in found)
 

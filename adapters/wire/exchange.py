@@ -50,6 +50,7 @@ _MOST_PARTS = 4096
 """In one list; nobody means so many, and a stream has each in a frame of its own."""
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
+_ODD = "sent an answer of a shape its language does not have"
 
 
 @dataclass(slots=True)
@@ -225,10 +226,8 @@ class Listener(Generic[S]):
         return tuple(events) if self.opened else self._through(events)
 
     def _fail(self, error: Exception) -> None:
-        odd, failure = "sent an answer of a shape its language does not have", error
-        if not isinstance(failure, GatewayError):
-            failure = self.state.unreadable(odd)
-            failure.__cause__ = error
+        failure = error if isinstance(error, GatewayError) else self.state.unreadable(_ODD)
+        failure.__cause__ = error.__cause__ if failure is error else error
         if not (self.opened or isinstance(failure, Refused) or failure.again == "same"):
             failure.again = "elsewhere"  # nothing was said: another may answer
         self.failure = failure

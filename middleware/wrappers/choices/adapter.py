@@ -13,7 +13,7 @@ from adapters.protocol import ChatRequest, Events, Journey, Planned
 from middleware.config.shape import Pick
 from middleware.state.store import State
 from middleware.wrappers.base import Fork
-from middleware.wrappers.choices.choice import Choice
+from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.conversation import LastPlace, conversation_of, last_place
 from middleware.wrappers.choices.inquiry import Inquiry
 from middleware.wrappers.choices.needs import Needs, needs_of
@@ -40,8 +40,8 @@ class ChoiceSettings:
 class Choices(Fork):
     name: str
     """Its public name."""
-    places: Sequence[Choice]
-    fallback: Sequence[Choice]
+    places: Sequence[Alternative]
+    fallback: Sequence[Alternative]
     settings: ChoiceSettings
     state: State
 
@@ -102,7 +102,7 @@ class Choices(Fork):
         )
         return ask, where
 
-    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Choice]:
+    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Alternative]:
         pick, sticking = self.settings.pick, conversation if self.settings.sticky else ""
         if len(self.places) == 1:
             return moved_to_front((*self.places, *self.fallback), front)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from adapters.errors import BadRequest, GatewayError, Unavailable, UpstreamError
 from adapters.protocol import ChatRequest, Event, Events, Journey, PassedOver, Passing
 from middleware.wrappers.calls import outcome_of
-from middleware.wrappers.choices.choice import Choice
+from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.needs import Needs
 from middleware.wrappers.choices.no_choice import Excluded, no_choice
 from middleware.wrappers.readiness import KeyTurn
@@ -27,7 +27,7 @@ class _Next(NamedTuple):
     """Somebody who may still be asked, after so many seconds."""
 
     wait: float
-    place: Choice
+    place: Alternative
     turn: KeyTurn
     again: bool
     """It has failed in this ask."""
@@ -40,22 +40,22 @@ class Inquiry:
     request: ChatRequest
     journey: Journey
     needs: Needs
-    order: Sequence[Choice]
+    order: Sequence[Alternative]
     attempts: Attempts
     conversation: str = ""
     native: bool = False
     """Tools by prompt will not do."""
     times: int = 2
     """How often one who failed may be asked again."""
-    first: Choice | None = None
+    first: Alternative | None = None
     """The first in the order that can answer such a request."""
-    answers: Choice | None = None
+    answers: Alternative | None = None
     calls: int = 0
     _failure: GatewayError | None = None
     _failures: dict[tuple[str, str], GatewayError] = field(default_factory=dict)
-    """Choice, and key if it was the key's → what it failed with last."""
+    """Alternative, and key if it was the key's → what it failed with last."""
     _excluded: list[Excluded] = field(default_factory=list)
-    _open: Choice | None = None
+    _open: Alternative | None = None
     _outgrown: int = 0
     """A context that was too small."""
     _repeating: list[Budget] = field(default_factory=list)
@@ -75,16 +75,10 @@ class Inquiry:
         for budget in self._repeating:
             budget.repeating -= 1
 
-    async def _at(self, place: Choice) -> Opening | None:
+    async def _at(self, place: Alternative) -> Opening | None:
         """Inquiry a place, with another of its keys if one is limited or refused."""
         name, model = place.at(self.request.model)
-        if reason := self._why_not(place, model):
-            self._exclude(Excluded(name, reason))
-            return None
-        self.first = self.first or place
-        if place.is_open(model):
-            self._open = self._open or place
-            self._pass_over(name, "open")
+        if self._is_passed_over(place, name, model):
             return None
         turns = [turn for turn in await place.turns(model, self.conversation) if not turn.resting]
         if not turns:
@@ -98,19 +92,30 @@ class Inquiry:
                 break
         return None
 
-    def _why_not(self, place: Choice, model: str) -> Passing | None:
+    def _is_passed_over(self, place: Alternative, name: str, model: str) -> bool:
+        if reason := self._why_not(place, model):
+            self._exclude(Excluded(name, reason))
+            return True
+        self.first = self.first or place
+        if place.is_open(model):
+            self._open = self._open or place
+            self._pass_over(name, "open")
+            return True
+        return False
+
+    def _why_not(self, place: Alternative, model: str) -> Passing | None:
         if lacking := place.lacks(self.needs, self.native, model):
             return lacking
         known = place.traits(model).context_length if self._outgrown else None
         return "no_context" if self._outgrown and (known or 0) <= self._outgrown else None
 
-    def _others(self, place: Choice) -> bool:
+    def _others(self, place: Alternative) -> bool:
         """Whether one is left behind this one that could be asked at once."""
         behind = self.order[self.order.index(place) + 1 :]
         models = [(one, one.at(self.request.model)[1]) for one in behind]
         return any(not (self._why_not(*each) or each[0].is_open(each[1])) for each in models)
 
-    async def _call(self, place: Choice, turn: KeyTurn) -> Opening | None:
+    async def _call(self, place: Alternative, turn: KeyTurn) -> Opening | None:
         """Inquiry a place with a key; None: it failed, and another may be asked."""
         now = asyncio.get_running_loop().time
         if (began := now()) >= self.attempts.end:
@@ -132,7 +137,7 @@ class Inquiry:
         place.answered(now() - began)
         return first, events
 
-    def _failed(self, place: Choice, turn: KeyTurn, error: GatewayError) -> None:
+    def _failed(self, place: Alternative, turn: KeyTurn, error: GatewayError) -> None:
         """Note it, or raise what no other place may answer."""
         name, model = place.at(self.request.model)
         if isinstance(error, BadRequest):  # its translation refused, nothing was sent
@@ -150,7 +155,7 @@ class Inquiry:
             self._failures[name, turn.name if of_key else ""] = error
             self._failure = error
 
-    def _outgrows(self, place: Choice, model: str, error: GatewayError) -> bool:
+    def _outgrows(self, place: Alternative, model: str, error: GatewayError) -> bool:
         """Whether a place with a larger context may be asked."""
         size = place.traits(model).context_length
         if error.code != "context_length_exceeded" or error.begun or not size:
@@ -185,7 +190,7 @@ class Inquiry:
         found = [one for place in self.order for one in await self._of(place)]
         return min(found, key=lambda one: one.wait, default=None)
 
-    async def _of(self, place: Choice) -> list[_Next]:
+    async def _of(self, place: Alternative) -> list[_Next]:
         name, model = place.at(self.request.model)
         if self._why_not(place, model) or place.is_open(model):
             return []
@@ -201,7 +206,7 @@ class Inquiry:
                 found.append(_Next(wait, place, turn, again=True))
         return found
 
-    def _may_repeat(self, place: Choice, error: GatewayError) -> bool:
+    def _may_repeat(self, place: Alternative, error: GatewayError) -> bool:
         if not isinstance(error, UpstreamError) or error.again != "same":
             return False
         allowed = place.budget in self._repeating or place.budget.allows()
@@ -240,7 +245,7 @@ class Inquiry:
         self._excluded.append(excluded)
         self._pass_over(excluded.place, excluded.reason)
 
-    def _name(self, place: Choice) -> str:
+    def _name(self, place: Alternative) -> str:
         return place.at(self.request.model)[0]
 
     def _pass_over(self, place: str, reason: Passing) -> None:

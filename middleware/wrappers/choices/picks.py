@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from middleware.config.shape import Pick
-from middleware.wrappers.choices.choice import Choice
+from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.needs import Needs
 
 _EXPLORED = 0.05
@@ -20,8 +20,8 @@ LASTING: frozenset[Pick] = frozenset(("order", "weight"))
 
 
 async def picked(
-    pick: Pick, places: Sequence[Choice], needs: Needs, conversation: str, front: str = ""
-) -> Sequence[Choice]:
+    pick: Pick, places: Sequence[Alternative], needs: Needs, conversation: str, front: str = ""
+) -> Sequence[Alternative]:
     """The places in the order in which they are asked; with a conversation it sticks to its own,
     or to the one in `front`, where it moved to.
     """
@@ -40,27 +40,27 @@ async def picked(
             return places
 
 
-def moved_to_front(places: Sequence[Choice], name: str) -> Sequence[Choice]:
+def moved_to_front(places: Sequence[Alternative], name: str) -> Sequence[Alternative]:
     if not name or places[0].name == name:
         return places
     return sorted(places, key=lambda place: place.name != name)
 
 
-def rendezvous(places: Sequence[Choice], conversation: str) -> list[Choice]:
+def rendezvous(places: Sequence[Alternative], conversation: str) -> list[Alternative]:
     """The same order for whoever asks; a place that goes moves its own conversations alone."""
 
-    def draw(place: Choice) -> float:
+    def draw(place: Alternative) -> float:
         told = blake2b(f"{place.name}\n{conversation}".encode(), digest_size=8).digest()
         return (int.from_bytes(told) + 1) / ((1 << 64) + 1)
 
     return _by_weight(places, [draw(place) for place in places])
 
 
-def _shared(places: Sequence[Choice]) -> list[Choice]:
+def _shared(places: Sequence[Alternative]) -> list[Alternative]:
     return _by_weight(places, [1.0 - random.random() for _ in places])
 
 
-def _by_weight(places: Sequence[Choice], drawn: Sequence[float]) -> list[Choice]:
+def _by_weight(places: Sequence[Alternative], drawn: Sequence[float]) -> list[Alternative]:
     """Each is first as often as its weight says; those without one are behind all others."""
 
     def rank(at: int) -> tuple[bool, float]:
@@ -70,7 +70,7 @@ def _by_weight(places: Sequence[Choice], drawn: Sequence[float]) -> list[Choice]
     return [places[at] for at in sorted(range(len(places)), key=rank)]
 
 
-async def _bounded(ordered: Sequence[Choice]) -> Sequence[Choice]:
+async def _bounded(ordered: Sequence[Alternative]) -> Sequence[Alternative]:
     """Those that have more to do than their share are left to the end."""
     loads = [await place.load() for place in ordered]
     weights = sum(place.weight for place in ordered) or 1.0
@@ -82,7 +82,7 @@ async def _bounded(ordered: Sequence[Choice]) -> Sequence[Choice]:
     return [ordered[at] for at in sorted(range(len(ordered)), key=later.__getitem__)]
 
 
-def _quickest(places: Sequence[Choice]) -> list[Choice]:
+def _quickest(places: Sequence[Alternative]) -> list[Alternative]:
     ordered = sorted(places, key=lambda place: (place.latency or 0.0, place.open))
     if random.random() < _EXPLORED:
         explored = random.choice(ordered)
@@ -90,11 +90,11 @@ def _quickest(places: Sequence[Choice]) -> list[Choice]:
     return ordered
 
 
-def _cost(place: Choice, needs: Needs) -> float:
+def _cost(place: Alternative, needs: Needs) -> float:
     """Without a price it is the last to be asked."""
     return place.cost(needs.prompt, needs.answer) if place.cost else math.inf
 
 
-async def _idlest(places: Sequence[Choice]) -> list[Choice]:
+async def _idlest(places: Sequence[Alternative]) -> list[Alternative]:
     loads = [(await place.load(), random.random()) for place in places]
     return [places[at] for at in sorted(range(len(places)), key=loads.__getitem__)]

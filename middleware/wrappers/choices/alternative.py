@@ -1,4 +1,4 @@
-"""`Choice`: one who may be asked, what is known of it, and how it has answered so far."""
+"""`Alternative`: one who may be asked, what is known of it, and how it has answered so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CostOf = Callable[[int, int], float]
 
 
 @dataclass(slots=True)
-class Choice:
+class Alternative:
     name: str
     """Its public name; with a `*` where clients choose what stands there."""
     adapter: Adapter
