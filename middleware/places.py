@@ -102,7 +102,7 @@ class PlaceBuilder:
     def _place(self, name: str, meant: Meant, route: Route | Absent) -> Alternative:
         model = self.config.models[meant.id]
         if isinstance(route, Absent):
-            return Alternative(name, route, absent=True)
+            return Alternative(name, route, absent=route.reason)
         upstreams_name = model.name.replace("*", meant.carried or "*")
         inner = route.inner
         if isinstance(inner, Recall) and model.upstream in self.apart:
@@ -157,9 +157,7 @@ class PlaceBuilder:
 
 
 def _nobody(model: ModelConfig, places: Sequence[Alternative]) -> Absent:
-    adapters = [(place.name, place.adapter) for place in places]
-    whys = [f"{name}: {one.reason}" for name, one in adapters if isinstance(one, Absent)]
-    return Absent(model.id, "; ".join(whys))
+    return Absent(model.id, "; ".join(f"{place.name}: {place.absent}" for place in places))
 
 
 def _priced(places: Sequence[Alternative], prices: Prices) -> tuple[Alternative, ...]:

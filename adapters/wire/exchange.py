@@ -42,15 +42,14 @@ T = TypeVar("T")
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
 _PINGS_FOR = 5
-"""Who waits so long for a first event waits this many times as long while only pings come: with
-the usual 60 s as long as `content`, and in proportion where somebody is less patient.
+"""Times the wait for a first event, while only pings come: with the usual 60 s that is `content`,
+and where somebody is less patient it is less in proportion.
 """
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
 _MOST_PARTS = 4096
 """In one list; nobody means so many, and a stream has each in a frame of its own."""
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
-_ODD = "sent an answer of a shape its language does not have"
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ class AnswerState:
             self.leave_out(name, odd[0])
         return [one for one in listed if isinstance(one, dict)]
 
-    def unreadable(self, what: str) -> UpstreamError:
+    def unreadable(self, what: str = "sent an answer in no shape of its language") -> UpstreamError:
         return UpstreamError(f"Upstream '{self.upstream}' {what}.", code="upstream_unreadable")
 
     def cut(self, lacking: str) -> Truncated:
@@ -226,7 +225,7 @@ class Listener(Generic[S]):
         return tuple(events) if self.opened else self._through(events)
 
     def _fail(self, error: Exception) -> None:
-        failure = error if isinstance(error, GatewayError) else self.state.unreadable(_ODD)
+        failure = error if isinstance(error, GatewayError) else self.state.unreadable()
         failure.__cause__ = error.__cause__ if failure is error else error
         if not (self.opened or isinstance(failure, Refused) or failure.again == "same"):
             failure.again = "elsewhere"  # nothing was said: another may answer

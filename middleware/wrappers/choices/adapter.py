@@ -48,7 +48,10 @@ class Choices(Fork):
     @property
     def described(self) -> str:
         """Its name where people are shown the nesting."""
-        names = [place.name for place in (*self.places, *self.fallback)]
+        names = [
+            f"{place.name} (not available: {place.absent})" if place.absent else place.name
+            for place in (*self.places, *self.fallback)
+        ]
         return f"{type(self).__name__} of {', '.join(names)}"
 
     async def stream(self, request: ChatRequest) -> Events:

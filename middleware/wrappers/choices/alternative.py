@@ -26,8 +26,8 @@ class Alternative:
     adapter: Adapter
     model: str = ""
     """The upstream's name of it; empty: of its own, as a pipeline has."""
-    absent: bool = False
-    """It cannot be asked at all; its adapter says why."""
+    absent: str = ""
+    """Why it cannot be asked at all."""
     ready: Readiness | None = None
     budget: Budget = field(default_factory=Budget)
     several_keys: bool = False
