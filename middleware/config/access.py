@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from middleware.config.hints import suggest
 from middleware.config.public_names import PublicNames
-from middleware.config.shape import ClientConfig, Secret, Server, UpstreamConfig
+from middleware.config.shape import (
+    CassettesConfig,
+    ClientConfig,
+    RecallConfig,
+    Secret,
+    Server,
+    StateConfig,
+    UpstreamConfig,
+)
 
 Path = tuple[str, ...]
 _KEYS: Path = ("server", "keys")
@@ -78,6 +86,21 @@ def two_keys(
                 "[clients]), and a request carries "
                 "one key. Remove the keys, or write the upstream's own key here.",
             )
+
+
+def of_one_process(
+    server: Server, cassettes: CassettesConfig | None, state: StateConfig, recall: RecallConfig
+) -> Iterator[tuple[Path, str]]:
+    """What several workers cannot have together."""
+    told = f"but [server] workers is {server.workers}: remove that, or "
+    if server.workers == 1:
+        return
+    if cassettes is not None:
+        yield ("cassettes",), f"needs one process that counts its turns, {told}this section."
+    if state.url == "memory:":
+        yield ("state", "url"), f'is "memory:", {told}name a file or Redis here.'
+    if recall.store == "memory":
+        yield ("recall", "store"), f'is "memory", {told}write "state", "file" or "off".'
 
 
 def is_loopback(host: str) -> bool:

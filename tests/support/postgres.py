@@ -57,7 +57,7 @@ class PostgresServer:
                 folder.chmod(folder.stat().st_mode | 0o711)
 
     def _wait(self) -> None:
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + 60
         while time.monotonic() < ends:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 0.2):
