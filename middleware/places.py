@@ -118,6 +118,7 @@ class PlaceBuilder:
             upstreams_name,
             ready=upstream.ring,
             budget=upstream.budget,
+            queues=upstream.ring.limit is not None,
             several_keys=self._has_keys(model),
             emulates=_emulates(model, upstream),
             traits=_traits(model, upstream, route.leaf, upstreams_name),

@@ -30,6 +30,8 @@ class Alternative:
     """Why it cannot be asked at all."""
     ready: Readiness | None = None
     budget: Budget = field(default_factory=Budget)
+    queues: bool = False
+    """A call may have to wait for a slot."""
     several_keys: bool = False
     emulates: bool = False
     """Its tools are asked for by prompt."""
@@ -52,15 +54,16 @@ class Alternative:
         """What it cannot do; what is not known, it can. `native`: no tools by prompt."""
         if self.absent:
             return "absent"
-        if native and needs.tools and self.emulates:
+        if native and self.emulates and needs.tools():
             return "no_tools"
         traits = self.traits(model)
-        lacking: tuple[tuple[Passing, bool], ...] = (
-            ("no_vision", needs.images and traits.vision is False),
-            ("no_json_schema", needs.json_schema and traits.json_schema is False),
-            ("no_context", needs.prompt > (traits.context_length or needs.prompt)),
-        )
-        return next((reason for reason, lacks in lacking if lacks), None)
+        if traits.vision is False and needs.images():
+            return "no_vision"
+        if traits.json_schema is False and needs.json_schema():
+            return "no_json_schema"
+        if traits.context_length and not needs.fits(traits.context_length):
+            return "no_context"
+        return None
 
     def is_open(self, model: str) -> bool:
         """Whether it failed too often to be asked now."""

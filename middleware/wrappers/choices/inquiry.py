@@ -76,7 +76,7 @@ class Inquiry:
             budget.repeating -= 1
 
     async def _at(self, place: Alternative) -> Opening | None:
-        """Inquiry a place, with another of its keys if one is limited or refused."""
+        """Ask a place, with another of its keys if one is limited or refused."""
         name, model = place.at(self.request.model)
         if self._is_passed_over(place, name, model):
             return None
@@ -116,16 +116,13 @@ class Inquiry:
         return any(not (self._why_not(*each) or each[0].is_open(each[1])) for each in models)
 
     async def _call(self, place: Alternative, turn: KeyTurn) -> Opening | None:
-        """Inquiry a place with a key; None: it failed, and another may be asked."""
+        """Ask a place with a key; None: it failed, and another may be asked."""
         now = asyncio.get_running_loop().time
         if (began := now()) >= self.attempts.end:
             raise self._too_late()
-        request = self.request
-        if place.several_keys:
-            request = replace(request, call=replace(request.call, chosen=turn.name))
         place.begin()
         try:
-            events = place.adapter.stream(request)
+            events = place.adapter.stream(self._request(place, turn))
             first = await anext(events)
             self.answers = place
         except GatewayError as error:
@@ -136,6 +133,14 @@ class Inquiry:
                 place.end()
         place.answered(now() - began)
         return first, events
+
+    def _request(self, place: Alternative, turn: KeyTurn) -> ChatRequest:
+        """A first call needs to be told of no deadline, unless it may have to wait for it."""
+        if not (self._failures or place.queues or place.several_keys):
+            return self.request
+        chosen = turn.name if place.several_keys else ""
+        call = replace(self.request.call, deadline=self.attempts.end, chosen=chosen)
+        return replace(self.request, call=call)
 
     def _failed(self, place: Alternative, turn: KeyTurn, error: GatewayError) -> None:
         """Note it, or raise what no other place may answer."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -14,28 +15,40 @@ _ANSWER = 256
 """Tokens of an answer whose length nobody limits."""
 
 
-class Needs(NamedTuple):
-    images: bool
-    tools: bool
-    json_schema: bool
-    prompt: int
-    """Tokens, estimated; images are not counted."""
-    answer: int
-    """Tokens at most, or estimated."""
+@dataclass(slots=True)
+class Needs:
+    """Looked for when a place is asked of which something is known."""
 
+    request: ChatRequest
+    _prompt: int | None = None
 
-def needs_of(request: ChatRequest) -> Needs:
-    size = sum(map(_size, request.messages))
-    size += len(orjson.dumps(request.tools)) if request.tools else 0
-    params = request.params
-    form: Any = params.get("response_format") or {}
-    return Needs(
-        images=any(map(_has_images, request.messages)),
-        tools=bool(request.tools),
-        json_schema=form.get("type") == "json_schema",
-        prompt=size // _BYTES_A_TOKEN,
-        answer=params.get("max_completion_tokens") or params.get("max_tokens") or _ANSWER,
-    )
+    def images(self) -> bool:
+        return any(map(_has_images, self.request.messages))
+
+    def tools(self) -> bool:
+        return bool(self.request.tools)
+
+    def json_schema(self) -> bool:
+        form: Any = self.request.params.get("response_format") or {}
+        return bool(form.get("type") == "json_schema")
+
+    def fits(self, context: int) -> bool:
+        """Whether the prompt does, as far as its bytes say."""
+        most = context * _BYTES_A_TOKEN
+        return 0 < self.request.call.size <= most or self.prompt() <= context
+
+    def prompt(self) -> int:
+        """Tokens, estimated; images are not counted."""
+        if self._prompt is None:
+            size = sum(map(_size, self.request.messages))
+            size += len(orjson.dumps(self.request.tools)) if self.request.tools else 0
+            self._prompt = size // _BYTES_A_TOKEN
+        return self._prompt
+
+    def answer(self) -> int:
+        """Tokens at most, or estimated."""
+        params = self.request.params
+        return params.get("max_completion_tokens") or params.get("max_tokens") or _ANSWER
 
 
 def _has_images(message: Json) -> bool:

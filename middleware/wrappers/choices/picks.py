@@ -92,7 +92,7 @@ def _quickest(places: Sequence[Alternative]) -> list[Alternative]:
 
 def _cost(place: Alternative, needs: Needs) -> float:
     """Without a price it is the last to be asked."""
-    return place.cost(needs.prompt, needs.answer) if place.cost else math.inf
+    return place.cost(needs.prompt(), needs.answer()) if place.cost else math.inf
 
 
 async def _idlest(places: Sequence[Alternative]) -> list[Alternative]:
