@@ -46,6 +46,8 @@ class PlaceBuilder:
     make: MakeRoute
     """A model of an upstream, or a pipeline, by itself."""
     strict: bool
+    played: bool = False
+    """What was recorded is: nobody rests, and nothing is waited for."""
     apart: frozenset[str] = frozenset()
     """Upstreams whose thoughts others of their kind must not see."""
 
@@ -64,9 +66,14 @@ class PlaceBuilder:
             places = _priced(places, Prices(self.config))
         if all(place.absent for place in (*places, *fallback)):
             return own if not model.choices else _nobody(model, (*places, *fallback))
-        sticky = model.sticky and len(places) > 1
-        native = model.tools == "native"
-        settings = ChoiceSettings(model.pick, sticky, native, model.retry, self._total(model))
+        sticky = model.sticky and len(places) > 1 and not self.played
+        settings = ChoiceSettings(
+            model.pick,
+            sticky,
+            native=model.tools == "native",
+            times=0 if self.played else model.retry,
+            total=self._total(model),
+        )
         choices = Choices(model.id, places, fallback, settings, self.state)
         if model.choices:
             return Route(choices, model.name, changes(model))
@@ -116,7 +123,8 @@ class PlaceBuilder:
             name,
             adapter,
             upstreams_name,
-            ready=upstream.ring,
+            ready=None if self.played else upstream.ring,
+            upstream=upstream.config.id,
             budget=upstream.budget,
             queues=upstream.ring.limit is not None,
             several_keys=self._has_keys(model),

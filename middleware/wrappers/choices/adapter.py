@@ -18,7 +18,7 @@ from middleware.wrappers.choices.conversation import LastPlace, conversation_of,
 from middleware.wrappers.choices.inquiry import Inquiry
 from middleware.wrappers.choices.needs import Needs
 from middleware.wrappers.choices.no_choice import Excluded, no_choice
-from middleware.wrappers.choices.picks import LASTING, moved_to_front, picked
+from middleware.wrappers.choices.picks import LASTING, as_expected, moved_to_front, picked
 from middleware.wrappers.retry import LONGEST_FAILING, Attempts
 
 
@@ -92,6 +92,8 @@ class Choices(Fork):
         where = await last_place(self.state, conversation) if settings.sticky else None
         front = journey.pins.get(self.name) or (where.place if where else "")
         order = await self._order(needs, conversation, front)
+        if request.call.capture is not None and (known := request.call.capture.expected()):
+            order = as_expected(order, known)
         now = asyncio.get_running_loop().time()
         end = min(now + settings.total, request.call.deadline or math.inf)
         inquiry = Inquiry(

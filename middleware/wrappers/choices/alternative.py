@@ -26,6 +26,7 @@ class Alternative:
     adapter: Adapter
     model: str = ""
     """The upstream's name of it; empty: of its own, as a pipeline has."""
+    upstream: str = ""
     absent: str = ""
     """Why it cannot be asked at all."""
     ready: Readiness | None = None

@@ -46,6 +46,12 @@ def moved_to_front(places: Sequence[Alternative], name: str) -> Sequence[Alterna
     return sorted(places, key=lambda place: place.name != name)
 
 
+def as_expected(places: Sequence[Alternative], upstreams: Sequence[str]) -> Sequence[Alternative]:
+    """In the order in which their upstreams will be asked; the others behind them."""
+    turns = {name: at for at, name in reversed([*enumerate(upstreams)])}
+    return sorted(places, key=lambda place: turns.get(place.upstream, len(turns)))
+
+
 def rendezvous(places: Sequence[Alternative], conversation: str) -> list[Alternative]:
     """The same order for whoever asks; a place that goes moves its own conversations alone."""
 
