@@ -159,7 +159,9 @@ class _Builder:
 
     def _asked(self, model: ModelConfig, make: MakeRoute, strict: bool) -> Route | Absent:
         """A model with those it is made of, or asked again where it is alone."""
-        places = PlaceBuilder(self.config, self.upstreams, self.means.state, make, strict)
+        places = PlaceBuilder(
+            self.config, self.upstreams, self.means.state, make, strict, self.means.recorded
+        )
         if places.are_several(model):
             return places.route(model)
         route = make(model)

@@ -113,6 +113,8 @@ class KeyRing(Readiness):
         return sum(end > now for end in self._rests.values())
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
+        if len(self.names) == 1:
+            return [await self._sole_turn(self.names[0], model)]
         stands = await self._standings(model)
         fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
         placed = []
@@ -125,6 +127,12 @@ class KeyRing(Readiness):
             placed.append((order, wait, KeyTurn(name, stand.rest, full, stand.open)))
         placed.sort(key=lambda one: one[:2])
         return [turn for _, _, turn in placed]
+
+    async def _sole_turn(self, name: str, model: str) -> KeyTurn:
+        mark = (await self.state.read([_rest_name(name, model)]))[0]
+        resting = max(0.0, mark.until - _AFTER_REST - self.clock()) if mark else 0.0
+        full = self.limit is not None and not self.board.free(name, self.limit)
+        return KeyTurn(name, resting, full)
 
     async def key_of(self, call: RequestContext, model: str) -> str:
         """The key a call goes with: the one that was chosen for it, or whose turn it is."""
