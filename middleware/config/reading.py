@@ -85,29 +85,25 @@ class Reading:
         whole = self.clean("upstreams") and self.clean("server", "keys")
         mistakes = [*(open_doors(server.host, asked, upstreams) if whole else ())]
         mistakes += [*two_keys(asked, upstreams), *mistakes_of(models, upstreams)]
-        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients)]
+        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients, models)]
         recall = self.section(found, "recall", keys.RECALL)
         recall["store"] = recall["store"] or ("file" if recall["path"] else "state")
-        kept, state = (
-            RecallConfig(**recall),
-            StateConfig(**self.section(found, "state", keys.STATE)),
-        )
-        mistakes += of_one_process(server, cassettes, state, kept)
-        for path, text in mistakes:
-            self.wrong(path, text)
-        return Config(
+        config = Config(
             source=source,
             server=server,
-            recall=kept,
+            recall=RecallConfig(**recall),
             upstreams=upstreams,
             models=models,
             cassettes=cassettes,
             timeouts=given_of(common, keys.TIMEOUTS),
             clients=clients,
-            state=state,
+            state=StateConfig(**self.section(found, "state", keys.STATE)),
             ledger=LedgerConfig(**self.section(found, "ledger", keys.LEDGER)),
             telemetry=TelemetryConfig(**self.section(found, "telemetry", keys.TELEMETRY)),
         )
+        for path, text in (*mistakes, *of_one_process(config)):
+            self.wrong(path, text)
+        return config
 
     def section(self, found: Values, name: str, known: Keys) -> Values:
         return self.table(found.get(name, {}), known, (name,))

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from adapters.errors import BadRequest
 from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
-from middleware.accounts import open_accounts
+from middleware.accounts import Accounts, open_accounts
 from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
@@ -171,6 +171,8 @@ def create(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if accounts.ledger is not None:
             await accounts.ledger.start()
+        if accounts.state.home == "redis":
+            await accounts.state.sums(())  # from now on it is known whether it is there
         yield
         if accounts.ledger is not None:
             await accounts.ledger.close()
@@ -183,9 +185,7 @@ def create(
         await transport.close()
         await asyncio.to_thread(vitals.stop)
 
-    accounts = open_accounts(config, log.write, None if member is None else member.state)
-    board = MemoryBoard() if member is None else member.board
-    shared = Shared(board, accounts.state)
+    accounts, shared = _counting(config, log, member)
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
     chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
@@ -197,6 +197,12 @@ def create(
         member.serves(chat, vitals)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
+
+
+def _counting(config: Config, log: Log, member: Member | None) -> tuple[Accounts, Shared]:
+    """Where it is counted: in this process, or for all workers in one."""
+    accounts = open_accounts(config, log.write, None if member is None else member.state)
+    return accounts, Shared(MemoryBoard() if member is None else member.board, accounts.state)
 
 
 def _vitals(chat: Chat) -> Vitals:

@@ -128,7 +128,7 @@ class Tally:
     def _called(self, call: UpstreamCall, operation: str, now: float) -> None:
         names = self._names
         self._calls.add((call.upstream, names.model(call.place), call.code))
-        provider = names.whereabouts(call.upstream).provider
+        provider = names.provider(call.upstream).name
         labels = (operation, provider, *names.asked_and_answered(call))
         self._call_seconds.observe(labels, (call.ended or now) - call.began)
         if call.finish is not None and (usage := call.finish.usage):
