@@ -190,11 +190,8 @@ def create(
     records = Records(config.server.keep_last)
     chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
-    vitals = _vitals(chat)
+    vitals = _vitals(chat, member)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
-    if member is not None:
-        api.state.elsewhere = member
-        member.serves(chat, vitals)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
 
@@ -205,7 +202,7 @@ def _counting(config: Config, log: Log, member: Member | None) -> tuple[Accounts
     return accounts, Shared(MemoryBoard() if member is None else member.board, accounts.state)
 
 
-def _vitals(chat: Chat) -> Vitals:
+def _vitals(chat: Chat, member: Member | None) -> Vitals:
     """Let all that is counted be told, and count from now on."""
     config, accounts, shared = chat.runtime.config, chat.accounts, chat.runtime.shared
     names = Vocabulary(config)
@@ -216,4 +213,6 @@ def _vitals(chat: Chat) -> Vitals:
     gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
     gauges |= upstream_gauges(lambda: chat.runtime.routes.rings, shared.board, names)
     chat.observers += (*vitals.observers(), *accounts.observers())
+    if member is not None:
+        member.serves(chat, vitals)
     return vitals
