@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from middleware.cli.default_config import OWN, built_in
 from middleware.cli.live_check import PROXIES, Diagnosis
 from middleware.config import Config, Server, is_loopback
 from middleware.config.access import meant_variable
+from middleware.config.hints import meant
 from middleware.routing import ModelEntry
 from middleware.server.models import ModelList, Status
 
@@ -135,9 +136,27 @@ def check(
     ]
     if secrets := _secret_rows(config):
         parts.append(f"secrets\n{columns(secrets)}")
+    if hints := [*_detours(config)]:
+        parts.append("\n".join(["hints", *hints]))
     if hint := _unused_proxy(config, environment):
         parts.append(hint)
     return "\n\n".join(parts)
+
+
+def _detours(config: Config) -> Iterator[str]:
+    """Models that are asked through LiteLLM although there is a kind for their provider."""
+    for model in config.models.values():
+        upstream = config.upstreams.get(model.upstream)
+        if upstream is None or "litellm" not in upstream.language.services:
+            continue
+        provider, slash, name = model.name.partition("/")
+        service = meant(provider) if slash else None
+        if service and not service.base_url and service.kind != upstream.kind:
+            yield (
+                f'  {model.id}: write name = "{name}" and an upstream of kind = "{service.kind}". '
+                "Through LiteLLM a forced tool or a JSON schema may be refused, and a stream that "
+                "broke off looks whole."
+            )
 
 
 def _model_row(models: ModelList, status: Status) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -63,11 +64,17 @@ def _is_share(value: Any) -> bool:
 
 def _store(*schemes: str) -> Allowed:
     """Where something is kept: a word, or an address of one of these schemes."""
-    words = [f'"{one}…"' if one.endswith("/") else f'"{one}"' for one in schemes]
-    return Allowed(", ".join(words), lambda value, _: _kept_at(value, schemes), secret=True)
+    words = [f'"{one}…"' if one.endswith("/") else f'"{one}"' for one in (*schemes, "env:NAME")]
+    read = partial(_kept_at, schemes=schemes)
+    return Allowed(", ".join(words), read, secret=True)
 
 
-def _kept_at(value: Any, schemes: tuple[str, ...]) -> str:
+def _kept_at(value: Any, environment: Environment, schemes: tuple[str, ...]) -> str:
+    if isinstance(value, str) and value.startswith("env:"):  # an address may hold a password
+        secret = _from_environment(value, environment)
+        value = secret.value
+        if not value:
+            raise Wrong(f"the environment variable {secret.variable} is not set")
     if not isinstance(value, str) or not value.startswith(schemes) or re.search(r"\s", value):
         raise Wrong
     if value.startswith("sqlite:///") and len(value) == len("sqlite:///"):

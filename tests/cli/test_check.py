@@ -174,3 +174,32 @@ def test_a_missing_config_is_told_with_its_path(capsys: pytest.CaptureFixture[st
     assert main(["check", "--config", "no/such.toml"]) == WRONG
     said = "cannot be read: No such file or directory (--config FILE names another)"
     assert capsys.readouterr().err == f"no/such.toml: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("deepseek/deepseek-chat", "deepseek"), ("ollama_chat/qwen3", "ollama"),
+     ("anthropic/claude-x", "claude"), ("gemini/gemini-x", ""), ("bedrock/x", ""), ("x", "")],
+)  # fmt: skip
+def test_check_says_which_kind_is_nearer_than_litellm(
+    name: str, kind: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f'[upstreams.l]\nkind = "longtail"\n[models.m]\nupstream = "l"\nname = "{name}"\n'
+    (folder / "config.toml").write_text(text, "utf-8")
+    assert main(["check"]) == FINE
+    hint = f'm: write name = "{name.partition("/")[2]}" and an upstream of kind = "{kind}"'
+    assert (hint in capsys.readouterr().out) is bool(kind)
+
+
+def test_check_knows_from_litellms_data_what_its_models_can_do(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = 'upstream = "l"\nname = "gemini/gemini-2.5-pro"\n'
+    text = f'[upstreams.l]\nkind = "longtail"\n[models.m]\n{named}'
+    (folder / "config.toml").write_text(text, "utf-8")
+    assert main(["check"]) == FINE
+    said = capsys.readouterr().out
+    assert "tools native, vision, reasoning, json_schema, 1048576 tokens" in said
+    (folder / "config.toml").write_text(f"{text}context_length = 5000\n", "utf-8")
+    assert main(["check"]) == FINE
+    assert "5000 tokens" in capsys.readouterr().out

@@ -39,6 +39,13 @@ def test_memories_stay_in_a_file_where_one_is_named() -> None:
     assert read.recall.store == "file"
 
 
+def test_an_address_with_a_password_may_stand_in_the_environment() -> None:
+    text = f"{UP}[state]\nurl = 'env:A'\n[ledger]\nurl = 'env:B'\n"
+    addresses = {"A": "redis://:p@redis:6379/0", "B": "postgresql://u:p@db/usage"}
+    read = config.parse(text, environment=addresses)
+    assert (read.state.url, read.ledger.url) == (addresses["A"], addresses["B"])
+
+
 def test_clients_open_the_gateway_to_other_machines_as_keys_do() -> None:
     text = f"[server]\nhost = '0.0.0.0'\n{UP}"
     assert mistakes(text)
@@ -60,6 +67,7 @@ MISTAKES = [
     ("[clients.a]\nkey = 'k'\nmodels = ['tow']", "clients.a.models", "Did you mean 'two'?"),
     ("[state]\nurl = 'mysql://x'", "state.url", "sqlite:///"),
     ("[state]\nurl = 'sqlite:///'", "state.url", "the path of the file is missing"),
+    ("[state]\nurl = 'env:GONE'", "state.url", "variable GONE is not set"),
     ("[ledger]\nurl = 'redis://x'", "ledger.url", "postgresql://"),
     ("[telemetry]\notlp = 'collector:4318'", "telemetry.otlp", "scheme is missing"),
     ("[server]\nworkers = 0", "server.workers", "from 1 to 256"),

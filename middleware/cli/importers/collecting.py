@@ -197,11 +197,15 @@ def variable_name(*words: str) -> str:
     return name if _VARIABLE.fullmatch(name) else f"USETOOL_{name}"
 
 
+def table_of(value: Any) -> Table:
+    return {str(name): inner for name, inner in value.items()} if isinstance(value, dict) else {}
+
+
 def tables_of(value: Any) -> Iterator[tuple[int, Table]]:
     """The tables of a list, with their places."""
     for place, entry in enumerate(value if isinstance(value, list) else ()):
         if isinstance(entry, dict):
-            yield place, {str(name): inner for name, inner in entry.items()}
+            yield place, table_of(entry)
 
 
 def lost_lines(lost: Iterable[Lost]) -> list[str]:

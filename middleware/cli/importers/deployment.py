@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from adapters.kind import known_kind
@@ -16,6 +17,7 @@ from middleware.cli.importers.collecting import (
     variable_name,
     variable_of,
 )
+from middleware.cli.importers.prices import price_of, shares_of
 from middleware.cli.importers.providers import Reached, reach
 from middleware.config.keys import OWN_FIELDS, option_keys
 from middleware.config.values import ADDRESS
@@ -27,16 +29,17 @@ _EMBEDS = ("compatible", "ollama", "longtail")
 _REQUEST = frozenset(FIELDS) - OWN_FIELDS | {"min_p", "repetition_penalty", "thinking", "top_k"}
 _CONNECTION = ("aws_", "azure_", "vertex_", "watsonx_", "region_name", "tenant_id", "client_id")
 _ORGANIZATION = "OpenAI-Organization"
+_ABILITIES: Mapping[str, str] = {
+    "vision": "supports_vision",
+    "json_schema": "supports_response_schema",
+}
 _OWN_TABLE = "the gateway has its own knowledge of models; abilities can be set in the model"
+_NO_BUDGET = "budgets are of clients here, not of models"
+_FIXED = "a limited key rests and a failing upstream is passed over by rules of our own"
 WHY: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("rpm", "tpm", "max_parallel_requests", "max_budget", "budget_duration"),
-        "there are no limits per model here",
-    ),
-    **dict.fromkeys(
-        ("weight", "order", "cooldown_time", "routing_strategy"), "there is no load balancing here"
-    ),
-    **dict.fromkeys(("input_cost_per_token", "output_cost_per_token"), "costs are not kept here"),
+    **dict.fromkeys(("max_budget", "budget_duration"), _NO_BUDGET),
+    **dict.fromkeys(("cooldown_time", "allowed_fails", "disable_cooldowns", "retry_after"), _FIXED),
+    **dict.fromkeys(("retry_policy", "allowed_fails_policy"), _FIXED),
     "drop_params": "not needed: what an upstream cannot take is left out, and the answer says so",
     "modify_params": "not needed: requests are fitted to the upstream, and the answer says so",
     "mock_response": 'an upstream of kind "scripted" answers by rules',
@@ -53,9 +56,19 @@ class Carried:
     """The name its upstream would like to have."""
     service: Table
     model: Table
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Of the load of all deployments of its name."""
+    embeds: bool = False
 
 
-def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
+class Usual(NamedTuple):
+    """What holds for deployments that do not say it themselves."""
+
+    retries: int | None
+    at_once: int | None
+
+
+def carry(params: Taking, information: Taking, usual: Usual) -> Carried:
     """Carry what can be; the rest is lost with a reason, or the whole raises `NotCarried`."""
     model = params.take("model")
     if not isinstance(model, str) or not model:
@@ -69,8 +82,10 @@ def carry(params: Taking, information: Taking, retries: int | None) -> Carried:
         raise NotCarried(f"an upstream of kind {reached.provider.kind} makes no embeddings")
     carried = Carried(
         _upstream_name(reached, address),
-        _service(params, reached, address),
-        _model(params, information, reached, retries),
+        _service(params, reached, address, usual),
+        _model(params, information, reached, usual),
+        shares_of(params),
+        mode == "embedding",
     )
     params.lose_rest(WHY)
     information.lose_rest({}, _OWN_TABLE)
@@ -94,7 +109,7 @@ def _upstream_name(reached: Reached, address: str | None) -> str:
     return reached.name if host == usual else host.replace(".", "-")
 
 
-def _service(params: Taking, reached: Reached, address: str | None) -> Table:
+def _service(params: Taking, reached: Reached, address: str | None, usual: Usual) -> Table:
     kind = reached.provider.kind
     found: Table = {"kind": kind, "base_url": _base_url(reached, address)}
     found["api_key"] = _key(params, reached, bool(address))
@@ -108,6 +123,8 @@ def _service(params: Taking, reached: Reached, address: str | None) -> Table:
         found["api_version"] = None if version == known_kind(kind).api_version else version
     whole = params.number("timeout", 0.001, 1e8)
     found["timeouts"] = waits(whole, params.number("stream_timeout", 0.001, 1e8))
+    at_once = params.number("max_parallel_requests", 1, 1e6) or usual.at_once
+    found["max_concurrent"] = None if at_once is None else int(at_once)
     if kind == "longtail" and (connection := _connection(params)):
         found["options"] = {"litellm": connection}
     return found
@@ -178,17 +195,21 @@ def _connection(params: Taking) -> Table:
     return found
 
 
-def _model(params: Taking, about: Taking, reached: Reached, retries: int | None) -> Table:
+def _model(params: Taking, about: Taking, reached: Reached, usual: Usual) -> Table:
     found: Table = {"name": reached.model}
     asked = params.number("num_retries" if "num_retries" in params.left else "max_retries", 0, 5)
-    found["retry"] = retries if asked is None else int(asked)
+    found["retry"] = usual.retries if asked is None else int(asked)
     found["defaults"] = _defaults(params)
     dropped = params.take("additional_drop_params")
     found["drop"] = [str(name) for name in dropped] if isinstance(dropped, list) else None
     if reached.provider.kind == "ollama":
         found |= _ollama(params)
-    vision = about.take("supports_vision")
-    found["vision"] = vision if isinstance(vision, bool) else None
+    for ability, key in _ABILITIES.items():
+        said = about.take(key)
+        found[ability] = said if isinstance(said, bool) else None
+    context = about.number("max_input_tokens", 1, 1e9)
+    found["context_length"] = None if context is None else int(context)
+    found["price"] = price_of(params, about)
     return found
 
 

@@ -1,0 +1,67 @@
+"""The Redis that LiteLLM's proxies share → `[state]`."""
+
+from __future__ import annotations
+
+from adapters.options import Wrong
+from middleware.cli.importers.collecting import (
+    Table,
+    Taking,
+    is_reference,
+    table_of,
+    variable_of,
+)
+from middleware.config.values import STATE_URL
+
+_VARIABLE = "REDIS_URL"
+_CACHE = "answers are not cached here; its Redis, if it has one, is [state]"
+
+
+def state_of(router: Taking, general: Taking, library: Taking) -> Table:
+    found = [_nested(general, "coordination_redis"), _url(router, "redis_")]
+    cache = table_of(library.left.get("cache_params"))
+    if cache:
+        found.append(
+            _nested(library, "cache_params") if "redis" in str(cache.get("type")) else None
+        )
+    for key in ("cache", "cache_params"):
+        if key in library.left:
+            library.lose(key, _CACHE)
+    urls = [*dict.fromkeys(filter(None, found))]
+    if len(urls) > 1:
+        router.lose("redis_url", f"one Redis is enough here: the first of {len(urls)} is taken")
+    return {"url": urls[0]} if urls else {}
+
+
+def _nested(section: Taking, key: str) -> str | None:
+    given = table_of(section.take(key))
+    inner = Taking("", f"{section.path}{key}.", given, section.around, section.lost)
+    return _url(inner, "")
+
+
+def _url(taking: Taking, before: str) -> str | None:
+    given = taking.take(f"{before}url")
+    if is_reference(given) and variable_of(given):
+        return f"env:{variable_of(given)}"
+    host, port = taking.text(f"{before}host"), taking.text(f"{before}port") or "6379"
+    secret = [taking.left.pop(f"{before}{name}", None) for name in ("username", "password")]
+    scheme = "rediss" if taking.take(f"{before}ssl") is True else "redis"
+    if not (given or host):
+        return None
+    url = str(given) if given else f"{scheme}://{host}:{port}"
+    if any(secret) or "@" in url:
+        shown = f"{scheme}://:PASSWORD@{host or 'HOST'}:{port}"
+        why = f"is not copied: set the environment variable {_VARIABLE} to the address, {shown}"
+        taking.lose(f"{before}password", why)
+        return f"env:{_VARIABLE}"
+    if not _fits(url):
+        taking.lose(f"{before}url", "is no address of a Redis")
+        return None
+    return url
+
+
+def _fits(url: str) -> bool:
+    try:
+        STATE_URL.read(url, {})
+    except Wrong:
+        return False
+    return url.startswith("redis")
