@@ -16,7 +16,7 @@ from middleware.server.terminal import one_line
 
 _FLUSH_SECONDS = 0.2
 _AT_ONCE = 4096
-"""Bytes that a pipe takes as one, at the least."""
+"""Bytes that a pipe takes as one, at the least; a line is nearly always ASCII."""
 LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500}
 """The log's level → the least status of a request that it tells of."""
 _OF_NEWS = 400

@@ -51,7 +51,7 @@ def test_who_leaves_the_line_holds_nothing() -> None:
         async with machine() as here:
             one, two = (await here.worker()).board, (await here.worker()).board
             assert await one.take(SLOT, 1, 0)
-            waiting = asyncio.create_task(two.take(SLOT, 1, 5))
+            waiting = asyncio.create_task(two.take(SLOT, 1, 60))
             await until(lambda: one.waiting(SLOT) == 1)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import aiohttp
 import pytest
 
 from tests.server.workers.gateway import Fleet, eventually, fleet
+from tests.support.paths import ROOT
 from tests.support.upstreams.loopback import Peer, loopback
 
 ONE = '[server]\nworkers = 2\n[upstreams.u]\nkind = "scripted"\n[models.one]\nupstream = "u"\n'
@@ -46,6 +48,16 @@ def test_what_one_worker_knows_all_tell(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_one_worker_loads_nothing_of_several() -> None:
+    """Serving imports `server.transport.serving`; what is between workers is not with it."""
+    program = "import sys, middleware.server.transport.serving\nprint(*sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    of_several = ("server.workers", "machine.hub", "machine.channel", "machine.remote")
+    assert not [name for name in found.stdout.split() if name.endswith(of_several)]
+
+
 async def one_dies(here: Fleet) -> None:
     before = here.workers()
     os.kill(before[1], signal.SIGKILL)
@@ -70,7 +82,7 @@ async def file_changes(here: Fleet) -> None:
 
     await eventually(served)
     assert await asyncio.gather(*(here.chat("one") for _ in range(4))) == [404] * 4
-    assert len([line for line in here.said if "takes a restart." in line]) == 1
+    assert len([line for line in here.said if "what [state] says now takes a restart" in line]) == 1
     assert len([line for line in here.said if "loaded again" in line]) == 1
 
 
