@@ -79,13 +79,10 @@ def _store(*schemes: str) -> Allowed:
 
 def _kept_at(value: Any, environment: Environment, schemes: tuple[str, ...]) -> str:
     if isinstance(value, str) and value.startswith("env:"):  # an address may hold a password
-        secret = _from_environment(value, environment)
-        value = secret.value
-        if not value:
-            raise Wrong(f"the environment variable {secret.variable} is not set")
+        value = _own_secret(value, environment).value
     if not isinstance(value, str) or not value.startswith(schemes) or re.search(r"\s", value):
         raise Wrong
-    if value.startswith("sqlite:///") and len(value) == len("sqlite:///"):
+    if value == "sqlite:///":
         raise Wrong("the path of the file is missing")
     return value
 
