@@ -42,17 +42,21 @@ def _url(taking: Taking, before: str) -> str | None:
     given = taking.take(f"{before}url")
     if is_reference(given) and variable_of(given):
         return f"env:{variable_of(given)}"
-    host, port = taking.text(f"{before}host"), taking.text(f"{before}port")
     scheme = "rediss" if taking.take(f"{before}ssl") is True else "redis"
+    at = _host_and_port(taking, before)
     secret = [taking.left.pop(f"{before}{name}", None) for name in ("username", "password")]
-    at = f"{host}:{port or 6379}" if host else ""
-    url = str(given or at and f"{scheme}://{at}")
+    url = str(given or (at and f"{scheme}://{at}"))
     if any(secret) or "@" in url:
         shown = f"{scheme}://:PASSWORD@{at or 'HOST:6379'}"
         why = f"is not copied: set the environment variable {_VARIABLE} to the address, {shown}"
         taking.lose(f"{before}password", why)
         return f"env:{_VARIABLE}"
     return _fitting(taking, f"{before}url", url) if url else None
+
+
+def _host_and_port(taking: Taking, before: str) -> str:
+    host, port = taking.text(f"{before}host"), taking.text(f"{before}port")
+    return f"{host}:{port or 6379}" if host else ""
 
 
 def _fitting(taking: Taking, key: str, url: str) -> str | None:
