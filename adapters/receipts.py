@@ -37,7 +37,7 @@ Told = Literal[
     "finish_without_calls", "logprobs_dropped", "parallel_calls_dropped", "price_unknown",
     "prompt_lines_dropped",
     "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
-    "search_failed", "thought_lost", "thoughts_restored", "tool_call_corrected",
+    "search_failed", "thought_lost", "thoughts_left", "thoughts_restored", "tool_call_corrected",
     "tool_call_withheld", "tool_name_read", "tool_repair_failed", "tool_unknown", "tools_emulated",
     "turn_paused", "usage_estimated", "usage_unknown",
 ]  # fmt: skip
@@ -196,6 +196,7 @@ TOLD: Mapping[Told, str] = {
     "refusal": "Claude: the model refused to answer.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
+    "thoughts_left": "Recall: thoughts of another upstream, which answered before, were left out.",
     "thoughts_restored": "Recall: thoughts the client does not send were put back.",
     "tool_call_corrected": "Emulation: the model was asked again, as a call was not usable.",
     "tool_call_withheld": "Emulation: a call was not allowed, or was cut by the token limit.",

@@ -9,19 +9,22 @@ from functools import lru_cache
 from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
 from adapters.options import made
+from adapters.protocol import Usage
 from adapters.shared.traits import Traits
 from adapters.wire.http import Timeouts
+from middleware.accounts.prices import Price, Prices
 from middleware.config import Config, Meant, ModelConfig, PublicNames
 from middleware.links import Connected
 from middleware.server import catalog
 from middleware.state.store import State
 from middleware.wrappers.choices import Choices, ChoiceSettings, Place
+from middleware.wrappers.choices.place import CostOf
+from middleware.wrappers.recall import Recall
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.strict import Strict
 
 MakeRoute = Callable[[ModelConfig], Route | Absent]
 _NOTHING = Traits()
-_FREE = dict.fromkeys(("input", "output"), 0.0)
 _NAMES_KNOWN = 256
 
 
@@ -43,15 +46,22 @@ class PlaceBuilder:
     make: MakeRoute
     """A model of an upstream, or a pipeline, by itself."""
     strict: bool
+    apart: frozenset[str] = frozenset()
+    """Upstreams whose thoughts others of their kind must not see."""
 
     def are_several(self, model: ModelConfig) -> bool:
         """Whether there is anything to choose: places, or keys of one."""
         return bool(model.choices or model.fallback) or self._has_keys(model)
 
     def route(self, model: ModelConfig) -> Route | Absent:
+        return replace(self, apart=self._rivals(model))._route(model)
+
+    def _route(self, model: ModelConfig) -> Route | Absent:
         own = Absent(model.id, "") if model.choices else self.make(model)
         places = tuple(self._all(model.choices, model.weights)) or (self._own(model, own),)
         fallback = tuple(self._all(model.fallback))
+        if model.pick == "cost":
+            places = _priced(places, Prices(self.config))
         if all(place.absent for place in (*places, *fallback)):
             whys = [self._why(place) for place in (*places, *fallback)]
             return own if not model.choices else Absent(model.id, "; ".join(whys))
@@ -95,7 +105,10 @@ class PlaceBuilder:
         if isinstance(route, Absent):
             return Place(name, route, absent=True)
         upstreams_name = model.name.replace("*", meant.carried or "*")
-        inner = Strict(route.inner) if self.strict else route.inner
+        inner = route.inner
+        if isinstance(inner, Recall) and model.upstream in self.apart:
+            inner = replace(inner, apart=True)
+        inner = Strict(inner) if self.strict else inner
         adapter = replace(route, inner=inner, name=route.name.replace("*", meant.carried or "*"))
         upstream = self.upstreams.get(model.upstream)
         if upstream is None or route.leaf is None:
@@ -109,7 +122,6 @@ class PlaceBuilder:
             several_keys=self._has_keys(model),
             emulates=_emulates(model, upstream),
             traits=_traits(model, upstream, route.leaf, upstreams_name),
-            price=model.price or (_FREE if upstream.config.language.free else None),
         )
 
     def _of_pipeline(self, place: Place, model: ModelConfig) -> Place:
@@ -118,11 +130,24 @@ class PlaceBuilder:
         traits = first.traits(first.model)
         return replace(place, emulates=first.emulates, traits=lambda _: traits)
 
+    def _rivals(self, model: ModelConfig) -> frozenset[str]:
+        """Upstreams of its places that have others of their kind beside them."""
+        upstreams = self._upstreams(model)
+        kinds = [self.upstreams[name].config.kind for name in upstreams]
+        return frozenset(
+            name for name in upstreams if kinds.count(self.upstreams[name].config.kind) > 1
+        )
+
+    def _upstreams(self, model: ModelConfig) -> set[str]:
+        found = {model.upstream} if model.upstream else set()
+        for name in (*model.choices, *model.fallback):
+            other = self.config.models[self._meant(name).id]
+            found |= self._upstreams(other) if other.choices else {other.upstream} - {""}
+        return found
+
     def _total(self, model: ModelConfig) -> float:
         """Whoever of them may take the longest."""
-        names = (model.id, *model.choices, *model.fallback)
-        upstreams = [self.config.models[self._meant(name).id].upstream for name in names]
-        found = [self.upstreams[name].link.timeouts.total for name in upstreams if name]
+        found = [self.upstreams[name].link.timeouts.total for name in self._upstreams(model)]
         return max(found, default=Timeouts().total)
 
     def _meant(self, name: str) -> Meant:
@@ -134,6 +159,15 @@ class PlaceBuilder:
     def _why(self, place: Place) -> str:
         reason = place.adapter.reason if isinstance(place.adapter, Absent) else ""
         return f"{place.name}: {reason}"
+
+
+def _priced(places: Sequence[Place], prices: Prices) -> tuple[Place, ...]:
+    found = [(place, prices.of(place.name)) for place in places]
+    return tuple(replace(place, cost=_cost(price)) if price else place for place, price in found)
+
+
+def _cost(price: Price) -> CostOf:
+    return lambda asked, answered: price.cost(Usage(asked, answered))
 
 
 def _emulates(model: ModelConfig, upstream: Connected) -> bool:

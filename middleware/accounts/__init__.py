@@ -5,6 +5,5 @@
 
 from middleware.accounts.accounts import Accounts, open_accounts
 from middleware.accounts.bill import Bill
-from middleware.accounts.limits import LimitReached
 
-__all__ = ("Accounts", "Bill", "LimitReached", "open_accounts")
+__all__ = ("Accounts", "Bill", "open_accounts")

@@ -21,11 +21,15 @@ from middleware.state.opening import open_state
 from middleware.state.store import State
 
 
-def open_accounts(config: Config, write: Callable[[Json], None]) -> Accounts:
-    """Begin to count; what `write` is told, once, is that a home is away, or back."""
+def open_accounts(
+    config: Config, write: Callable[[Json], None], state: State | None = None
+) -> Accounts:
+    """Begin to count, in a state that is given or the config's own; what `write` is told, once, is
+    that a home is away, or back.
+    """
     book = open_book(config)
     ledger = None if book is None else Ledger(book, lambda told: write({"ledger": told}))
-    return Accounts(open_state(config, lambda told: write({"state": told})), ledger)
+    return Accounts(state or open_state(config, lambda told: write({"state": told})), ledger)
 
 
 @dataclass(slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 
 from adapters.protocol import Event, ReasoningDelta, TextDelta, ToolCallDelta, UpstreamCall, Usage
 from adapters.receipts import Note, Receipt
 from middleware.accounts.lengths import AnswerLengths
-from middleware.accounts.limits import Allowance
+from middleware.accounts.limits import Allowance, LimitReached
 from middleware.accounts.prices import Prices
 from middleware.server.visits import Visit
 
@@ -57,7 +57,7 @@ class Bill:
     async def enter(self) -> None:
         """Take a place among its client's requests, or raise `LimitReached`."""
         if self._allowance is not None:
-            await self._allowance.enter()
+            await self._take(self._allowance.enter())
         self.visit.counted = True
 
     async def reserve(self, size: int, answer: int | None) -> None:
@@ -70,7 +70,14 @@ class Bill:
             answer = self._lengths.of(visit.client, visit.model)
         likely = Usage(self._prompt, answer)
         price = self._prices.expected(visit.model)
-        await self._allowance.reserve(self._prompt + answer, price.cost(likely))
+        await self._take(self._allowance.reserve(self._prompt + answer, price.cost(likely)))
+
+    async def _take(self, taking: Awaitable[None]) -> None:
+        try:
+            await taking
+        except LimitReached as error:
+            self.visit.limit, self.visit.counted = error.limit, False
+            raise
 
     def forgive(self) -> None:
         """Count nothing of it: a recording answers."""

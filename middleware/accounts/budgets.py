@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from middleware.config import Budget
+from middleware.config.shape import Period
 
 _EVER = 10 * 365 * 86400.0
-_LATE = 3600.0
-"""Requests settle so long after the end of their period."""
+_HOUR = 3600.0
+"""Requests settle as late as so long after the end of their period."""
 
 
 class Term(NamedTuple):
@@ -28,14 +30,21 @@ class Term(NamedTuple):
 
 
 def term_of(client: str, budget: Budget, now: float) -> Term:
-    if budget.period == "total":
+    return _term(client, budget.period, int(now // _HOUR))
+
+
+# Asked twice a request; every period begins and ends with an hour.
+@lru_cache(maxsize=256)
+def _term(client: str, period: Period, hour: int) -> Term:
+    if period == "total":
         return Term(f"money:{client}:total", None, _EVER)
-    begins, ends = _bounds(budget.period, datetime.fromtimestamp(now, UTC))
-    name = f"money:{client}:{budget.period}:{begins:%Y-%m-%dT%H}"
-    return Term(name, ends, ends.timestamp() - now + _LATE)
+    now = hour * _HOUR
+    begins, ends = _bounds(period, datetime.fromtimestamp(now, UTC))
+    name = f"money:{client}:{period}:{begins:%Y-%m-%dT%H}"
+    return Term(name, ends, ends.timestamp() - now + _HOUR)
 
 
-def _bounds(period: str, now: datetime) -> tuple[datetime, datetime]:
+def _bounds(period: Period, now: datetime) -> tuple[datetime, datetime]:
     hour = now.replace(minute=0, second=0, microsecond=0)
     if period == "hour":
         return hour, hour + timedelta(hours=1)

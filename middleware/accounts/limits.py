@@ -93,13 +93,11 @@ class Allowance:
         return f"{limit}:{self._said.id}"
 
     def _check(self, taken: Taken) -> None:
-        for limit, most in (
-            ("requests", self._said.requests_per_minute),
-            ("tokens", self._said.tokens_per_minute),
-        ):
-            used = taken.sums.get(f"{limit}:{self._said.id}")
-            if most and used is not None:
-                self.headers |= _told(limit, most, used)
+        said, sums = self._said, taken.sums
+        if said.requests_per_minute and (used := sums.get(self._counter("requests"))) is not None:
+            self.headers |= _told("requests", said.requests_per_minute, used)
+        if said.tokens_per_minute and (used := sums.get(self._counter("tokens"))) is not None:
+            self.headers |= _told("tokens", said.tokens_per_minute, used)
         if taken.refused:
             raise self._refusal(taken)
 
@@ -107,14 +105,14 @@ class Allowance:
         said, name = self._said, taken.refused.partition(":")[0]
         if said.budget and self._term is not None and taken.refused == self._term.counter:
             wait = self._term.wait(time.time())
-            return LimitReached("budget", _spent(said.id, said.budget), wait, self.headers)
+            return LimitReached("budget", _spent(said.budget), wait, self.headers)
         if name == "concurrent":
-            told = f"'{said.id}' has {said.concurrent} requests at work, as many as it may have."
+            told = f"This client has {said.concurrent} requests at work, as many as it may have."
             return LimitReached("concurrent", f"{told} Wait for one to end.", 1.0, self.headers)
         limit: Limit = "requests" if name == "requests" else "tokens"
         most = said.requests_per_minute if limit == "requests" else said.tokens_per_minute
         self.headers[f"x-ratelimit-reset-{limit}"] = f"{max(1, ceil(taken.wait))}s"
-        told = f"'{said.id}' may use {most} {limit} a minute, and has."
+        told = f"This client may use {most} {limit} a minute, and has."
         wait = min(taken.wait, _MINUTE)
         return LimitReached(limit, f"{told} Send the request again later.", wait, self.headers)
 
@@ -127,9 +125,9 @@ def _told(limit: str, most: int, used: float) -> dict[str, str]:
     }
 
 
-def _spent(client: str, budget: Budget) -> str:
+def _spent(budget: Budget) -> str:
     period = "in all" if budget.period == "total" else f"a {budget.period}"
     return (
-        f"The budget of '{client}' is spent: {budget.amount:g} USD {period}. More is a matter of "
-        "its `budget` under [clients] in the gateway's config."
+        f"This client's budget is spent: {budget.amount:g} USD {period}. More is a matter of its "
+        "`budget` under [clients] in the gateway's config."
     )

@@ -58,7 +58,11 @@ class Prices:
         return self._found[name]
 
     def expected(self, name: str) -> Price:
-        """Of who is likely to answer for a model that is made of others."""
+        """Of who is likely to answer."""
+        return self.of(name) or self._of_first(name)
+
+    def _of_first(self, name: str) -> Price:
+        """Of a model that is made of others."""
         for _ in range(len(self._config.models)):
             meant = self._names.meant(name)
             model = self._config.models[meant.id] if meant else None

@@ -122,7 +122,7 @@ def _secrets(config: Config) -> dict[str, str]:
 
 
 def _opening(upstream: UpstreamConfig) -> Iterator[Secret]:
-    yield from filter(None, (upstream.api_key, upstream.proxy))
+    yield from filter(None, (*upstream.api_keys, upstream.proxy))
     for name, secret in upstream.headers.items():
         if secret.variable or SENSITIVE.search(name.lower()):
             yield secret

@@ -87,16 +87,31 @@ class _Prober:
         """One model first: what is wrong with its upstream is wrong with all of them."""
         until = asyncio.get_running_loop().time() + _ALTOGETHER
         first, rest, left = models[0], models[1:_MOST_MODELS], models[_MOST_MODELS:]
-        findings = [await self.find(first)]
         upstream = self.config.upstreams[first.upstream]
-        if findings[0].of_all or not rest:
+        findings, asker = [], None
+        for name, prober in self._of_each_key(upstream):
+            found = await prober.find(first)
+            findings.append(found._replace(upstream=name))
+            asker = asker or (None if found.of_all else prober)
+        if asker is None or not rest:
             return findings
         gate = asyncio.Semaphore(1 if upstream.language.loads else _SIDE_BY_SIDE)
-        findings += await asyncio.gather(*[self._in_turn(model, gate, until) for model in rest])
+        findings += await asyncio.gather(*[asker._in_turn(model, gate, until) for model in rest])
         if left:
             verdict = f"and {len(left)} more were not asked"
             findings.append(Diagnosis(upstream.id, left[0].id, verdict, well=True))
         return findings
+
+    def _of_each_key(self, upstream: UpstreamConfig) -> Iterator[tuple[str, _Prober]]:
+        """For each of several keys its name, and who asks with it alone."""
+        for number, key in enumerate(upstream.rotation, 1):
+            if key.value:
+                alone = replace(upstream, api_keys=(key,))
+                upstreams = {**self.config.upstreams, upstream.id: alone}
+                config = replace(self.config, upstreams=upstreams)
+                yield f"{upstream.id}#{number}", replace(self, config=config)
+        if not upstream.rotation:
+            yield upstream.id, self
 
     async def _in_turn(
         self, model: ModelConfig, gate: asyncio.Semaphore, until: float

@@ -33,6 +33,10 @@ def run(options: argparse.Namespace) -> int:
 
         if records(config):  # as [cassettes] or USETOOL_MODE says
             heed_ci(options)
+    if config.server.workers > 1:
+        from middleware.server.workers.supervisor import supervise
+
+        return supervise(config, given)
     from middleware.server.transport.serving import serve
 
     with suppress(KeyboardInterrupt):

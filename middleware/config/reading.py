@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from middleware.config import hints, keys
 from middleware.config.access import (
     clients_mistakes,
     is_loopback,
+    of_one_process,
     open_doors,
     two_keys,
     unset_keys,
@@ -80,19 +81,10 @@ class Reading:
         clients = {
             name: self.client(name, entry) for name, entry in self.entries(found, "clients").items()
         }
-        asked = (*server.keys, *(client.key for client in clients.values()))
-        whole = self.clean("upstreams") and self.clean("server", "keys")
-        mistakes = [*(open_doors(server.host, asked, upstreams) if whole else ())]
-        mistakes += [*two_keys(asked, upstreams), *mistakes_of(models, upstreams)]
-        mistakes += [*mistakes_of_choices(models), *clients_mistakes(server, clients)]
-        for path, text in mistakes:
-            self.wrong(path, text)
-        recall = self.section(found, "recall", keys.RECALL)
-        recall["store"] = recall["store"] or ("file" if recall["path"] else "state")
-        return Config(
+        config = Config(
             source=source,
             server=server,
-            recall=RecallConfig(**recall),
+            recall=self.recall(found),
             upstreams=upstreams,
             models=models,
             cassettes=cassettes,
@@ -102,6 +94,28 @@ class Reading:
             ledger=LedgerConfig(**self.section(found, "ledger", keys.LEDGER)),
             telemetry=TelemetryConfig(**self.section(found, "telemetry", keys.TELEMETRY)),
         )
+        for path, text in [*self.across(config)]:
+            self.wrong(path, text)
+        return config
+
+    def across(self, config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What sections say of each other and cannot mean."""
+        server, upstreams, models, clients = (
+            config.server, config.upstreams, config.models, config.clients,
+        )  # fmt: skip
+        asked = (*server.keys, *(client.key for client in clients.values()))
+        if self.clean("upstreams") and self.clean("server", "keys"):
+            yield from open_doors(server.host, asked, upstreams)
+        yield from two_keys(asked, upstreams)
+        yield from mistakes_of(models, upstreams)
+        yield from mistakes_of_choices(models)
+        yield from clients_mistakes(server, clients, models)
+        yield from of_one_process(server, config.cassettes, config.state, config.recall)
+
+    def recall(self, found: Values) -> RecallConfig:
+        values = self.section(found, "recall", keys.RECALL)
+        usual = "file" if values["path"] else "state"
+        return RecallConfig(**{**values, "store": values["store"] or usual})
 
     def section(self, found: Values, name: str, known: Keys) -> Values:
         return self.table(found.get(name, {}), known, (name,))

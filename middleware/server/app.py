@@ -37,6 +37,7 @@ from middleware.telemetry.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from middleware.cassettes.studio import Studio
+    from middleware.server.workers.member import Member
 
 # What a page may read of an answer beside what browsers show anyway.
 EXPOSED = (
@@ -144,11 +145,16 @@ def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     )
 
 
-def create(config: Config, out: TextIO | None = None, studio: Studio | None = None) -> Gateway:
+def create(
+    config: Config,
+    out: TextIO | None = None,
+    studio: Studio | None = None,
+    member: Member | None = None,
+) -> Gateway:
     """Build the app for a config; nothing is connected before the first request.
 
     The log goes to `out`, else to stderr. A studio that is given records and replays instead of
-    the config's own.
+    the config's own. A member is one of several workers.
     """
     transport = Transport()
     reports = studio is not None  # whoever gave it says what became of it
@@ -165,6 +171,8 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if accounts.ledger is not None:
             await accounts.ledger.start()
+        if accounts.state.home == "redis":
+            await accounts.state.sums(())  # from now on it is known whether it is there
         yield
         if accounts.ledger is not None:
             await accounts.ledger.close()
@@ -177,14 +185,18 @@ def create(config: Config, out: TextIO | None = None, studio: Studio | None = No
         await transport.close()
         await asyncio.to_thread(vitals.stop)
 
-    accounts = open_accounts(config, log.write)
-    shared = Shared(MemoryBoard(), accounts.state)
+    accounts = open_accounts(config, log.write, None if member is None else member.state)
+    board = MemoryBoard() if member is None else member.board
+    shared = Shared(board, accounts.state)
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
     chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
+    if member is not None:
+        api.state.elsewhere = member
+        member.serves(chat, vitals)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
 

@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError
 from adapters.protocol import RequestContext, value_class
-from middleware.accounts import Accounts, Bill, LimitReached
+from middleware.accounts import Accounts, Bill
+from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
@@ -31,8 +32,8 @@ from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
 from middleware.server.transport.listening import CUT
 from middleware.server.transport.responses import raw
-from middleware.telemetry.bodies import Bodies
 from middleware.server.visits import Observer, Visit
+from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
 
@@ -61,8 +62,7 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        runtime = self.runtime
-        if _is_played(runtime, self.selection, runtime.routes.line(model)):
+        if _is_played(self.runtime, self.selection, model):
             self.bill.forgive()
         else:
             await self.bill.reserve(len(self.body), answer)
@@ -88,6 +88,7 @@ class Edge:
     log: Log
     records: Records
     accounts: Accounts = field(default_factory=Accounts)
+    crowd: Crowd = field(default_factory=Crowd)
     observers: tuple[Observer, ...] = ()
     log_bodies: bool = False
     open_requests: int = 0
@@ -106,8 +107,6 @@ class Edge:
         try:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
-            if isinstance(error, LimitReached):
-                visit.limit, visit.counted = error.limit, False
             await answer.fail(error)
         except ConnectionCut:
             visit.gone = True
@@ -123,20 +122,15 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            if answer.bill is not None:
-                answer.bill.close()
-            self._end(visit, now(), bodies)
-            for observer in self.observers:
-                observer.ended(visit, now())
-            if answer.bill is not None:
-                await answer.bill.settle()
+            await self._close(answer, now(), bodies)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
         server = runtime.server
-        if self.open_requests > server.max_concurrent:
-            raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         caller = runtime.keys.caller(scope)
+        # Where no key is asked, whoever likes could be many.
+        owner = caller.owner if runtime.config.asks_keys else ""
+        self.crowd.enter(visit.id, owner, server.max_concurrent)
         visit.client = caller.client.name
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
@@ -176,18 +170,28 @@ class Edge:
         response.raw_headers += raw(named)
         return response
 
+    async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
+        self.crowd.leave(answer.visit.id)
+        if answer.bill is not None:
+            answer.bill.close()
+        self._end(answer.visit, now, bodies)
+        for observer in self.observers:
+            observer.ended(answer.visit, now)
+        if answer.bill is not None:
+            await answer.bill.settle()
+
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
         said = bodies.line(self.runtime.scrubber) if bodies is not None else {}
         self.log.write(visit.line(now) | said)
 
 
-def _is_played(runtime: Runtime, selection: Selection | None, line: str = "") -> bool:
+def _is_played(runtime: Runtime, selection: Selection | None, model: str = "") -> bool:
     """Whether a recording answers: no upstream is paid, and no limit acts."""
     studio = runtime.studio
     if studio is None or selection is None:
         return False
-    return studio.mode(selection, line) == "replay"
+    return studio.mode(selection, runtime.routes.line(model)) == "replay"
 
 
 def request_id() -> str:

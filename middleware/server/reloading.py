@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from middleware.cli import describe
@@ -16,7 +16,9 @@ from middleware.config.shape import Stamp
 from middleware.server.app import Gateway
 
 _POLL_SECONDS = 0.5
-_BEFORE = "what was served before still is."
+_LASTING = ("state", "recall", "ledger", "telemetry")
+"""Sections of which the gateway keeps what it started with."""
+_BEFORE = "the config is kept: what was served before still is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Reloader:
     every: float = _POLL_SECONDS
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Load it again whether or not it looks changed."""
+    _waiting: set[str] = field(default_factory=set)
+    """What was said to wait for a restart."""
 
     def heed_signals(self) -> None:
         """SIGHUP loads the file again, where there is such a signal."""
@@ -42,6 +46,11 @@ class Reloader:
             os.kill(os.getpid(), signal.SIGTERM)
         else:
             self.asked.set()
+
+    async def catch_up(self) -> None:
+        """Load what has changed since it was read."""
+        if stamp(self.path) != self.gateway.chat.runtime.config.stamp:
+            await self._reload_whatever_happens()
 
     async def watch(self) -> None:
         """Run until cancelled."""
@@ -82,8 +91,9 @@ class Reloader:
 
     async def reload(self) -> None:
         try:
+            found = await asyncio.to_thread(self.load)
             # Beside the requests: a config may import heavy packages.
-            runtime = await asyncio.to_thread(lambda: self.gateway.prepare(self.load()))
+            runtime = await asyncio.to_thread(self.gateway.prepare, self._lasting(found))
         except ConfigError as error:
             self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
             return
@@ -94,3 +104,18 @@ class Reloader:
             f"{self.path}: loaded again; {count} of {len(entries)} models available on "
             f"{describe.address(runtime.server)}/v1 (another host or port takes a restart)."
         )
+
+    def _lasting(self, found: Config) -> Config:
+        """With what cannot change while it runs; what would have is told once."""
+        kept = self.gateway.chat.runtime.config
+        changed = {f"[{name}]" for name in _LASTING if getattr(found, name) != getattr(kept, name)}
+        if found.server.workers != kept.server.workers:
+            changed.add("[server] workers")
+        if news := changed - self._waiting:
+            named = ", ".join(sorted(news))
+            self.say(f"{self.path}: {named} changed, which takes a restart.")
+        self._waiting.clear()
+        self._waiting.update(changed)
+        server = replace(found.server, workers=kept.server.workers)
+        same = {name: getattr(kept, name) for name in _LASTING}
+        return replace(found, server=server, **same)

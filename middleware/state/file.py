@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -45,6 +46,7 @@ class FileState:
         self._counters: set[str] = set()
         self._marks: set[str] = set()
         self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._read, self._changed, self._ending = (threading.Event() for _ in range(3))
         self._failed = False
 
@@ -102,6 +104,7 @@ class FileState:
     def _begin(self) -> None:
         """The first request finds what was kept, if the file can be read soon."""
         if self._thread is None:
+            self._loop = asyncio.get_running_loop()
             # Nobody waits for it at the end: a file may hang.
             self._thread = threading.Thread(target=self._run, name="state file", daemon=True)
             self._thread.start()
@@ -131,10 +134,14 @@ class FileState:
         """Say once that the file fails, and once that it is written again."""
         if failure and not self._failed:
             text = f"the state file {self._path} cannot be used ({failure})"
-            self._say(f"{text}: limits and budgets are kept in memory meanwhile")
+            self._tell(f"{text}: limits and budgets are kept in memory meanwhile")
         elif self._failed and not failure:
-            self._say(f"the state file {self._path} is written again")
+            self._tell(f"the state file {self._path} is written again")
         self._failed = bool(failure)
+
+    def _tell(self, text: str) -> None:
+        with suppress(RuntimeError):  # who would hear it is gone
+            self._loop.call_soon_threadsafe(self._say, text)
 
     def _restore(self, counters: Sequence[CounterRow], marks: Sequence[MarkRow]) -> None:
         parts = [

@@ -17,13 +17,18 @@ _FILE = "sqlite:///"
 def open_state(config: Config, say: Callable[[str], None]) -> State:
     """Nothing is opened before it is first used; `say` is told once when it is lost, or back."""
     url = config.state.url or ""
-    if url.startswith("redis"):
+    if is_shared(config):
         return _redis(config, url, say)
     if url == "memory:" or not (url or config.stamp):  # of no file there is none beside it
         return MemoryState()
     from middleware.state.file import FileState
 
     return FileState(file_of(url) if url else own_file(config, "state"), say)
+
+
+def is_shared(config: Config) -> bool:
+    """Whether several processes may ask it, each by itself."""
+    return (config.state.url or "").startswith("redis")
 
 
 def _redis(config: Config, url: str, say: Callable[[str], None]) -> State:

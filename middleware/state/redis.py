@@ -7,7 +7,7 @@ meanwhile is added when it is back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from middleware.state.connection import PREFIX, RedisConnection
@@ -20,6 +20,7 @@ _MOST_MISSED = 4096
 """Counters, marks: what else happened while Redis was away is not told."""
 
 
+_MOST_KEPT_THERE, _AT_ONCE = 1 << 14, 256
 _EVER = 3e8
 """Seconds."""
 
@@ -31,8 +32,10 @@ class RedisState:
         """Raises ValueError for an address that cannot be one."""
         self.connection = RedisConnection(url, say, self._returned)
         self._own = MemoryState(self.connection.now)
-        self._missed: dict[str, tuple[Hold, float]] = {}
+        self._missed: dict[str, float] = {}
         self._missed_marks: dict[str, Mark] = {}
+        self._kept_there: list[Held] = []
+        """What requests had when it went, and have no more."""
 
     @property
     def well(self) -> bool:
@@ -46,9 +49,9 @@ class RedisState:
         values: list[Any] = []
         for hold in holds:
             counter, had = self._own.counter(hold, now), self._own.held(request, hold.counter)
-            values += [*_lasting(counter.step, hold), min(hold.limit, 1e308), hold.amount]
+            values += [*_lasting(counter.step, hold.seconds), min(hold.limit, 1e308), hold.amount]
             values += [counter.bucket(now), *_shared(had)]
-        answer = await self.connection.run(TAKE, _names(holds), *values)
+        answer = await self.connection.run(TAKE, _names(one.counter for one in holds), *values)
         if answer is None:
             return await self._own.take(request, holds)
         refused, free, texts, totals = answer
@@ -70,32 +73,38 @@ class RedisState:
         held = self._own.settled(request, amounts)
         for one in held:
             bucket = one.counter.bucket(now) if one.hold.sliding else ""
-            values += [*_lasting(one.counter.step, one.hold), *_shared(one)]
+            values += [*_lasting(one.counter.step, one.hold.seconds), *_shared(one)]
             values += [bucket, amounts[one.hold.counter]]
         holds = [one.hold for one in held]
         if not held:
             return
-        answer = await self.connection.run(SETTLE, _names(holds), *values)
+        answer = await self.connection.run(SETTLE, _names(one.counter for one in holds), *values)
         if answer is not None:
             return self._learn(holds, answer[0])
-        for hold in holds:
-            if not hold.sliding:
-                self._miss(hold, amounts[hold.counter])
+        for one in held:
+            if one.shared and len(self._kept_there) < _MOST_KEPT_THERE:
+                self._kept_there.append(one)
+            if not one.hold.sliding:
+                self._miss(one.hold.counter, amounts[one.hold.counter])
 
-    def _miss(self, hold: Hold, amount: float) -> None:
-        _, before = self._missed.get(hold.counter, (hold, 0.0))
-        if hold.counter in self._missed or len(self._missed) < _MOST_MISSED:
-            self._missed[hold.counter] = hold, before + amount
+    def _miss(self, name: str, amount: float) -> None:
+        if name in self._missed or len(self._missed) < _MOST_MISSED:
+            self._missed[name] = self._missed.get(name, 0.0) + amount
+            self._count(name, 0.0)
 
     def _learn(self, holds: Sequence[Hold], totals: Sequence[bytes]) -> None:
-        """What all have spent: from there this process goes on where Redis ends."""
-        now = self.connection.now()
         for hold, total in zip(holds, totals, strict=True):
             if not hold.sliding:
-                self._own.counter(hold, now).total = float(total)
+                self._count(hold.counter, float(total))
+
+    def _count(self, name: str, known: float) -> None:
+        """What all have spent: from there this process goes on where Redis ends."""
+        if (counter := self._own.counters.kept.get(name)) is not None:
+            counter.written = max(counter.written, known)
+            counter.total = counter.written + self._missed.get(name, 0.0)
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
-        answer = await self.connection.run(SUMS, [f"{PREFIX}{name}" for name in counters])
+        answer = await self.connection.run(SUMS, _names(counters))
         if answer is None:
             return await self._own.sums(counters)
         return [float(text) for text in answer[0]]
@@ -116,35 +125,56 @@ class RedisState:
         if answer is None and len(self._missed_marks) < _MOST_MISSED:
             self._missed_marks[name] = mark
 
-    async def _returned(self) -> None:
-        """Tell Redis what happened without it, before anybody asks it again."""
-        while missed := self._missed:
-            self._missed = {}
-            added = False
-            try:
-                await self._add(missed)
-                added = True
-            finally:
-                if not added:
-                    for hold, amount in missed.values():
-                        self._miss(hold, amount)
-        while marks := self._missed_marks:
-            self._missed_marks = {}
-            now = self.connection.now()
-            values: list[Any] = []
-            for mark in marks.values():
-                values += [*_written(mark), max(1, round((mark.until - now) * 1000)), 1]
-            await self.connection.send(MARK, [_mark(name) for name in marks], *values)
+    async def _returned(self, lost: bool) -> None:
+        """Tell Redis what happened without it, and what it lost, before anybody asks it again."""
+        if lost:
+            kept = self._own.counters.kept
+            for names in _slices([name for name, counter in kept.items() if counter.written]):
+                await self._add({name: self._missed.pop(name, 0.0) for name in names}, lost)
+        while self._missed or self._kept_there or self._missed_marks:
+            names = [*self._missed][:_AT_ONCE]
+            await self._add({name: self._missed.pop(name) for name in names}, False)
+            await self._give_back(self._kept_there[:_AT_ONCE])
+            await self._tell([*self._missed_marks.items()][:_AT_ONCE])
 
-    async def _add(self, missed: Mapping[str, tuple[Hold, float]]) -> None:
+    async def _give_back(self, held: Sequence[Held]) -> None:
+        values: list[Any] = []
+        for one in held:
+            values += [*_lasting(one.counter.step, one.hold.seconds), *_shared(one), "0", 0]
+        if held:
+            await self.connection.send(SETTLE, _names(one.hold.counter for one in held), *values)
+            del self._kept_there[: len(held)]
+
+    async def _tell(self, marks: Sequence[tuple[str, Mark]]) -> None:
         now = self.connection.now()
         values: list[Any] = []
-        for hold, amount in missed.values():
-            counter = self._own.counter(hold, now)
-            values += [*_lasting(counter.step, hold), counter.total - amount, amount]
-        holds = [hold for hold, _ in missed.values()]
-        (totals,) = await self.connection.send(ADD, _names(holds), *values)
-        self._learn(holds, totals)
+        for _, mark in marks:
+            values += [*_written(mark), max(1, round((mark.until - now) * 1000)), 1]
+        if marks:
+            await self.connection.send(MARK, [_mark(name) for name, _ in marks], *values)
+        for name, mark in marks:
+            if self._missed_marks[name] is mark:
+                del self._missed_marks[name]
+
+    async def _add(self, missed: Mapping[str, float], lost: bool) -> None:
+        kept = self._own.counters.kept
+        values: list[Any] = []
+        missed = {name: amount for name, amount in missed.items() if name in kept}
+        for name, amount in missed.items():
+            counter = kept[name]
+            left = counter.ends - self.connection.now()
+            values += [*_lasting(counter.step, left), counter.written if lost else 0, amount]
+        added = not missed
+        try:
+            if missed:
+                await self.connection.send(ADD, _names(missed), *values)
+            added = True
+        finally:
+            for name, amount in missed.items():
+                if added:
+                    self._count(name, kept[name].written + amount)
+                else:
+                    self._miss(name, amount)
 
     async def close(self) -> None:
         await self.connection.close()
@@ -160,17 +190,22 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _names(holds: Sequence[Hold]) -> list[str]:
-    return [f"{PREFIX}{hold.counter}" for hold in holds]
+def _slices(many: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Redis answers nobody else while it is told."""
+    return (many[start : start + _AT_ONCE] for start in range(0, len(many), _AT_ONCE))
+
+
+def _names(counters: Iterable[str]) -> list[str]:
+    return [f"{PREFIX}{name}" for name in counters]
 
 
 def _mark(name: str) -> bytes:
     return f"{PREFIX}mark:{name}".encode()
 
 
-def _lasting(step: float, hold: Hold) -> tuple[float, int]:
+def _lasting(step: float, seconds: float) -> tuple[float, int]:
     """The step of a counter, and how long it lives after its last use, in milliseconds."""
-    return step, round(min(hold.seconds + step, _EVER) * 1000)
+    return step, max(1, round(min(seconds + step, _EVER) * 1000))
 
 
 def _shared(held: Held | None) -> tuple[int | str, float]:

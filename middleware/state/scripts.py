@@ -1,12 +1,15 @@
 """What Redis does in one step; Lua, as `counter.Counter` counts.
 
-A counter is a hash: `step` seconds of a bucket, `first` bucket that has not ended, `sum` of the
-buckets, `total` of what does not end by itself, and a number for each bucket. Every script begins
+A counter is a hash: `step` seconds of a bucket, the `first` bucket that there may be, `sum` of the
+buckets, `total` of what does not end by itself, `base` of that from before Redis lost what it had,
+and a number for each bucket. Every script begins
 with the time at which it was sent: one that lay in a stuck Redis does nothing, as the gateway has
 counted for itself since.
 """
 
 from __future__ import annotations
+
+from middleware.state.counter import BUCKETS
 
 PATIENCE = 0.4
 """Seconds for which a question may wait for its answer."""
@@ -23,26 +26,31 @@ local function parts(key, first, last)
   return names, redis.call('HMGET', key, unpack(names))
 end
 local function read(key)
-  local found = redis.call('HMGET', key, 'step', 'first', 'sum', 'total')
-  local step, first = tonumber(found[1] or '0'), tonumber(found[2] or '0')
-  local sum, total = tonumber(found[3] or '0'), tonumber(found[4] or '0')
+  local found = redis.call('HMGET', key, 'step', 'first', 'sum', 'total', 'base')
+  for at = 1, 5 do found[at] = tonumber(found[at] or '0') end
+  local step, first, sum, total = found[1], found[2], found[3], found[4] + found[5]
   if step == 0 then return 0, 0, 0 end
   local last = math.floor(now / step)
   if first <= last then
-    local names, amounts = parts(key, first, math.min(last, first + 601))
+    local names, amounts = parts(key, first, math.min(last, first + {BUCKETS + 1}))
     for _, amount in ipairs(amounts) do
       if amount then sum = sum - tonumber(amount) end
     end
     redis.call('HDEL', key, unpack(names))
-    if last >= first + 601 then sum = 0 end
+    if last >= first + {BUCKETS + 1} then sum = 0 end
     redis.call('HSET', key, 'first', text(last + 1), 'sum', text(sum))
   end
   return sum, total, step
 end
 local function change(key, bucket, amount)
-  if amount ~= 0 then
-    redis.call('HINCRBYFLOAT', key, bucket, text(amount))
-    redis.call('HINCRBYFLOAT', key, 'sum', text(amount))
+  if amount == 0 then return end
+  if tonumber(redis.call('HINCRBYFLOAT', key, bucket, text(amount))) == 0 then
+    redis.call('HDEL', key, bucket)
+  end
+  local sum = tonumber(redis.call('HINCRBYFLOAT', key, 'sum', text(amount)))
+  local first = redis.call('HGET', key, 'first')
+  if sum == amount or not first or tonumber(bucket) < tonumber(first) then
+    redis.call('HSET', key, 'first', bucket)
   end
 end
 local function give(key, bucket, amount)
@@ -62,18 +70,19 @@ local free = 0
 if refused > 0 then
   local left, limit = sums[refused], tonumber(ARGV[7 * refused - 3])
   local first = tonumber(redis.call('HGET', KEYS[refused], 'first') or '1')
-  local _, amounts = parts(KEYS[refused], first, first + 601)
-  for at, amount in ipairs(amounts) do
-    left = left - tonumber(amount or '0')
-    if left < limit then free = first + at - 1 break end
+  for start = first, first + {BUCKETS}, 16 do
+    local _, amounts = parts(KEYS[refused], start, start + 15)
+    for at, amount in ipairs(amounts) do
+      left = left - tonumber(amount or '0')
+      if free == 0 and left < limit then free = start + at - 1 end
+    end
+    if free > 0 then break end
   end
 else
   for at, key in ipairs(KEYS) do
     local i = 7 * at - 5
     local amount, had = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 6])
-    if redis.call('HSETNX', key, 'step', ARGV[i]) == 1 then
-      redis.call('HSET', key, 'first', text(math.floor(now / tonumber(ARGV[i])) + 1))
-    end
+    redis.call('HSETNX', key, 'step', ARGV[i])
     if had ~= 0 then give(key, ARGV[i + 5], had) end
     change(key, ARGV[i + 4], amount + had)
     redis.call('PEXPIRE', key, ARGV[i + 1])
@@ -91,11 +100,12 @@ for at, key in ipairs(KEYS) do
   local i = 6 * at - 4
   local used, _, total = tonumber(ARGV[i + 5]), read(key)
   if ARGV[i + 2] ~= '' then give(key, ARGV[i + 2], tonumber(ARGV[i + 3])) end
-  if redis.call('HSETNX', key, 'step', ARGV[i]) == 1 then
-    redis.call('HSET', key, 'first', text(math.floor(now / tonumber(ARGV[i])) + 1))
-  end
+  redis.call('HSETNX', key, 'step', ARGV[i])
   if ARGV[i + 4] ~= '' then change(key, ARGV[i + 4], used)
-  elseif used ~= 0 then total = tonumber(redis.call('HINCRBYFLOAT', key, 'total', text(used))) end
+  elseif used ~= 0 then
+    redis.call('HINCRBYFLOAT', key, 'total', text(used))
+    total = total + used
+  end
   redis.call('PEXPIRE', key, ARGV[i + 1])
   totals[at] = text(total)
 end
@@ -120,21 +130,19 @@ for at, key in ipairs(KEYS) do
 end
 return {{''}}
 """
-# What was spent while Redis was away. Of each counter: step, life in ms, what is known of its
-# total (Redis may have lost it), what comes to it.
+# What was spent while Redis was away. Of each counter: step, life in ms, the total that was known
+# where Redis has lost it, what comes to it.
 ADD = f"""{_COMMON}
-local totals = {{}}
 for at, key in ipairs(KEYS) do
   local i = 4 * at - 2
-  local _, total = read(key)
-  if redis.call('HSETNX', key, 'step', ARGV[i]) == 1 then
-    redis.call('HSET', key, 'first', text(math.floor(now / tonumber(ARGV[i])) + 1))
-  end
-  totals[at] = text(math.max(total, tonumber(ARGV[i + 2])) + tonumber(ARGV[i + 3]))
-  redis.call('HSET', key, 'total', totals[at])
+  read(key)
+  redis.call('HSETNX', key, 'step', ARGV[i])
+  local base = tonumber(redis.call('HGET', key, 'base') or '0')
+  redis.call('HSET', key, 'base', text(math.max(base, tonumber(ARGV[i + 2]))))
+  redis.call('HINCRBYFLOAT', key, 'total', ARGV[i + 3])
   redis.call('PEXPIRE', key, ARGV[i + 1])
 end
-return {{'', totals}}
+return {{''}}
 """
 # Memories: `KEYS` are the ages (when each was last needed), the sizes, the sum of those, then the
 # entries. After the time: oldest that counts, most bytes, ms to live, how many entries; their

@@ -116,10 +116,10 @@ def _make_call(
 
 
 def _of_call(call: UpstreamCall, operation: str, names: Vocabulary) -> Attributes:
-    where = names.whereabouts(call.upstream)
+    where = names.provider(call.upstream)
     said: Attributes = {
         "gen_ai.operation.name": operation,
-        "gen_ai.provider.name": where.provider,
+        "gen_ai.provider.name": where.name,
         "gen_ai.request.model": call.model,
         "server.address": where.address,
         "usetool.upstream": call.upstream,

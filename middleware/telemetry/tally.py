@@ -128,7 +128,7 @@ class Tally:
     def _called(self, call: UpstreamCall, operation: str, now: float) -> None:
         names = self._names
         self._calls.add((call.upstream, names.model(call.place), call.code))
-        provider = names.whereabouts(call.upstream).provider
+        provider = names.provider(call.upstream).name
         labels = (operation, provider, *names.asked_and_answered(call))
         self._call_seconds.observe(labels, (call.ended or now) - call.began)
         if call.finish is not None and (usage := call.finish.usage):
@@ -166,6 +166,12 @@ def together(snapshots: Iterable[Snapshot]) -> Snapshot:
                 before = sums.get(key)
                 sums[key] = [*map(rules[name], zip(before, row, strict=True))] if before else row
     return {name: [*sums.items()] for name, sums in found.items()}
+
+
+def lasting_of(snapshot: Snapshot) -> Snapshot:
+    """What still counts of a worker that has ended."""
+    gauges = {family.name for family in FAMILIES if family.type == "gauge"}
+    return {name: rows for name, rows in snapshot.items() if name not in gauges}
 
 
 _RULES: Mapping[str, Callable[[Iterable[float]], float]] = {"sum": sum, "max": max, "min": min}

@@ -15,8 +15,8 @@ _REMEMBERED = 1000
 _LONGEST = 100
 
 
-class Whereabouts(NamedTuple):
-    provider: str = ""
+class ProviderFacts(NamedTuple):
+    name: str = ""
     address: str = ""
     port: int | None = None
 
@@ -32,8 +32,8 @@ class Vocabulary:
         self._meant = lru_cache(_REMEMBERED)(PublicNames(config.models).meant)
         self._models = config.models
         self._upstream_models = {model.name for model in config.models.values()}
-        self._upstreams: Mapping[str, Whereabouts] = {
-            name: _whereabouts(upstream) for name, upstream in config.upstreams.items()
+        self._upstreams: Mapping[str, ProviderFacts] = {
+            name: _provider_of(upstream) for name, upstream in config.upstreams.items()
         }
 
     def model(self, name: str) -> str:
@@ -60,14 +60,14 @@ class Vocabulary:
         """An upstream's name for a model, if the config says it."""
         return name if name in self._upstream_models else OTHER
 
-    def whereabouts(self, upstream: str) -> Whereabouts:
+    def provider(self, upstream: str) -> ProviderFacts:
         return self._upstreams.get(upstream, _UNKNOWN)
 
 
-_UNKNOWN = Whereabouts()
+_UNKNOWN = ProviderFacts()
 
 
-def _whereabouts(upstream: UpstreamConfig) -> Whereabouts:
+def _provider_of(upstream: UpstreamConfig) -> ProviderFacts:
     kind = upstream.language
     place = urlsplit(upstream.base_url)
-    return Whereabouts(kind.provider or kind.name, place.hostname or "", place.port)
+    return ProviderFacts(kind.provider or kind.name, place.hostname or "", place.port)

@@ -29,7 +29,7 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
         "  keys     none asked, as only this machine can call\n\n"
         "models\n"
         "  plain     open    tools native                    Route › Show › Retry › Automatic "
-        "› LeakRescue › Compatible\n"
+        "› LeakRescue › Breaker › Compatible\n"
         "  locked-*  locked  tools as the upstream has them  not available: the environment "
         "variable LOCKED_KEY is not set\n\n"
         "secrets\n  LOCKED_KEY  missing  upstreams.locked\n"

@@ -191,3 +191,26 @@ def test_an_ollama_that_is_away_can_be_started() -> None:
 def test_keys_of_clients_are_not_asked_with() -> None:
     text = RELAY.replace("URL", "http://127.0.0.1:9").replace('"env:KEY"', '"client"')
     assert probed(text)["relay"].well
+
+
+def test_each_of_several_keys_is_tried_and_models_are_asked_with_one_that_is_well() -> None:
+    seen = Seen()
+
+    def reply(path: str, head: str, body: Json) -> Reply:
+        good = "bearer key-2" in head
+        return well(path, head, body) if good else ("401 No", failure("unknown key"))
+
+    async def run() -> list[Diagnosis]:
+        async with loopback(answering(seen, reply)) as up:
+            text = RELAY.replace("URL", up.url).replace('"env:KEY"', '["key-1", "key-2", "env:NO"]')
+            text += '[models.other]\nupstream = "relay"\nname = "big"\n'
+            return await probing.probe(config.parse(text, environment={}), {})
+
+    told = asyncio.run(run())
+    assert [(one.upstream, one.model, one.well) for one in told] == [
+        ("relay#1", "small", False),
+        ("relay#2", "small", True),
+        ("relay", "other", True),
+    ]
+    assert "wrong key" in told[0].verdict
+    assert "[upstreams.relay#" not in told[0].advice

@@ -71,7 +71,7 @@ def test_a_kind_of_another_distribution_is_configured_and_checked(tmp_path: Path
     done = check(tmp_path, STANZA)
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 of 1 models available" in done.stdout
-    assert "tools emulated" in done.stdout or "EmulatedTools › Acme" in done.stdout
+    assert "tools emulated" in done.stdout or "EmulatedTools › Breaker › Acme" in done.stdout
     wrong = check(tmp_path, STANZA.replace("mood =", "mod ="))
     assert wrong.returncode != 0
     assert "upstreams.ours.options.mod: is no key here. Did you mean 'mood'?" in wrong.stderr

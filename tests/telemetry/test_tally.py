@@ -13,6 +13,7 @@ from middleware.server.visits import Visit
 from middleware.telemetry.exposition import exposed
 from middleware.telemetry.families import FAMILIES, REQUESTS
 from middleware.telemetry.tally import Labels, Series, Snapshot, Tally, together
+from tests.support.paths import ROOT
 from tests.telemetry.visits import NOW, call, visit, vocabulary
 
 CALLED = ("chat", "openai", "demo-1", "demo-1-0613")
@@ -130,6 +131,13 @@ def test_counts_of_several_workers_add_up_also_as_json() -> None:
         one["usetool_requests_total"]
         == counted(fallen_back(), visit((call(),)))["usetool_requests_total"]
     )  # they are not changed
+
+
+def test_each_metric_is_explained() -> None:
+    page = (ROOT / "docs/metrics.md").read_text()
+    for family in FAMILIES:
+        labels = ", ".join(family.labels) or "–"
+        assert f"| `{family.name}` | {family.type} | {labels} | {family.about} |" in page
 
 
 def test_prometheus_reads_it() -> None:

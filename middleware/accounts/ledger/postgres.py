@@ -72,7 +72,7 @@ async def _within(work: Coroutine[Any, Any, _Result]) -> _Result:
     try:
         async with asyncio.timeout(_PATIENCE):
             return await work
-    except (SQLAlchemyError, OSError, TimeoutError) as error:
+    except (SQLAlchemyError, OSError, TimeoutError, ImportError) as error:
         told = str(error).partition("\n")[0]
         raise LedgerAway(f"PostgreSQL: {told or type(error).__name__}") from error
 

@@ -19,14 +19,15 @@ _END: Sequence[Row] = ()
 _MOST = 100_000
 """Rows that may wait for a database that is away."""
 _LAST = 8.0
-"""Seconds in which what is left at the end has to be written."""
 
 
 class Ledger:
     """A database that is locked, slow or away delays no answer: its rows come later."""
 
-    def __init__(self, book: Book, say: Callable[[str], None]) -> None:
+    def __init__(self, book: Book, say: Callable[[str], None], last: float = _LAST) -> None:
         self.book = book
+        self._last = last
+        """Seconds for what is left at the end."""
         self.well = False
         """What was last tried went well."""
         self._say = say
@@ -77,10 +78,10 @@ class Ledger:
         if self._timer is not None:
             self._timer.cancel()
         self._hand_over()
-        self._until = time.monotonic() + _LAST
+        self._until = time.monotonic() + self._last
         self._batches.put(_END)
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, _LAST + 1)
+            await asyncio.to_thread(self._thread.join, self._last + 1)
         if lost := self.pending + self._lost:
             self._say(f"could not be written: {lost} rows are lost")
 

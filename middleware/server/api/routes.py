@@ -21,7 +21,7 @@ from middleware.server.api.answers import (
     get,
 )
 from middleware.server.edge import Edge
-from middleware.server.last import PATH, Access, Record, reader, summary, told
+from middleware.server.last import PATH, Access, Elsewhere, Record, reader, summaries, told
 
 _All = Annotated[
     str, Query(alias="all", description="`true`: those that cannot answer too, with the reason.")
@@ -34,6 +34,15 @@ def add_routes(api: FastAPI) -> None:
     get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)(describe_one_model)
     get(api, PATH, KeptRequests, 401, 403, 500)(list_the_last_requests)
     get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)(show_one_request)
+
+
+def _elsewhere(request: Request) -> Elsewhere | None:
+    elsewhere: Elsewhere | None = request.app.state.elsewhere
+    return elsewhere
+
+
+def _newest(one: tuple[float, Json]) -> float:
+    return -one[0]
 
 
 def _edge(request: Request) -> Edge:
@@ -81,16 +90,26 @@ def _recorded_models(request: Request) -> list[Json] | None:
 async def list_the_last_requests(request: Request) -> Response:
     """Each client sees its own; an admin, and without keys this machine, sees all of them."""
     edge = _edge(request)
-    found = [summary(one) for one in edge.records.of(access(request).owner)]
-    return answered({"object": "list", "data": found, "keep_last": edge.records.count})
+    owner, records, elsewhere = access(request).owner, edge.records, _elsewhere(request)
+    found = summaries(records, owner)
+    if elsewhere is not None:
+        found = sorted([*found, *await elsewhere.summaries(owner)], key=_newest)[: records.most]
+    data = [told for _, told in found]
+    return answered({"object": "list", "data": data, "keep_last": records.count})
 
 
 async def show_one_request(request: Request, identity: str) -> Response:
     """What was asked, sent and answered, without secrets."""
     edge = _edge(request)
     runtime = edge.runtime
-    record = kept_record(request, identity)
     address = str(request.base_url).rstrip("/")
+    if (elsewhere := _elsewhere(request)) is not None:
+        owner = access(request).owner
+        if edge.records.find(owner, identity) is None:
+            found = await elsewhere.whole(owner, identity, address)
+            if found is not None:
+                return answered(found)
+    record = kept_record(request, identity)
     return answered(told(record, runtime.scrubber, address, runtime.config.asks_keys))
 
 

@@ -44,6 +44,10 @@ class Records:
         self._running: dict[str, Record] = {}
         self._bytes = 0
 
+    @property
+    def most(self) -> int:
+        return self.count + _REFUSED
+
     def begin(self, visit: Visit, owner: str = "") -> Record | None:
         """Take in a request that came with the right key; None if nothing is kept."""
         if not self.count:

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 from adapters.protocol import Json
 from adapters.wire.capture import MOST, CapturedCall
-from middleware.server.last.records import Record
+from middleware.server.last.records import Record, Records
 from middleware.server.last.scrubbing import Scrubber
 from middleware.server.terminal import visible
 
@@ -18,6 +18,11 @@ _STEERS = re.compile(r'[\\"`]|\$(?![A-Za-z_])')
 _BACKSLASHED = r"\\\g<0>"
 # What curl says by itself.
 _OWN = frozenset({"accept-encoding", "user-agent"})
+
+
+def summaries(records: Records, owner: str | None) -> list[tuple[float, Json]]:
+    """When each began, and what it was; the newest first."""
+    return [(one.at, summary(one)) for one in records.of(owner)]
 
 
 def summary(record: Record) -> Json:

@@ -6,9 +6,9 @@ import asyncio
 import gc
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -23,6 +23,7 @@ from middleware.server.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from middleware.cassettes.studio import Studio
+    from middleware.server.workers.member import Member
 
 GRACE_SECONDS = 25
 # Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
@@ -36,30 +37,48 @@ _COLLECT = (50_000, 20, 50)
 class _Server(uvicorn.Server):
     """Says where it is once it really listens, and frees the collector of all that stays."""
 
-    def __init__(self, settings: uvicorn.Config, app: Gateway, reloader: Reloader) -> None:
+    def __init__(
+        self, settings: uvicorn.Config, app: Gateway, reloader: Reloader, member: Member | None
+    ) -> None:
         super().__init__(settings)
+        self._member = member
         self._runtime, self._vitals = app.chat.runtime, app.vitals
         self._reloader = reloader
         self._watchdog = Watchdog(app.chat.log)
         self._watching: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._member is not None:
+            await self._member.join()
+            await self._reloader.catch_up()
         await super().startup(sockets)
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT)
         self._reloader.heed_signals()
+        if self._member is None or self._member.seat.begins:
+            await self._tell_where_it_is()
+        if self._member is not None:
+            self._member.receive(self._protocol)
+        self._watching = asyncio.create_task(self._reloader.watch())
+        self._watchdog.start()
+
+    def _protocol(self) -> asyncio.Protocol:
+        """As uvicorn makes one for each connection."""
+        make = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
+        return make(self.config, self.server_state, self.lifespan.state)
+
+    async def _tell_where_it_is(self) -> None:
         statuses = await self._runtime.models.statuses(only_local=True)
         told: tuple[str, Sequence[str]] = ("", ())
         if (studio := self._runtime.studio) is not None:
             found = studio.recorded_models(Selection()) or ()
             told = (studio.told, [one["id"] for one in found])
         complain(describe.banner(self._runtime.config, statuses, *told))
-        self._watching = asyncio.create_task(self._reloader.watch())
-        self._watchdog.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        complain("stopping")
+        if self._member is None:  # else who is above it says so
+            complain("stopping")
         self._vitals.draining = True
         if self._watching is not None:
             self._watching.cancel()
@@ -71,13 +90,30 @@ def serve(config: Config, asked: Mapping[str, Any], studio: Studio | None = None
     """Listen until a signal ends it; `asked` is what the command line says of [server]."""
     with listen(config) as listening:
         tell_of_work(config.server.log_level)
-        app = create(config, studio=studio)
-        server = config.server
-        # Checked for the address that is listened on, whatever a changed file says of it.
-        fixed = {**asked, "host": server.host, "port": server.port}
-        source = config.source
-        again = Reloader(app, Path(source), lambda: load(source, server=fixed), complain)
-        _Server(settings(app, server.log_level), app, again).run(sockets=[listening])
+        serve_on(listening, config, asked, studio)
+
+
+def serve_on(
+    listening: socket.socket | None,
+    config: Config,
+    asked: Mapping[str, Any],
+    studio: Studio | None = None,
+    member: Member | None = None,
+) -> None:
+    """Without a socket a member is handed its connections."""
+    app = create(config, studio=studio, member=member)
+    server, source = config.server, config.source
+    # Checked for the address that is listened on, whatever a changed file says of it.
+    fixed = {**asked, "host": server.host, "port": server.port}
+    say = complain if member is None or member.seat.speaks else _silent
+    again = Reloader(app, Path(source), lambda: load(source, server=fixed), say)
+    said = settings(app, server.log_level, member.closed if member else None)
+    sockets = [listening] if listening else []
+    _Server(said, app, again, member).run(sockets)
+
+
+def _silent(_: str) -> None:
+    """Another worker says it."""
 
 
 def tell_of_work(level: str) -> None:
@@ -88,8 +124,13 @@ def tell_of_work(level: str) -> None:
         told.addHandler(logging.StreamHandler())
 
 
-def settings(app: Gateway, level: str) -> uvicorn.Config:
+def settings(app: Gateway, level: str, closed: Callable[[], None] | None = None) -> uvicorn.Config:
     class Listening(Protocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if closed is not None:
+                closed()
+
         @property
         def idle(self) -> float:
             return app.chat.runtime.config.timeouts.get("idle", super().idle)

@@ -35,7 +35,7 @@ async def picked(
         case "busy":
             return await _idlest(places)
         case "cost":
-            return sorted(places, key=lambda place: place.cost(needs))
+            return sorted(places, key=lambda place: _cost(place, needs))
         case _:
             return places
 
@@ -88,6 +88,11 @@ def _quickest(places: Sequence[Place]) -> list[Place]:
         explored = random.choice(ordered)
         ordered.sort(key=lambda place: place is not explored)
     return ordered
+
+
+def _cost(place: Place, needs: Needs) -> float:
+    """Without a price it is the last to be asked."""
+    return place.cost(needs.prompt, needs.answer) if place.cost else math.inf
 
 
 async def _idlest(places: Sequence[Place]) -> list[Place]:

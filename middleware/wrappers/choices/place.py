@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from adapters.protocol import Adapter, Passing
@@ -16,6 +16,7 @@ _WEIGHT = 0.3
 """Of the last answer in the mean time to a first word."""
 _SLOWEST, _FAILED = 60.0, 0.5
 _ONE_TURN = (KeyTurn(""),)
+CostOf = Callable[[int, int], float]
 
 
 @dataclass(slots=True)
@@ -33,8 +34,8 @@ class Place:
     emulates: bool = False
     """Its tools are asked for by prompt."""
     traits: Callable[[str], Traits] = lambda _: Traits()
-    price: Mapping[str, float] | None = None
-    """USD a million tokens."""
+    cost: CostOf | None = None
+    """USD of so many tokens asked and answered; None: nobody knows."""
     weight: float = 1.0
     open: int = 0
     """Requests of its model of choices that it works for, in this process."""
@@ -72,13 +73,6 @@ class Place:
     async def load(self) -> float:
         """Its open calls, of all gateways as far as they are counted together."""
         return max(self.open, await self.ready.open_calls()) if self.ready else self.open
-
-    def cost(self, needs: Needs) -> float:
-        """USD a million requests like this one; without a price it is the last to be asked."""
-        if self.price is None:
-            return float("inf")
-        prices = self.price.get
-        return needs.prompt * prices("input", 0.0) + needs.answer * prices("output", 0.0)
 
     def begin(self) -> None:
         self.open += 1

@@ -19,6 +19,7 @@ from adapters.protocol import (
 from adapters.receipts import Note
 from middleware.wrappers.base import Wrapper, noted, with_notes
 from middleware.wrappers.recall import fingerprint
+from middleware.wrappers.recall.foreign import ForeignThoughts, foreign_thoughts
 from middleware.wrappers.recall.memory import Batches, remembered
 from middleware.wrappers.recall.remembered_history import RememberedHistory
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure
@@ -33,10 +34,14 @@ class Recall(Wrapper):
     """Keeps apart what must not meet, beyond client and model."""
     thinks: Callable[[ChatRequest], bool] | None = None
     """Says which requests may have to do with thoughts; None: all."""
+    apart: bool = False
+    """Others of its kind stand for the same model: what is not known here is theirs."""
 
     def stream(self, request: ChatRequest) -> Events:
         history = self._history(request)
-        return self._listen(request) if history is None else self._recall(history)
+        if history is None:
+            return self._listen(self._without_foreign(request))
+        return self._recall(history)
 
     def _history(self, request: ChatRequest) -> RememberedHistory | None:
         """Without thoughts there is nothing a client could not say: it goes up untouched."""
@@ -60,6 +65,10 @@ class Recall(Wrapper):
         except StoreFailure:
             return False
 
+    def _without_foreign(self, request: ChatRequest) -> ChatRequest:
+        """It does not think about this one: no thought is of any use to it."""
+        return foreign_thoughts(request).without(request) if self.apart else request
+
     async def _listen(self, request: ChatRequest) -> Events:
         """Pass everything through, and remember a thought that nobody asked for."""
         batches: list[tuple[Event, ...]] = []
@@ -74,24 +83,35 @@ class Recall(Wrapper):
 
     async def _recall(self, history: RememberedHistory) -> Events:
         batches: list[tuple[Event, ...]] = []
-        async with aclosing(self.inner.stream(history.request())) as events:
+        request, foreign = self._sent(history)
+        async with aclosing(self.inner.stream(request)) as events:
             async for batch in events:
-                batches.append(batch)
+                first = batch[0]
+                left = foreign.receipt(first.receipt) if type(first) is Opened else ()
+                batches.append(with_notes(batch, left))
                 if type(batch[-1]) is Finish:
                     yield await self._remember_first(history, batches)
-                elif type(batch[0]) is Opened:
-                    yield with_notes(batch, history.receipt())
+                elif type(first) is Opened:
+                    yield with_notes(batches[-1], history.receipt())
                 else:
                     yield batch
+
+    def _sent(self, history: RememberedHistory) -> tuple[ChatRequest, ForeignThoughts]:
+        """What goes up, and whose thoughts do not."""
+        request, own = history.request(), history.restored()
+        foreign = foreign_thoughts(request, own) if self.apart else ForeignThoughts({})
+        return foreign.without(request), foreign
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         history = self._history(request)
         if history is None:
-            return self.inner.plan(request)
-        calls = self.inner.plan(history.request())
+            return self.inner.plan(self._without_foreign(request))
+        sent, foreign = self._sent(history)
+        calls = self.inner.plan(sent)
         if not any("reasoning_content" in message for message in request.messages):
             calls = tuple(map(_without_own_losses, calls))
-        return noted(calls, history.receipt())
+        left = foreign.receipt(tuple(note for call in calls for note in call.receipt))
+        return noted(calls, history.receipt() + left)
 
     async def _remember_first(
         self, history: RememberedHistory, batches: Batches, *beside: Entry

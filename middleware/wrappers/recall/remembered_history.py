@@ -226,6 +226,10 @@ class RememberedHistory:
                 messages[turn.position + at] = message
         return replace(self._request, messages=tuple(messages))
 
+    def restored(self) -> frozenset[int]:
+        """Positions of the turns whose thoughts are known here."""
+        return frozenset(self._restored)
+
     def receipt(self) -> Receipt:
         notes: list[Note] = []
         if self._failure:

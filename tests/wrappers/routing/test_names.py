@@ -141,7 +141,7 @@ reasoner = "plain"
 answerer = "locked-x"
 [models.guarded]
 upstream = "up"
-fallback = ["plain"]
+server_tools = ["clock"]
 """
 
 
@@ -150,7 +150,7 @@ fallback = ["plain"]
     [
         ("locked-x", "the environment variable GONE_KEY is not set"),
         ("thinking", "the environment variable GONE_KEY is not set"),
-        ("guarded", "this version cannot do fallback yet"),
+        ("guarded", "this version cannot do server_tools yet"),
     ],
 )
 def test_an_unavailable_model_answers_503_with_the_reason(model: str, reason: str) -> None:
@@ -198,7 +198,7 @@ def test_the_listing_says_what_is_there_and_why_not() -> None:
         ("guarded", False, "up"),
     ]
     assert found[0] == ModelEntry(
-        "plain", "up", True, "", "up", ("Route", "Show", "Retry", *NET, "Compatible")
+        "plain", "up", True, "", "up", ("Route", "Show", "Retry", *NET, "Breaker", "Compatible")
     )
     assert "GONE_KEY" in found[1].reason
 
@@ -229,9 +229,9 @@ separator = "\\n"
 def test_a_pipeline_is_made_of_its_models_without_what_is_for_clients() -> None:
     found = routes(PIPELINE + "[server]\nstrict = true\n")
     nestings = {entry.id: entry.nesting[1:] for entry in found.listing()}
-    assert nestings["deep"] == ("Show", "Retry", "Strict", "Recall", "DeepSeek")
-    assert nestings["own"] == ("Show", "Retry", "Strict", "Recall", "Claude")
-    assert nestings["kept"] == ("Show", "Retry", "Strict", "Recall", *NET, "Compatible")
+    assert nestings["deep"] == ("Show", "Retry", "Strict", "Recall", "Breaker", "DeepSeek")
+    assert nestings["own"] == ("Show", "Retry", "Strict", "Recall", "Breaker", "Claude")
+    assert nestings["kept"] == ("Show", "Retry", "Strict", "Recall", *NET, "Breaker", "Compatible")
     assert nestings["both"] == ("Show", "Strict", "Recall", "ReasonThenAnswer")
     pipeline: Adapter = found.find("both")
     for _ in nestings["both"]:
@@ -291,6 +291,6 @@ def test_whether_a_reasoner_sees_is_known_behind_a_wildcard_too(reasoner: str, s
 
 def test_recall_can_be_off_for_one_model_or_for_all() -> None:
     text = '[models.a]\nupstream = "deep"\nrecall = false\n[upstreams.deep]\nkind = "deepseek"\n'
-    assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "DeepSeek")
+    assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "Breaker", "DeepSeek")
     text = text.replace("recall = false\n", "") + '[recall]\nstore = "off"\n'
-    assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "DeepSeek")
+    assert routes(text).listing()[0].nesting == ("Route", "Show", "Retry", "Breaker", "DeepSeek")

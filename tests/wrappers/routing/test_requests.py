@@ -158,5 +158,13 @@ def test_strict_lets_a_lossless_request_through() -> None:
 def test_strict_stands_around_the_leaf_so_what_the_operator_drops_is_no_mistake() -> None:
     text = '[server]\nstrict = true\n[models.m]\nupstream = "up"\ndrop = ["seed"]\n'
     found = routes(text)
-    assert found.listing()[0].nesting == ("Route", "Show", "Retry", "Strict", *NET, "Compatible")
+    assert found.listing()[0].nesting == (
+        "Route",
+        "Show",
+        "Retry",
+        "Strict",
+        *NET,
+        "Breaker",
+        "Compatible",
+    )
     assert "seed" not in planned(found, asked(seed=1)).body

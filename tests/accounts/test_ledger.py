@@ -1,0 +1,169 @@
+"""Rows are written, whatever the database does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.errors import Busy
+from adapters.protocol import Usage
+from middleware.accounts.ledger import Ledger, open_book
+from middleware.accounts.ledger.rows import COLUMNS, row_of
+from middleware.accounts.ledger.sqlite import SqliteBook
+from middleware.server.visits import Visit
+from tests.accounts.counting import MODELS, called, parsed, until, visit
+
+SPENT = Usage(1000, 100, cached=600, cache_write=300, reasoning=40)
+
+
+def ended(name: str = "req_1") -> Visit:
+    found = visit(called("demo", SPENT), name=name)
+    found.spent, found.cost = SPENT, 0.25
+    return found
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute("SELECT * FROM usage ORDER BY id")]
+
+
+@asynccontextmanager
+async def kept(path: Path) -> AsyncIterator[tuple[Ledger, list[str]]]:
+    said: list[str] = []
+    ledger = Ledger(SqliteBook(path), said.append)
+    await ledger.start()
+    try:
+        yield ledger, said
+    finally:
+        await ledger.close()
+
+
+def test_a_request_is_a_row(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with kept(tmp_path / "new" / "ledger.db") as (ledger, _):
+            ledger.ended(ended(), 3.5)
+            await until(lambda: not ledger.pending)
+
+    asyncio.run(script())
+    (row,) = rows(tmp_path / "new" / "ledger.db")
+    del row["time"]
+    assert row == {
+        "id": "req_1",
+        "client": "alpha",
+        "door": "chat",
+        "operation": "chat",
+        "model": "demo",
+        "answered": "demo",
+        "upstream": "up",
+        "upstream_model": "model",
+        "stream": 0,
+        "status": 200,
+        "outcome": "ok",
+        "prompt_tokens": 1000,
+        "cached_tokens": 600,
+        "cache_write_tokens": 300,
+        "completion_tokens": 100,
+        "reasoning_tokens": 40,
+        "cost": 0.25,
+        "calls": 1,
+        "seconds": 2.5,
+        "first_event": None,
+    }
+
+
+def test_what_became_of_it_stands_in_the_row() -> None:
+    failed, left = ended(), ended()
+    failed.error, failed.status = Busy("no"), 503
+    left.gone, left.status = True, 499
+    place = [*COLUMNS].index("outcome")
+    assert (row_of(failed, 2.0)[place], row_of(left, 2.0)[place]) == ("overloaded", "client_gone")
+
+
+def test_what_no_database_takes_is_never_tried(tmp_path: Path) -> None:
+    strange = ended()
+    strange.model = "a\0b"
+    strange.spent = Usage(1 << 70, -5)
+    book = SqliteBook(tmp_path / "ledger.db")
+    book.write([row_of(strange, 2.0)])
+    book.close()
+    (row,) = rows(tmp_path / "ledger.db")
+    assert (row["model"], row["prompt_tokens"], row["completion_tokens"]) == ("ab", 1 << 53, 0)
+
+
+def test_what_was_not_let_in_has_no_row(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with kept(tmp_path / "ledger.db") as (ledger, _):
+            refused = ended()
+            refused.counted = False
+            ledger.ended(refused, 2.0)
+            assert ledger.pending == 0
+
+    asyncio.run(script())
+    assert rows(tmp_path / "ledger.db") == []
+
+
+def test_at_the_end_all_rows_are_written_at_once(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with kept(tmp_path / "ledger.db") as (ledger, _):
+            for number in range(150):
+                ledger.ended(ended(f"req_{number}"), 2.0)
+
+    asyncio.run(script())
+    assert len(rows(tmp_path / "ledger.db")) == 150
+
+
+def test_a_locked_database_gets_its_rows_later(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+
+    async def script() -> None:
+        async with kept(path) as (ledger, said):
+            lock = sqlite3.connect(path, isolation_level=None)
+            lock.execute("BEGIN EXCLUSIVE")
+            ledger.ended(ended("req_1"), 2.0)
+            await until(lambda: not ledger.well)
+            assert ledger.pending == 1
+            ledger.ended(ended("req_2"), 2.0)
+            lock.execute("ROLLBACK")
+            lock.close()
+            await until(lambda: not ledger.pending)
+            await until(lambda: len(said) == 2)
+            assert ledger.well
+            assert said[0].startswith("away, its rows wait: ")
+            assert said[1] == "back"
+
+    asyncio.run(script())
+    assert [row["id"] for row in rows(path)] == ["req_1", "req_2"]
+
+
+def test_rows_that_can_never_be_written_are_counted_at_the_end(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def script() -> None:
+        (tmp_path / "file").write_text("no folder")
+        ledger = Ledger(SqliteBook(tmp_path / "file" / "ledger.db"), said.append, last=0.1)
+        await ledger.start()
+        ledger.ended(ended(), 2.0)
+        await ledger.close()
+
+    asyncio.run(script())
+    assert said[-1] == "could not be written: 1 rows are lost"
+
+
+def test_a_row_is_written_once(tmp_path: Path) -> None:
+    book = SqliteBook(tmp_path / "ledger.db")
+    for _ in range(2):
+        book.write([row_of(ended(), 2.0)])
+    book.close()
+    assert len(rows(tmp_path / "ledger.db")) == 1
+
+
+@pytest.mark.parametrize("text", ['[ledger]\nurl = "off"', ""])
+def test_without_an_address_or_a_file_of_the_config_there_is_none(text: str) -> None:
+    assert open_book(parsed(text + MODELS)) is None
