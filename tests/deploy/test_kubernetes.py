@@ -204,7 +204,7 @@ def test_it_stops_when_nobody_sends_any_more_and_answers_have_ended(
 ) -> None:
     command = gateway["lifecycle"]["preStop"]["exec"]["command"]
     assert command[0] == "sleep"
-    assert pod["terminationGracePeriodSeconds"] > int(command[1]) + GRACE_SECONDS
+    assert pod["terminationGracePeriodSeconds"] > int(command[1]) + GRACE_SECONDS + 10
 
 
 def test_it_may_do_nothing_but_serve(pod: Json, gateway: Json) -> None:
