@@ -40,3 +40,19 @@ def test_the_time_it_gives_to_stop_is_enough() -> None:
     assert f"answers get {GRACE_SECONDS} seconds to end" in PAGE
     given = int(re.findall(r"Give it (\d+) seconds", PAGE)[0])
     assert given > GRACE_SECONDS + 10
+
+
+def test_what_the_shipped_config_has_as_comments_can_be_meant() -> None:
+    """Each `# [section]` and the `# key = value` lines below it."""
+    lines = text("config.toml").splitlines()
+    begun, found = False, list[str]()
+    for line in lines:
+        begun = line.startswith("# [") or (begun and bool(re.match(r"# \w+ = ", line)))
+        found.append(line[2:] if begun else line)
+    written = "\n".join(found)
+    given = {name: name for name in re.findall(r'"env:(\w+)"', written)}
+    read = config.parse(written, environment=given)
+    assert read.models["best"].choices == ("sonnet", "gpt")
+    assert read.clients.keys() == {"shop", "operator"}
+    assert read.state.url == "redis://redis:6379/0"
+    assert read.cassettes is not None
