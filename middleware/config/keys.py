@@ -34,6 +34,7 @@ from middleware.config.values import (
     HOSTS,
     KEYS,
     LEDGER_URL,
+    OWN_SECRET,
     PRICE,
     PROXY,
     SECONDS,
@@ -135,7 +136,7 @@ STATE: Mapping[str, Key] = {
         PATH, "Where the gateway's own files are; the user's state directory if not given"
     ),
     "secret": Key(
-        SECRET,
+        OWN_SECRET,
         "Signs what clients are given to carry, the same for all gateways of one Redis; if not "
         "given it is made once, in `folder`",
     ),

@@ -69,6 +69,7 @@ MISTAKES = [
     ("[state]\nurl = 'mysql://x'", "state.url", "sqlite:///"),
     ("[state]\nurl = 'sqlite:///'", "state.url", "the path of the file is missing"),
     ("[state]\nurl = 'env:GONE'", "state.url", "variable GONE is not set"),
+    ("[state]\nsecret = 'env:GONE'", "state.secret", "variable GONE is not set"),
     ("[ledger]\nurl = 'redis://x'", "ledger.url", "postgresql://"),
     ("[telemetry]\notlp = 'collector:4318'", "telemetry.otlp", "scheme is missing"),
     ("[server]\nworkers = 0", "server.workers", "from 1 to 256"),
