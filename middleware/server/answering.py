@@ -14,7 +14,7 @@ from adapters.errors import GatewayError, Truncated
 from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
-from middleware.doors.door import Door, ParsedRequest
+from middleware.doors.door import Door, ParsedRequest, Stream
 from middleware.doors.x_usetool import (
     cost_header,
     route_headers,
@@ -178,14 +178,17 @@ class Answer:
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
-                    writer.keep_for_last_frame(self._close_bill())
-                    if self.visit.cost is not None:
-                        writer.tell("cost", self.visit.cost)
+                    self._tell_cost(writer)
                     await stream.last(writer.render(batch))
                 else:
                     await stream.write(writer.render(batch))
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
+
+    def _tell_cost(self, writer: Stream) -> None:
+        writer.keep_for_last_frame(self._close_bill())
+        if self.visit.cost is not None:
+            writer.tell("cost", self.visit.cost)
 
     async def _open_stream(self, stream: EventStream, opened: Opened) -> None:
         self._note_opened(opened)

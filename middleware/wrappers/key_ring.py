@@ -113,6 +113,8 @@ class KeyRing(Readiness):
         return sum(end > now for end in self._rests.values())
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
+        if len(self.names) == 1:
+            return [await self._sole_turn(self.names[0], model)]
         stands = await self._standings(model)
         fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
         drawn = _rendezvous(self.names, conversation)
@@ -130,6 +132,11 @@ class KeyRing(Readiness):
         if full:
             return 2, self.board.waiting(name), turn
         return int(stand.open > fair), 0, turn
+
+    async def _sole_turn(self, name: str, model: str) -> KeyTurn:
+        mark = (await self.state.read([self._rest_name(name, model)]))[0]
+        full = self.limit is not None and not self.board.free(name, self.limit)
+        return KeyTurn(name, self._left(name, mark, self.clock()), full)
 
     async def key_of(self, call: RequestContext, model: str) -> str:
         """The key a call goes with: the one that was chosen for it, or whose turn it is."""
