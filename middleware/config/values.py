@@ -28,6 +28,14 @@ def _secret(value: Any, environment: Environment) -> Secret:
     return secret
 
 
+def _own_secret(value: Any, environment: Environment) -> Secret:
+    """One that the gateway itself needs: without it something else would be made up."""
+    secret = _secret(value, environment)
+    if not secret.value:
+        raise Wrong(f"the environment variable {secret.variable} is not set")
+    return secret
+
+
 def _key(value: Any, environment: Environment) -> Secret:
     return Secret("", of_client=True) if value == "client" else _secret(value, environment)
 
@@ -71,13 +79,10 @@ def _store(*schemes: str) -> Allowed:
 
 def _kept_at(value: Any, environment: Environment, schemes: tuple[str, ...]) -> str:
     if isinstance(value, str) and value.startswith("env:"):  # an address may hold a password
-        secret = _from_environment(value, environment)
-        value = secret.value
-        if not value:
-            raise Wrong(f"the environment variable {secret.variable} is not set")
+        value = _own_secret(value, environment).value
     if not isinstance(value, str) or not value.startswith(schemes) or re.search(r"\s", value):
         raise Wrong
-    if value.startswith("sqlite:///") and len(value) == len("sqlite:///"):
+    if value == "sqlite:///":
         raise Wrong("the path of the file is missing")
     return value
 
@@ -140,6 +145,7 @@ HOSTS = listed(
     "a list of names or addresses, without http:// and path",
 )
 SECRET = Allowed('text, or "env:NAME" for an environment variable', _secret, secret=True)
+OWN_SECRET = Allowed(SECRET.words, _own_secret, secret=True)
 KEY = Allowed(
     'text, "env:NAME" for an environment variable, or "client" for the key each client sends',
     _key,

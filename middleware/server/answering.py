@@ -24,6 +24,7 @@ from middleware.doors.x_usetool import (
 )
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
 from middleware.server.visits import Visit
+from middleware.wrappers.calls import NotAsked
 
 _GONE = 499
 """Status in the log of a request whose client left before it got one."""
@@ -255,7 +256,8 @@ def error_headers(error: GatewayError) -> dict[str, str]:
     headers = {**error.headers}
     if error.retry_after or error.code == _OVERLOADED:
         headers["retry-after"] = error.retry_after or _RETRY_AFTER
-    # OpenAI's SDKs ask again after these on their own.
-    if error.again != "same" and (error.status == 409 or error.status >= 429):
+    # OpenAI's SDKs ask again after these on their own; who was not asked may be, later.
+    worth_it = error.again == "same" or isinstance(error, NotAsked)
+    if not worth_it and (error.status == 409 or error.status >= 429):
         headers["x-should-retry"] = "false"
     return headers
