@@ -61,6 +61,8 @@ class RequestContext:
     """Which of the upstream's keys it goes with, by name; empty: the one whose turn it is."""
     journey: Journey | None = field(default=None, repr=False, compare=False)
     """Who was asked, and what came of it."""
+    size: int = field(default=0, compare=False)
+    """Bytes of the client's body; 0: not known."""
 
 
 @value_class

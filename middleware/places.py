@@ -17,8 +17,8 @@ from middleware.config import Config, Meant, ModelConfig, PublicNames
 from middleware.links import Connected
 from middleware.server import catalog
 from middleware.state.store import State
-from middleware.wrappers.choices import Choices, ChoiceSettings, Place
-from middleware.wrappers.choices.place import CostOf
+from middleware.wrappers.choices import Alternative, Choices, ChoiceSettings
+from middleware.wrappers.choices.alternative import CostOf
 from middleware.wrappers.recall import Recall
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.strict import Strict
@@ -46,6 +46,8 @@ class PlaceBuilder:
     make: MakeRoute
     """A model of an upstream, or a pipeline, by itself."""
     strict: bool
+    played: bool = False
+    """What was recorded is: nobody rests, and nothing is waited for."""
     apart: frozenset[str] = frozenset()
     """Upstreams whose thoughts others of their kind must not see."""
 
@@ -63,11 +65,15 @@ class PlaceBuilder:
         if model.pick == "cost":
             places = _priced(places, Prices(self.config))
         if all(place.absent for place in (*places, *fallback)):
-            whys = [self._why(place) for place in (*places, *fallback)]
-            return own if not model.choices else Absent(model.id, "; ".join(whys))
-        sticky = model.sticky and len(places) > 1
-        native = model.tools == "native"
-        settings = ChoiceSettings(model.pick, sticky, native, model.retry, self._total(model))
+            return own if not model.choices else _nobody(model, (*places, *fallback))
+        sticky = model.sticky and len(places) > 1 and not self.played
+        settings = ChoiceSettings(
+            model.pick,
+            sticky,
+            native=model.tools == "native",
+            times=0 if self.played else model.retry,
+            total=self._total(model),
+        )
         choices = Choices(model.id, places, fallback, settings, self.state)
         if model.choices:
             return Route(choices, model.name, changes(model))
@@ -78,11 +84,11 @@ class PlaceBuilder:
         upstream = self.upstreams.get(model.upstream)
         return upstream is not None and len(upstream.ring.secrets) > 1
 
-    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Place]:
+    def _all(self, names: Sequence[str], weights: Sequence[float] = ()) -> Iterator[Alternative]:
         for name, weight in zip(names, weights or (1.0,) * len(names), strict=True):
             yield from self._named(name, weight)
 
-    def _named(self, name: str, weight: float) -> Iterator[Place]:
+    def _named(self, name: str, weight: float) -> Iterator[Alternative]:
         """The place of a name; of a model of choices all of its own, by their shares."""
         meant = self._meant(name)
         model = self.config.models[meant.id]
@@ -94,16 +100,16 @@ class PlaceBuilder:
             adapter = Route(place.adapter, "", changed) if changed else place.adapter
             yield replace(place, adapter=adapter, weight=weight * place.weight / whole)
 
-    def _own(self, model: ModelConfig, route: Route | Absent) -> Place:
+    def _own(self, model: ModelConfig, route: Route | Absent) -> Alternative:
         """The place of a model that others stand in for."""
         if isinstance(route, Route) and "*" in model.name:
             route = replace(route, name="")  # it was renamed before
         return self._place(model.id, Meant(model.id), route)
 
-    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Place:
+    def _place(self, name: str, meant: Meant, route: Route | Absent) -> Alternative:
         model = self.config.models[meant.id]
         if isinstance(route, Absent):
-            return Place(name, route, absent=True)
+            return Alternative(name, route, absent=route.reason)
         upstreams_name = model.name.replace("*", meant.carried or "*")
         inner = route.inner
         if isinstance(inner, Recall) and model.upstream in self.apart:
@@ -112,19 +118,21 @@ class PlaceBuilder:
         adapter = replace(route, inner=inner, name=route.name.replace("*", meant.carried or "*"))
         upstream = self.upstreams.get(model.upstream)
         if upstream is None or route.leaf is None:
-            return self._of_pipeline(Place(name, adapter), model)
-        return Place(
+            return self._of_pipeline(Alternative(name, adapter), model)
+        return Alternative(
             name,
             adapter,
             upstreams_name,
-            ready=upstream.ring,
+            ready=None if self.played else upstream.ring,
+            upstream=upstream.config.id,
             budget=upstream.budget,
+            queues=upstream.ring.limit is not None,
             several_keys=self._has_keys(model),
             emulates=_emulates(model, upstream),
             traits=_traits(model, upstream, route.leaf, upstreams_name),
         )
 
-    def _of_pipeline(self, place: Place, model: ModelConfig) -> Place:
+    def _of_pipeline(self, place: Alternative, model: ModelConfig) -> Alternative:
         """It can do what its answerer can."""
         first = next(self._named(model.pipeline["answerer"], 1.0))
         traits = first.traits(first.model)
@@ -156,12 +164,12 @@ class PlaceBuilder:
         assert meant is not None
         return meant
 
-    def _why(self, place: Place) -> str:
-        reason = place.adapter.reason if isinstance(place.adapter, Absent) else ""
-        return f"{place.name}: {reason}"
+
+def _nobody(model: ModelConfig, places: Sequence[Alternative]) -> Absent:
+    return Absent(model.id, "; ".join(f"{place.name}: {place.absent}" for place in places))
 
 
-def _priced(places: Sequence[Place], prices: Prices) -> tuple[Place, ...]:
+def _priced(places: Sequence[Alternative], prices: Prices) -> tuple[Alternative, ...]:
     found = [(place, prices.of(place.name)) for place in places]
     return tuple(replace(place, cost=_cost(price)) if price else place for place, price in found)
 

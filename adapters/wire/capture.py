@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -70,6 +70,10 @@ class Capture(list[CapturedCall]):
     def begin(self, call: CapturedCall) -> CapturedCall:
         self.append(call)
         return call
+
+    def expected(self) -> Sequence[str]:
+        """Upstreams that are to be asked, in this order; empty: nobody knows."""
+        return ()
 
 
 class Source(Protocol):

@@ -42,8 +42,8 @@ T = TypeVar("T")
 _AFTER_REASON = 2.0
 """Seconds an upstream has for its usage once it has said why it stopped."""
 _PINGS_FOR = 5
-"""Who waits so long for a first event waits this many times as long while only pings come: with
-the usual 60 s as long as `content`, and in proportion where somebody is less patient.
+"""Times the wait for a first event, while only pings come: with the usual 60 s that is `content`,
+and where somebody is less patient it is less in proportion.
 """
 _BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
 _MOST_PARTS = 4096
@@ -88,7 +88,7 @@ class AnswerState:
             self.leave_out(name, odd[0])
         return [one for one in listed if isinstance(one, dict)]
 
-    def unreadable(self, what: str) -> UpstreamError:
+    def unreadable(self, what: str = "sent an answer in no shape of its language") -> UpstreamError:
         return UpstreamError(f"Upstream '{self.upstream}' {what}.", code="upstream_unreadable")
 
     def cut(self, lacking: str) -> Truncated:
@@ -158,7 +158,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     try:
         listener = Listener(link, exchange, reply.headers)
         while not listener.over:
-            data = await _read(reply, clock, listener)
+            data = await next_piece(reply, clock, listener)
             if events := listener.feed(data):
                 yield events
                 clock.heard(events)
@@ -169,21 +169,15 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         reply.close()
 
 
-async def _read(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
-    try:
-        return await next_piece(reply, clock, listener)
-    except Truncated as error:
-        # A plain answer that began was made and billed; of a stream nothing was said yet.
-        if not (listener.opened or listener.collecting):
-            error.again = "elsewhere"
-        raise
-
-
 async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
     if listener.collecting:
         return await reply.read(clock.whole)
     if not listener.state.ending:
-        data = await reply.read(clock.due(listener.state.busy))
+        try:
+            data = await reply.read(clock.due(listener.state.busy))
+        except Truncated as error:  # a plain answer was billed, of this nothing was said yet
+            error.again = "never" if listener.opened else "elsewhere"
+            raise
         clock.alive = True
         return data
     try:
@@ -210,7 +204,6 @@ class Listener(Generic[S]):
         self._begun = False
         self._collected = bytearray()
         self.opened = False
-        """Something was said."""
         self._notes = exchange.receipt
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
@@ -225,18 +218,18 @@ class Listener(Generic[S]):
                 self._decode(self._framer.feed(data), events)
             else:
                 self._end(events)
-        except GatewayError as error:
-            self.failure = error
-        except _MISSHAPEN as error:
-            odd = "sent an answer of a shape its language does not have"
-            self.failure = self.state.unreadable(odd)
-            self.failure.__cause__ = error
-        # Nothing was said: what is no answer, or none of its language, another may give.
-        if not (self.failure is None or self.opened or isinstance(self.failure, Refused)):
-            self.failure.again = "same" if self.failure.again == "same" else "elsewhere"
+        except (GatewayError, *_MISSHAPEN) as error:
+            self._fail(error)
         if self.over and (left_out := self.state.left_out):
             events.insert(-1, Noted(tuple(left_out.values())))
         return tuple(events) if self.opened else self._through(events)
+
+    def _fail(self, error: Exception) -> None:
+        failure = error if isinstance(error, GatewayError) else self.state.unreadable()
+        failure.__cause__ = error.__cause__ if failure is error else error
+        if not (self.opened or isinstance(failure, Refused) or failure.again == "same"):
+            failure.again = "elsewhere"  # nothing was said: another may answer
+        self.failure = failure
 
     def _begin(self, data: bytes) -> None:
         """See whether the upstream ignored `stream: true` and sends one JSON answer."""

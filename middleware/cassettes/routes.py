@@ -19,6 +19,7 @@ from middleware.cassettes.replay.wire import PlayedLink, fact_key, repeat_as_rec
 from middleware.config import (
     Config,
     ConfigError,
+    Meant,
     ModelConfig,
     PublicNames,
     UpstreamConfig,
@@ -42,7 +43,10 @@ def routes_of(config: Config, model: str) -> Iterator[tuple[str, Json]]:
         return
     found = config.models[meant.id]
     if not found.pipeline:
-        yield model, _route(config, found, found.name.replace("*", meant.carried))
+        alone = {} if found.choices else _route(config, found, _name(found, meant))
+        yield model, alone | _choices(found)
+        for other in (*found.choices, *found.fallback):
+            yield from routes_of(config, other)
         return
     route = {name: value for name, value in found.pipeline.items() if value is not None}
     yield model, route | _changed(found, None)
@@ -67,6 +71,17 @@ def _route(config: Config, model: ModelConfig, name: str) -> Json:
         route["api_version"] = upstream.api_version
     options = _portable(upstream.kind, {**upstream.options, **model.options})
     return route | _changed(model, upstream.language) | ({"options": options} if options else {})
+
+
+def _name(model: ModelConfig, meant: Meant) -> str:
+    return model.name.replace("*", meant.carried)
+
+
+def _choices(model: ModelConfig) -> Json:
+    """Those it is made of, or falls back to; who of them is asked is what was recorded."""
+    said = {name: [*getattr(model, name)] for name in ("choices", "fallback")}
+    route = {name: names for name, names in said.items() if names}
+    return route | _changed(model, None) if model.choices else route
 
 
 def _is_public(upstream: UpstreamConfig) -> bool:

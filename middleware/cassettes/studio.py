@@ -143,7 +143,7 @@ class Studio:
                 "x_usetool": {"available": True, "upstream": route.get("upstream", "")},
             }
             for name, route in routes.items()
-            if "name" in route or "pipeline" in route
+            if route.keys() & {"name", "pipeline", "choices"}
         ]
 
     def repairs(self, selection: Selection) -> bool:

@@ -33,6 +33,8 @@ def clients_mistakes(
     seen = {secret.value: "[server] keys" for secret in server.keys}
     for client in clients.values():
         path, key = ("clients", client.id, "key"), client.key
+        if client.id == "default":
+            yield path[:2], "is the name of whoever has one of [server] keys: take another."
         if key.variable and not key.value:
             yield path, f"The environment variable {key.variable} is not set.{meant_variable(key)}"
         elif key.value and key.value in seen:

@@ -169,14 +169,9 @@ def create(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if accounts.ledger is not None:
-            await accounts.ledger.start()
-        if accounts.state.home == "redis":
-            await accounts.state.sums(())  # from now on it is known whether it is there
+        await accounts.begin()
         yield
-        if accounts.ledger is not None:
-            await accounts.ledger.close()
-        await accounts.state.close()
+        await accounts.end()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):
                 if one.problem and not reports:

@@ -148,6 +148,7 @@ class Edge:
             id=visit.id,
             owner=caller.owner,
             key=key,
+            size=len(body),
             capture=capture,
             client=visit.client,
             journey=visit.journey,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -83,7 +83,21 @@ class ModelList:
         lists = await asyncio.gather(*[self.listed(entry.id) for entry in asked])
         found = {entry.id: listed for entry, listed in zip(asked, lists, strict=True)}
         taken = {entry.id for entry in entries}
-        return [self._status(entry, found.get(entry.id), taken) for entry in entries]
+        alone = [self._status(entry, found.get(entry.id), taken) for entry in entries]
+        reasons = {status.entry.id: status.reason for status in alone}
+        return [self._with_others(status, reasons) for status in alone]
+
+    def _with_others(self, status: Status, reasons: Mapping[str, str]) -> Status:
+        """A model that others answer for can answer while one of them can."""
+        model = self.config.models[status.entry.id]
+        others = (*model.choices, *model.fallback)
+        whys = [reasons[self.routes.line(name)] for name in others]
+        if not (others and status.entry.available) or (status.reason and all(whys)):
+            return status
+        if model.choices and all(whys):
+            told = "; ".join(f"{name}: {why}" for name, why in zip(others, whys, strict=True))
+            return status._replace(reason=told)
+        return status._replace(reason="")
 
     def _is_asked(self, entry: ModelEntry, only_local: bool) -> bool:
         """A wildcard's upstream has its names."""
@@ -192,6 +206,9 @@ class ModelList:
         """What can be said of a model without asking anybody."""
         model = self.config.models[entry.id]
         upstream = self.config.upstreams.get(model.upstream)
+        if model.choices:
+            inner = _of_any([self.known(self.routes.entry(name)) for name in model.choices])
+            return catalog.configured(model).over(inner)
         if upstream is None or "*" in model.name:
             return catalog.configured(model)
         known = catalog.known(upstream.language, model.name)
@@ -206,6 +223,10 @@ class ModelList:
             answerer = model.pipeline["answerer"]
             inner = await self.traits(self.routes.entry(answerer), answerer, Traits())
             return Traits(reasoning=True).over(inner)
+        if model.choices:
+            found = [self.traits(self.routes.entry(each), each, Traits()) for each in model.choices]
+            inner = _of_any(await asyncio.gather(*found))
+            return catalog.configured(model).over(inner)
         upstream = self.config.upstreams.get(model.upstream)
         if upstream is None or "*" in public:
             return catalog.configured(model)
@@ -232,6 +253,23 @@ class ModelList:
         if model.tools != "auto":
             return model.tools
         return "emulated" if traits.tools is False else "native"
+
+
+def _of_any(found: Sequence[Traits]) -> Traits:
+    """What one of several can do: who cannot is passed over."""
+
+    def either(flags: Sequence[bool | None]) -> bool | None:
+        return True if True in flags else None if None in flags else False
+
+    return Traits(
+        context_length=max([one.context_length or 0 for one in found]) or None,
+        max_output=max([one.max_output or 0 for one in found]) or None,
+        tools=either([one.tools for one in found]),
+        parallel=either([one.parallel for one in found]),
+        vision=either([one.vision for one in found]),
+        reasoning=either([one.reasoning for one in found]),
+        json_schema=either([one.json_schema for one in found]),
+    )
 
 
 def abilities(traits: Traits, tools: str, family: str) -> Json:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Opened, Planned
 from adapters.receipts import Receipt
 
 
-@runtime_checkable
-class Described(Protocol):
-    """What has a name of its own where people are shown the nesting."""
+class Fork(Adapter):
+    """An adapter around several, of which one answers."""
+
+    __slots__ = ()
 
     @property
-    def described(self) -> str: ...
+    def described(self) -> str:
+        """What people are shown of it as the end of a nesting."""
+        return type(self).__name__
 
 
 @dataclass(frozen=True, slots=True)

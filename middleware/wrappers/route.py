@@ -14,7 +14,7 @@ from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
-from middleware.wrappers.base import Described, Wrapper, noted, with_notes
+from middleware.wrappers.base import Fork, Wrapper, noted, with_notes
 from middleware.wrappers.calls import Guarded
 
 # Two names of one limit: whoever sets one of them has set both.
@@ -146,7 +146,10 @@ class Route(Wrapper):
         while isinstance(adapter, Wrapper):
             names.append(type(adapter).__name__)
             adapter = adapter.inner
-        name = adapter.described if isinstance(adapter, Described) else type(adapter).__name__
+        if isinstance(adapter, Fork):
+            name = adapter.described
+        else:
+            name = self.leaf.described if self.leaf else type(adapter).__name__
         return (type(self).__name__, *names, name)
 
     def stream(self, request: ChatRequest) -> Events:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from adapters.errors import GatewayError
@@ -14,6 +14,7 @@ from adapters.protocol import (
     Events,
     Finish,
     FinishReason,
+    Journey,
     Json,
     Planned,
     RefusalDelta,
@@ -44,6 +45,8 @@ class Performance:
     """Of what is no chat."""
     planned: tuple[Planned, ...] = ()
     """Of what failed: what would be sent."""
+    journey: Journey = field(default_factory=Journey)
+    """Who was asked."""
 
     @classmethod
     def of(cls, *batches: tuple[Event, ...]) -> Performance:
@@ -105,6 +108,8 @@ class Performer:
     async def stream(self, request: ChatRequest) -> Events:
         performance = self.performance
         pace = _Pace(self.timing, asyncio.get_running_loop().time())
+        if request.call.journey is not None:
+            request.call.journey.steps += performance.journey.steps
         for at, events in performance.batches:
             await pace.reach(at)
             yield events

@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from adapters.errors import GatewayError
-from adapters.protocol import Planned, RequestContext
+from adapters.protocol import Journey, Planned, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.wire.http import Transport
 from middleware.cassettes.asks import error_of, events_of, parse_ask
@@ -56,7 +56,10 @@ class Stage:
         if not self._routes.line(turn.model):  # nothing here reads what was recorded
             played.end()
             return replace(stored(turn), drift=tuple(played.drift))
-        call = RequestContext(turn.identity, streamed=turn.streamed, key="replayed", capture=played)
+        journey = Journey()
+        call = RequestContext(
+            turn.identity, streamed=turn.streamed, key="replayed", capture=played, journey=journey
+        )
         if turn.operation == "embeddings":
             found = await self._vectors(turn, call)
         else:
@@ -64,7 +67,8 @@ class Stage:
         if played.lacking:
             return replace(stored(turn), drift=(Drift("extra"), *played.drift))
         played.end()
-        return replace(found, error_at=played.elapsed, drift=tuple(played.drift))
+        drift = tuple(played.drift)
+        return replace(found, error_at=played.elapsed, drift=drift, journey=journey)
 
     async def _events(
         self, turn: CassetteTurn, call: RequestContext, played: PlayedTurn

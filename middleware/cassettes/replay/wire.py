@@ -77,6 +77,9 @@ class PlayedTurn(Capture):
             self.drift += _encode_drift(position, exchange.sent, body)
         return exchange
 
+    def expected(self) -> Sequence[str]:
+        return [exchange.upstream for _, exchange in self._waiting]
+
     def repeats(self) -> bool:
         """Whether the upstream that was asked last was asked again."""
         return any(exchange.upstream == self._last for _, exchange in self._waiting)

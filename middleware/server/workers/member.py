@@ -18,7 +18,7 @@ from middleware.machine.remote import RemoteBoard
 from middleware.server.edge import Edge
 from middleware.server.last import Elsewhere, summaries, told
 from middleware.server.workers.reception import received
-from middleware.state.opening import is_shared
+from middleware.state.homes import is_shared
 from middleware.state.remote import RemoteState
 from middleware.telemetry.tally import Snapshot, together
 from middleware.telemetry.vitals import Vitals

@@ -23,7 +23,7 @@ from middleware.machine.hub import Hub, WorkerLine
 from middleware.server.log import Log
 from middleware.server.transport.serving import GRACE_SECONDS, listen, tell_of_work
 from middleware.server.workers.reception import Reception
-from middleware.state.opening import is_shared, open_state
+from middleware.state.homes import is_shared, open_state
 
 _LAST_SECONDS = 10.0
 """For what is written when the last request has ended."""

@@ -6,6 +6,6 @@ calls are made for one ask, and pauses only when nobody is left who could be ask
 """
 
 from middleware.wrappers.choices.adapter import Choices, ChoiceSettings
-from middleware.wrappers.choices.place import Place
+from middleware.wrappers.choices.alternative import Alternative
 
-__all__ = ("ChoiceSettings", "Choices", "Place")
+__all__ = ("Alternative", "ChoiceSettings", "Choices")

@@ -9,15 +9,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.errors import BadRequest
-from adapters.protocol import Adapter, ChatRequest, Events, Journey, Planned
+from adapters.protocol import ChatRequest, Events, Journey, Planned
 from middleware.config.shape import Pick
 from middleware.state.store import State
-from middleware.wrappers.choices.ask import Ask
-from middleware.wrappers.choices.conversation import Whereabouts, conversation_of, whereabouts
-from middleware.wrappers.choices.needs import Needs, needs_of
+from middleware.wrappers.base import Fork
+from middleware.wrappers.choices.alternative import Alternative
+from middleware.wrappers.choices.conversation import LastPlace, conversation_of, last_place
+from middleware.wrappers.choices.inquiry import Inquiry
+from middleware.wrappers.choices.needs import Needs
 from middleware.wrappers.choices.no_choice import Excluded, no_choice
-from middleware.wrappers.choices.picks import LASTING, moved_to_front, picked
-from middleware.wrappers.choices.place import Place
+from middleware.wrappers.choices.picks import LASTING, as_expected, moved_to_front, picked
 from middleware.wrappers.retry import LONGEST_FAILING, Attempts
 
 
@@ -36,35 +37,38 @@ class ChoiceSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices(Adapter):
+class Choices(Fork):
     name: str
     """Its public name."""
-    places: Sequence[Place]
-    fallback: Sequence[Place]
+    places: Sequence[Alternative]
+    fallback: Sequence[Alternative]
     settings: ChoiceSettings
     state: State
 
     @property
     def described(self) -> str:
         """Its name where people are shown the nesting."""
-        names = [place.name for place in (*self.places, *self.fallback)]
+        names = [
+            f"{place.name} (not available: {place.absent})" if place.absent else place.name
+            for place in (*self.places, *self.fallback)
+        ]
         return f"{type(self).__name__} of {', '.join(names)}"
 
     async def stream(self, request: ChatRequest) -> Events:
-        ask, where = await self._begun(request)
+        inquiry, where = await self._begun(request)
         try:
-            first, events = await ask.opened()
+            first, events = await inquiry.opened()
             async with aclosing(events):
-                await self._note(ask, where)
+                await self._note(inquiry, where)
                 yield first
                 async for batch in events:
                     yield batch
         finally:
-            ask.end()
+            inquiry.end()
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         """Of the first as they are written, who can take it."""
-        needs, excluded = needs_of(request), []
+        needs, excluded = Needs(request), []
         for place in (*self.places, *self.fallback):
             name, model = place.at(request.model)
             reason = place.lacks(needs, self.settings.native, model)
@@ -77,20 +81,24 @@ class Choices(Adapter):
                 excluded.append(Excluded(name, "lossy", error))
         raise no_choice(self.name, excluded)
 
-    async def _begun(self, request: ChatRequest) -> tuple[Ask, Whereabouts | None]:
-        settings, needs = self.settings, needs_of(request)
-        journey = request.call.journey or Journey()
-        several = any(place.several_keys for place in self.places)
-        conversation = conversation_of(request) if settings.sticky or several else ""
-        where = await whereabouts(self.state, conversation) if settings.sticky else None
+    async def _begun(self, request: ChatRequest) -> tuple[Inquiry, LastPlace | None]:
+        settings, needs = self.settings, Needs(request)
+        journey = request.call.journey
+        if journey is None:
+            journey = Journey()
+            request = replace(request, call=replace(request.call, journey=journey))
+        keyed = any(place.several_keys for place in self.places)
+        conversation = conversation_of(request) if settings.sticky or keyed else ""
+        where = await last_place(self.state, conversation) if settings.sticky else None
         front = journey.pins.get(self.name) or (where.place if where else "")
         order = await self._order(needs, conversation, front)
+        if request.call.capture is not None and (known := request.call.capture.expected()):
+            order = as_expected(order, known)
         now = asyncio.get_running_loop().time()
         end = min(now + settings.total, request.call.deadline or math.inf)
-        call = replace(request.call, deadline=end, journey=journey)
-        ask = Ask(
+        inquiry = Inquiry(
             self.name,
-            replace(request, call=call),
+            request,
             journey,
             needs,
             order,
@@ -99,9 +107,9 @@ class Choices(Adapter):
             settings.native,
             settings.times,
         )
-        return ask, where
+        return inquiry, where
 
-    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Place]:
+    async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Alternative]:
         pick, sticking = self.settings.pick, conversation if self.settings.sticky else ""
         if len(self.places) == 1:
             return moved_to_front((*self.places, *self.fallback), front)
@@ -111,11 +119,11 @@ class Choices(Adapter):
         # It may have more to do than its share, and be left to the end.
         return (*await picked(pick, self.places, needs, sticking, front), *self.fallback)
 
-    async def _note(self, ask: Ask, where: Whereabouts | None) -> None:
+    async def _note(self, inquiry: Inquiry, where: LastPlace | None) -> None:
         """Where the conversation is now: its next turns ask there first."""
-        place = ask.answers
+        place = inquiry.answers
         assert place is not None
-        ask.journey.pins[self.name] = place.name
-        said = place is ask.first and self.settings.pick in LASTING
+        inquiry.journey.pins[self.name] = place.name
+        said = place is inquiry.first and self.settings.pick in LASTING
         if where is not None and (where.place or not said):
             await where.remember(place.name)

@@ -21,7 +21,7 @@ def conversation_of(request: ChatRequest) -> str:
 
 
 @dataclass(slots=True)
-class Whereabouts:
+class LastPlace:
     """The place of one conversation, where that is not what the pick says by itself."""
 
     state: State
@@ -39,6 +39,6 @@ class Whereabouts:
             await self.state.mark(self.name, place, _REMEMBERED)
 
 
-async def whereabouts(state: State, conversation: str) -> Whereabouts:
+async def last_place(state: State, conversation: str) -> LastPlace:
     name = f"conversation:{conversation}"
-    return Whereabouts(state, name, (await state.read([name]))[0])
+    return LastPlace(state, name, (await state.read([name]))[0])

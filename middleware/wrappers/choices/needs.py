@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -14,34 +15,53 @@ _ANSWER = 256
 """Tokens of an answer whose length nobody limits."""
 
 
-class Needs(NamedTuple):
-    images: bool
-    tools: bool
-    json_schema: bool
-    prompt: int
-    """Tokens, estimated; images are not counted."""
-    answer: int
-    """Tokens at most, or estimated."""
+@dataclass(slots=True)
+class Needs:
+    """Looked for when a place is asked of which something is known."""
+
+    request: ChatRequest
+    _prompt: int | None = None
+
+    def images(self) -> bool:
+        return any(map(_has_images, self.request.messages))
+
+    def tools(self) -> bool:
+        return bool(self.request.tools)
+
+    def json_schema(self) -> bool:
+        form: Any = self.request.params.get("response_format") or {}
+        return bool(form.get("type") == "json_schema")
+
+    def fits(self, context: int) -> bool:
+        """Whether the prompt does, as far as its bytes say."""
+        most = context * _BYTES_A_TOKEN
+        return 0 < self.request.call.size <= most or self.prompt() <= context
+
+    def prompt(self) -> int:
+        """Tokens, estimated; images are not counted."""
+        if self._prompt is None:
+            size = sum(map(_size, self.request.messages))
+            size += len(orjson.dumps(self.request.tools)) if self.request.tools else 0
+            self._prompt = size // _BYTES_A_TOKEN
+        return self._prompt
+
+    def answer(self) -> int:
+        """Tokens at most, or estimated."""
+        params = self.request.params
+        return params.get("max_completion_tokens") or params.get("max_tokens") or _ANSWER
 
 
-def needs_of(request: ChatRequest) -> Needs:
-    images, size = False, 0
-    for message in request.messages:
-        content = message.get("content")
-        if type(content) is str:
-            size += _bytes(content)
-        elif content:
-            for part in content:
-                images = images or part.get("type") == "image_url"
-                size += _bytes(part.get("text") or "")
-        for call in message.get("tool_calls") or ():
-            size += len(call.get("function", {}).get("arguments") or "")
-    size += len(orjson.dumps(request.tools)) if request.tools else 0
-    params = request.params
-    form: Any = params.get("response_format") or {}
-    answer = params.get("max_completion_tokens") or params.get("max_tokens") or _ANSWER
-    schema = form.get("type") == "json_schema"
-    return Needs(images, bool(request.tools), schema, size // _BYTES_A_TOKEN, answer)
+def _has_images(message: Json) -> bool:
+    content = message.get("content")
+    return type(content) is list and any(part.get("type") == "image_url" for part in content)
+
+
+def _size(message: Json) -> int:
+    content: Any = message.get("content") or ""
+    parts = [content] if type(content) is str else [part.get("text") or "" for part in content]
+    calls = message.get("tool_calls") or ()
+    called = sum(len(call.get("function", {}).get("arguments") or "") for call in calls)
+    return called + sum(map(_bytes, parts))
 
 
 def _bytes(text: str) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from middleware.config.shape import Pick
+from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.needs import Needs
-from middleware.wrappers.choices.place import Place
 
 _EXPLORED = 0.05
 """Of the requests that go to the quickest another one is asked, or nobody learns of a change."""
@@ -20,8 +20,8 @@ LASTING: frozenset[Pick] = frozenset(("order", "weight"))
 
 
 async def picked(
-    pick: Pick, places: Sequence[Place], needs: Needs, conversation: str, front: str = ""
-) -> Sequence[Place]:
+    pick: Pick, places: Sequence[Alternative], needs: Needs, conversation: str, front: str = ""
+) -> Sequence[Alternative]:
     """The places in the order in which they are asked; with a conversation it sticks to its own,
     or to the one in `front`, where it moved to.
     """
@@ -40,27 +40,33 @@ async def picked(
             return places
 
 
-def moved_to_front(places: Sequence[Place], name: str) -> Sequence[Place]:
+def moved_to_front(places: Sequence[Alternative], name: str) -> Sequence[Alternative]:
     if not name or places[0].name == name:
         return places
     return sorted(places, key=lambda place: place.name != name)
 
 
-def rendezvous(places: Sequence[Place], conversation: str) -> list[Place]:
+def as_expected(places: Sequence[Alternative], upstreams: Sequence[str]) -> Sequence[Alternative]:
+    """In the order in which their upstreams will be asked; the others behind them."""
+    turns = {name: at for at, name in reversed([*enumerate(upstreams)])}
+    return sorted(places, key=lambda place: turns.get(place.upstream, len(turns)))
+
+
+def rendezvous(places: Sequence[Alternative], conversation: str) -> list[Alternative]:
     """The same order for whoever asks; a place that goes moves its own conversations alone."""
 
-    def draw(place: Place) -> float:
+    def draw(place: Alternative) -> float:
         told = blake2b(f"{place.name}\n{conversation}".encode(), digest_size=8).digest()
         return (int.from_bytes(told) + 1) / ((1 << 64) + 1)
 
     return _by_weight(places, [draw(place) for place in places])
 
 
-def _shared(places: Sequence[Place]) -> list[Place]:
+def _shared(places: Sequence[Alternative]) -> list[Alternative]:
     return _by_weight(places, [1.0 - random.random() for _ in places])
 
 
-def _by_weight(places: Sequence[Place], drawn: Sequence[float]) -> list[Place]:
+def _by_weight(places: Sequence[Alternative], drawn: Sequence[float]) -> list[Alternative]:
     """Each is first as often as its weight says; those without one are behind all others."""
 
     def rank(at: int) -> tuple[bool, float]:
@@ -70,7 +76,7 @@ def _by_weight(places: Sequence[Place], drawn: Sequence[float]) -> list[Place]:
     return [places[at] for at in sorted(range(len(places)), key=rank)]
 
 
-async def _bounded(ordered: Sequence[Place]) -> Sequence[Place]:
+async def _bounded(ordered: Sequence[Alternative]) -> Sequence[Alternative]:
     """Those that have more to do than their share are left to the end."""
     loads = [await place.load() for place in ordered]
     weights = sum(place.weight for place in ordered) or 1.0
@@ -82,7 +88,7 @@ async def _bounded(ordered: Sequence[Place]) -> Sequence[Place]:
     return [ordered[at] for at in sorted(range(len(ordered)), key=later.__getitem__)]
 
 
-def _quickest(places: Sequence[Place]) -> list[Place]:
+def _quickest(places: Sequence[Alternative]) -> list[Alternative]:
     ordered = sorted(places, key=lambda place: (place.latency or 0.0, place.open))
     if random.random() < _EXPLORED:
         explored = random.choice(ordered)
@@ -90,11 +96,11 @@ def _quickest(places: Sequence[Place]) -> list[Place]:
     return ordered
 
 
-def _cost(place: Place, needs: Needs) -> float:
+def _cost(place: Alternative, needs: Needs) -> float:
     """Without a price it is the last to be asked."""
-    return place.cost(needs.prompt, needs.answer) if place.cost else math.inf
+    return place.cost(needs.prompt(), needs.answer()) if place.cost else math.inf
 
 
-async def _idlest(places: Sequence[Place]) -> list[Place]:
+async def _idlest(places: Sequence[Alternative]) -> list[Alternative]:
     loads = [(await place.load(), random.random()) for place in places]
     return [places[at] for at in sorted(range(len(places)), key=loads.__getitem__)]

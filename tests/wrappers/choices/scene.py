@@ -21,7 +21,7 @@ from adapters.shared.traits import Traits
 from middleware.machine.memory import MemoryBoard
 from middleware.state.memory import MemoryState
 from middleware.wrappers.breaker import Breaker
-from middleware.wrappers.choices import Choices, ChoiceSettings, Place
+from middleware.wrappers.choices import Alternative, Choices, ChoiceSettings
 from middleware.wrappers.key_ring import KeyRing
 from middleware.wrappers.keys import Rotation
 from middleware.wrappers.route import Route
@@ -50,7 +50,7 @@ class Scene:
         keys: int = 1,
         known: Traits | None = None,
         **more: Any,
-    ) -> Place:
+    ) -> Alternative:
         """It fails as told, one error a call, then it says its name."""
         fake = FakeAdapter(*[(error,) for error in fails], usual=said_by(name), name=name)
         several = {f"{name}#{number}": str(number) for number in range(1, keys + 1)}
@@ -58,7 +58,7 @@ class Scene:
         inner = Rotation(fake, ring) if keys > 1 else fake
         self.fakes[name], self.rings[name] = fake, ring
         traits = known or Traits()
-        return Place(
+        return Alternative(
             name,
             Route(Breaker(inner, ring, name, f"{name}-1"), f"{name}-1"),
             f"{name}-1",
@@ -69,7 +69,7 @@ class Scene:
         )
 
     def model(
-        self, places: Sequence[Place], fallback: Sequence[Place] = (), **settings: Any
+        self, places: Sequence[Alternative], fallback: Sequence[Alternative] = (), **settings: Any
     ) -> Choices:
         return Choices("smart", places, fallback, ChoiceSettings(**settings), self.state)
 

@@ -1,4 +1,4 @@
-"""`Place`: one who may be asked, what is known of it, and how it has answered so far."""
+"""`Alternative`: one who may be asked, what is known of it, and how it has answered so far."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ CostOf = Callable[[int, int], float]
 
 
 @dataclass(slots=True)
-class Place:
+class Alternative:
     name: str
     """Its public name; with a `*` where clients choose what stands there."""
     adapter: Adapter
     model: str = ""
     """The upstream's name of it; empty: of its own, as a pipeline has."""
-    absent: bool = False
-    """It cannot be asked at all; its adapter says why."""
+    upstream: str = ""
+    absent: str = ""
+    """Why it cannot be asked at all."""
     ready: Readiness | None = None
     budget: Budget = field(default_factory=Budget)
+    queues: bool = False
+    """A call may have to wait for a slot."""
     several_keys: bool = False
     emulates: bool = False
     """Its tools are asked for by prompt."""
@@ -52,14 +55,14 @@ class Place:
         """What it cannot do; what is not known, it can. `native`: no tools by prompt."""
         if self.absent:
             return "absent"
-        if native and needs.tools and self.emulates:
+        if native and self.emulates and needs.tools():
             return "no_tools"
         traits = self.traits(model)
-        if needs.images and traits.vision is False:
+        if traits.vision is False and needs.images():
             return "no_vision"
-        if needs.json_schema and traits.json_schema is False:
+        if traits.json_schema is False and needs.json_schema():
             return "no_json_schema"
-        if traits.context_length is not None and needs.prompt > traits.context_length:
+        if traits.context_length and not needs.fits(traits.context_length):
             return "no_context"
         return None
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from adapters.errors import BadRequest, GatewayError, Unavailable, UpstreamError
 from adapters.protocol import ChatRequest, Event, Events, Journey, PassedOver, Passing
 from middleware.wrappers.calls import outcome_of
+from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.needs import Needs
 from middleware.wrappers.choices.no_choice import Excluded, no_choice
-from middleware.wrappers.choices.place import Place
 from middleware.wrappers.readiness import KeyTurn
 from middleware.wrappers.retry import Attempts, Budget, pause_before
 
@@ -27,35 +27,35 @@ class _Next(NamedTuple):
     """Somebody who may still be asked, after so many seconds."""
 
     wait: float
-    place: Place
+    place: Alternative
     turn: KeyTurn
     again: bool
     """It has failed in this ask."""
 
 
 @dataclass(slots=True)
-class Ask:
+class Inquiry:
     model: str
     """The public name of the model of choices."""
     request: ChatRequest
     journey: Journey
     needs: Needs
-    order: Sequence[Place]
+    order: Sequence[Alternative]
     attempts: Attempts
     conversation: str = ""
     native: bool = False
     """Tools by prompt will not do."""
     times: int = 2
     """How often one who failed may be asked again."""
-    first: Place | None = None
+    first: Alternative | None = None
     """The first in the order that can answer such a request."""
-    answers: Place | None = None
+    answers: Alternative | None = None
     calls: int = 0
     _failure: GatewayError | None = None
     _failures: dict[tuple[str, str], GatewayError] = field(default_factory=dict)
-    """Place, and key if it was the key's → what it failed with last."""
+    """Alternative, and key if it was the key's → what it failed with last."""
     _excluded: list[Excluded] = field(default_factory=list)
-    _open: Place | None = None
+    _open: Alternative | None = None
     _outgrown: int = 0
     """A context that was too small."""
     _repeating: list[Budget] = field(default_factory=list)
@@ -75,54 +75,54 @@ class Ask:
         for budget in self._repeating:
             budget.repeating -= 1
 
-    async def _at(self, place: Place) -> Opening | None:
+    async def _at(self, place: Alternative) -> Opening | None:
         """Ask a place, with another of its keys if one is limited or refused."""
         name, model = place.at(self.request.model)
-        if reason := self._why_not(place, model):
-            self._exclude(Excluded(name, reason))
+        if self._is_passed_over(place, name, model):
             return None
-        self.first = self.first or place
-        if place.is_open(model):
-            self._open = self._open or place
-            self._pass_over(name, "open")
-            return None
-        before = self.calls
-        for turn in await place.turns(model, self.conversation):
-            made = self.calls - before
-            most = _MOST_AT_ONE if made == _MOST_AT_ONE and self._others(place) else _MOST_CALLS
-            if turn.resting or made == most or self.calls == _MOST_CALLS:
+        turns = [turn for turn in await place.turns(model, self.conversation) if not turn.resting]
+        if not turns:
+            self._pass_over(name, "resting")
+        for made, turn in enumerate(turns):
+            if self.calls == _MOST_CALLS or (made == _MOST_AT_ONE and self._others(place)):
                 break
             if opening := await self._call(place, turn):
                 return opening
             if (name, turn.name) not in self._failures:  # it was not the key's
-                return None
-        if self.calls == before:
-            self._pass_over(name, "resting")
+                break
         return None
 
-    def _why_not(self, place: Place, model: str) -> Passing | None:
+    def _is_passed_over(self, place: Alternative, name: str, model: str) -> bool:
+        if reason := self._why_not(place, model):
+            self._exclude(Excluded(name, reason))
+            return True
+        self.first = self.first or place
+        if place.is_open(model):
+            self._open = self._open or place
+            self._pass_over(name, "open")
+            return True
+        return False
+
+    def _why_not(self, place: Alternative, model: str) -> Passing | None:
         if lacking := place.lacks(self.needs, self.native, model):
             return lacking
         known = place.traits(model).context_length if self._outgrown else None
         return "no_context" if self._outgrown and (known or 0) <= self._outgrown else None
 
-    def _others(self, place: Place) -> bool:
+    def _others(self, place: Alternative) -> bool:
         """Whether one is left behind this one that could be asked at once."""
         behind = self.order[self.order.index(place) + 1 :]
         models = [(one, one.at(self.request.model)[1]) for one in behind]
         return any(not (self._why_not(*each) or each[0].is_open(each[1])) for each in models)
 
-    async def _call(self, place: Place, turn: KeyTurn) -> Opening | None:
+    async def _call(self, place: Alternative, turn: KeyTurn) -> Opening | None:
         """Ask a place with a key; None: it failed, and another may be asked."""
         now = asyncio.get_running_loop().time
         if (began := now()) >= self.attempts.end:
             raise self._too_late()
-        request = self.request
-        if place.several_keys:
-            request = replace(request, call=replace(request.call, chosen=turn.name))
         place.begin()
         try:
-            events = place.adapter.stream(request)
+            events = place.adapter.stream(self._request(place, turn))
             first = await anext(events)
             self.answers = place
         except GatewayError as error:
@@ -134,27 +134,39 @@ class Ask:
         place.answered(now() - began)
         return first, events
 
-    def _failed(self, place: Place, turn: KeyTurn, error: GatewayError) -> None:
+    def _request(self, place: Alternative, turn: KeyTurn) -> ChatRequest:
+        """A first call needs to be told of no deadline, unless it may have to wait for it."""
+        if not (self._failures or place.queues or place.several_keys):
+            return self.request
+        chosen = turn.name if place.several_keys else ""
+        call = replace(self.request.call, deadline=self.attempts.end, chosen=chosen)
+        return replace(self.request, call=call)
+
+    def _failed(self, place: Alternative, turn: KeyTurn, error: GatewayError) -> None:
         """Note it, or raise what no other place may answer."""
         name, model = place.at(self.request.model)
         if isinstance(error, BadRequest):  # its translation refused, nothing was sent
             self._exclude(Excluded(name, "lossy", error))
-            return
-        if not isinstance(error, UpstreamError):
+        elif not isinstance(error, UpstreamError):
             if error.again == "never":
                 raise error
             self._failures[name, ""] = error
-            return
-        self.calls += 1
+        else:
+            self.calls += 1
+            if not self._outgrows(place, model, error) and (error.begun or error.again == "never"):
+                raise error
+            place.failed()
+            of_key = outcome_of(error) in _OF_A_KEY
+            self._failures[name, turn.name if of_key else ""] = error
+            self._failure = error
+
+    def _outgrows(self, place: Alternative, model: str, error: GatewayError) -> bool:
+        """Whether a place with a larger context may be asked."""
         size = place.traits(model).context_length
-        if error.code == "context_length_exceeded" and size and not error.begun:
-            self._outgrown = max(self._outgrown, size)
-        elif error.begun or error.again == "never":
-            raise error
-        place.failed()
-        outcome = outcome_of(error)
-        self._failures[name, turn.name if outcome in _OF_A_KEY else ""] = error
-        self._failure = error
+        if error.code != "context_length_exceeded" or error.begun or not size:
+            return False
+        self._outgrown = max(self._outgrown, size)
+        return True
 
     # Nobody is left who could be asked at once ---------------------------------------------------
 
@@ -183,7 +195,7 @@ class Ask:
         found = [one for place in self.order for one in await self._of(place)]
         return min(found, key=lambda one: one.wait, default=None)
 
-    async def _of(self, place: Place) -> list[_Next]:
+    async def _of(self, place: Alternative) -> list[_Next]:
         name, model = place.at(self.request.model)
         if self._why_not(place, model) or place.is_open(model):
             return []
@@ -199,7 +211,7 @@ class Ask:
                 found.append(_Next(wait, place, turn, again=True))
         return found
 
-    def _may_repeat(self, place: Place, error: GatewayError) -> bool:
+    def _may_repeat(self, place: Alternative, error: GatewayError) -> bool:
         if not isinstance(error, UpstreamError) or error.again != "same":
             return False
         allowed = place.budget in self._repeating or place.budget.allows()
@@ -238,7 +250,7 @@ class Ask:
         self._excluded.append(excluded)
         self._pass_over(excluded.place, excluded.reason)
 
-    def _name(self, place: Place) -> str:
+    def _name(self, place: Alternative) -> str:
         return place.at(self.request.model)[0]
 
     def _pass_over(self, place: str, reason: Passing) -> None:
