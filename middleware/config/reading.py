@@ -47,7 +47,7 @@ Keys = Mapping[str, keys.Key]
 
 
 @dataclass(slots=True)
-class Reading:
+class ConfigReading:
     environment: Environment
     places: Places
     elsewhere: frozenset[tuple[str, ...]] = frozenset()

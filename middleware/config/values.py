@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from adapters.options import Allowed, Environment, Wrong, listed, plain, table_of
-from middleware.config.shape import Budget, Period, Secret
+from middleware.config.shape import Period, Secret, SpendingLimit
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _BUDGET = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) USD/(hour|day|week|month|total)")
@@ -51,11 +51,11 @@ def _keys(value: Any, environment: Environment) -> tuple[Secret, ...]:
     return tuple(_secret(one, environment) for one in value)
 
 
-def _budget(value: Any, _: Environment) -> Budget:
+def _budget(value: Any, _: Environment) -> SpendingLimit:
     found = _BUDGET.fullmatch(value) if isinstance(value, str) else None
     if not found or not float(found[1]):
         raise Wrong
-    return Budget(float(found[1]), cast(Period, found[2]))
+    return SpendingLimit(float(found[1]), cast(Period, found[2]))
 
 
 def _numbers(value: Any, _: Environment) -> tuple[float, ...]:

@@ -129,7 +129,7 @@ class KeyRing(Readiness):
         return [turn for _, _, turn in placed]
 
     async def _sole_turn(self, name: str, model: str) -> KeyTurn:
-        mark = (await self.state.read([_rest_name(name, model)]))[0]
+        mark = (await self.state.read([self._rest_name(name, model)]))[0]
         resting = max(0.0, mark.until - _AFTER_REST - self.clock()) if mark else 0.0
         full = self.limit is not None and not self.board.free(name, self.limit)
         return KeyTurn(name, resting, full)
