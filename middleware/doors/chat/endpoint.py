@@ -17,6 +17,8 @@ ENDPOINT = Endpoint(
     answer=Completion,
     event=Chunk,
     headers={
+        "x-usetool-model": "The model that answered, by its public name.",
+        "x-usetool-route": "Who was considered and what came of it: `sonnet=overloaded, gpt=ok`.",
         "x-upstream-model": "The model's name as the upstream says it.",
         "x-usetool-warnings": "What could not be sent as it was asked: `code:field`, with commas.",
         "x-usetool-usage": "What each model of a pipeline used, as JSON; of a plain answer.",
