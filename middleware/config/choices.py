@@ -24,7 +24,8 @@ def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Pat
             if len(set(named)) < len(named):
                 yield (*path, key), "has a name twice."
         if circle := _circle(model, models, names):
-            key = "choices" if circle[0] in model.choices else "fallback"
+            keys = ("choices", "fallback", "reasoner", "answerer")
+            key = next(key for key in keys if circle[0] in _named(model, key))
             told = " → ".join((model.id, *circle))
             yield (*path, key), f"leads back to itself: {told}."
 
@@ -44,6 +45,16 @@ def _of_own_keys(model: ModelConfig, path: Path) -> Iterator[tuple[Path, str]]:
         yield (*path, "weights"), f"{told}: write one for each."
 
 
+def _named(model: ModelConfig, key: str) -> tuple[str, ...]:
+    """The models a key of this one names."""
+    match key:
+        case "choices":
+            return model.choices
+        case "fallback":
+            return model.fallback
+    return (model.pipeline[key],) if key in model.pipeline else ()
+
+
 def _circle(
     start: ModelConfig, models: Mapping[str, ModelConfig], names: PublicNames
 ) -> tuple[str, ...]:
@@ -53,7 +64,8 @@ def _circle(
     while ways:
         way = ways.pop()
         model = models[way[-1]] if way else start
-        for name in (*model.choices, *model.fallback):
+        parts = (*_named(model, "reasoner"), *_named(model, "answerer"))
+        for name in (*model.choices, *model.fallback, *parts):
             meant = names.meant(name)
             if meant is None:
                 continue

@@ -329,10 +329,8 @@ def test_sighup_loads_again_on_the_address_that_is_listened_on(tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     command = [sys.executable, "-m", "middleware", "serve", "--config", str(path), "--port", port]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    with subprocess.Popen(
-        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment
-    ) as server:
+    own = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=own) as server:
         assert server.stderr is not None
         try:
             while "curl" not in server.stderr.readline():
