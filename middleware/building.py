@@ -5,6 +5,9 @@
 
 A pipeline stands where a leaf does: Route › Show › Strict › Recall › ReasonThenAnswer. Its two
 parts are models without what is for clients: Route › Retry › Recall › … › leaf.
+
+A model of several places, or of one with several keys, has Choices in place of Retry, and its
+places within: Route › Show › Choices › (Route › Strict › Recall › … › leaf) each.
 """
 
 from __future__ import annotations

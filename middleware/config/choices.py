@@ -23,7 +23,7 @@ def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Pat
                     yield (*path, key), f"has '{name}', but there is no such model here.{hint}"
             if len(set(named)) < len(named):
                 yield (*path, key), "has a name twice."
-        if circle := _circle(model, models, names):
+        if not model.pipeline and (circle := _circle(model, models, names)):
             key = "choices" if circle[0] in model.choices else "fallback"
             told = " → ".join((model.id, *circle))
             yield (*path, key), f"leads back to itself: {told}."
@@ -53,7 +53,8 @@ def _circle(
     while ways:
         way = ways.pop()
         model = models[way[-1]] if way else start
-        for name in (*model.choices, *model.fallback):
+        parts = [model.pipeline[part] for part in ("reasoner", "answerer") if model.pipeline]
+        for name in (*model.choices, *model.fallback, *parts):
             meant = names.meant(name)
             if meant is None:
                 continue

@@ -43,6 +43,10 @@ class OwnWords(TypedDict, total=False):
     """What could not stand in the headers any more."""
     usage: dict[str, Any]
     """What each model of a pipeline used."""
+    route: list[str]
+    """Who was considered, where the headers were too early for it."""
+    model: str
+    """Who answered, likewise."""
     cost: float
     """USD, where the price is known."""
 

@@ -158,7 +158,7 @@ class Answer:
         self._unwatch()
         self._close_bill()
         told = {**(headers or {})}
-        if self.visit.cost is not None:
+        if self.visit.cost:
             told["x-usetool-cost"] = cost_header(self.visit.cost)
         await send_json(self._send, 200, body, [*self._headers, *raw(told)])
 
@@ -187,7 +187,7 @@ class Answer:
 
     def _tell_cost(self, writer: Stream) -> None:
         writer.keep_for_last_frame(self._close_bill())
-        if self.visit.cost is not None:
+        if self.visit.cost:
             writer.tell("cost", self.visit.cost)
 
     async def _open_stream(self, stream: EventStream, opened: Opened) -> None:

@@ -22,7 +22,7 @@ from adapters.protocol import Outcome, RequestContext
 from adapters.wire.http import Timeouts
 from middleware.config import UpstreamConfig
 from middleware.machine.board import Board, BreakerState
-from middleware.state.store import Hold, State
+from middleware.state.store import Hold, Mark, State
 from middleware.wrappers.readiness import KeyTurn, Readiness
 
 UNLIMITED = 1 << 30
@@ -117,22 +117,26 @@ class KeyRing(Readiness):
             return [await self._sole_turn(self.names[0], model)]
         stands = await self._standings(model)
         fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
-        placed = []
-        for name in _rendezvous(self.names, conversation):
-            stand = stands[name]
-            limit = self._limit(stand)
-            full = limit < UNLIMITED and not self.board.free(name, limit)
-            order = 3 if stand.rest else 2 if full else stand.open > fair
-            wait = stand.rest or (self.board.waiting(name) if full else 0)
-            placed.append((order, wait, KeyTurn(name, stand.rest, full, stand.open)))
+        drawn = _rendezvous(self.names, conversation)
+        placed = [self._placed(name, stands[name], fair) for name in drawn]
         placed.sort(key=lambda one: one[:2])
         return [turn for _, _, turn in placed]
 
+    def _placed(self, name: str, stand: _Standing, fair: float) -> tuple[int, float, KeyTurn]:
+        """A key with what it is sorted by: how it is, and how long it would be waited for."""
+        limit = self._limit(stand)
+        full = limit < UNLIMITED and not self.board.free(name, limit)
+        turn = KeyTurn(name, stand.rest, full, stand.open)
+        if stand.rest:
+            return 3, stand.rest, turn
+        if full:
+            return 2, self.board.waiting(name), turn
+        return int(stand.open > fair), 0, turn
+
     async def _sole_turn(self, name: str, model: str) -> KeyTurn:
         mark = (await self.state.read([self._rest_name(name, model)]))[0]
-        resting = max(0.0, mark.until - _AFTER_REST - self.clock()) if mark else 0.0
         full = self.limit is not None and not self.board.free(name, self.limit)
-        return KeyTurn(name, resting, full)
+        return KeyTurn(name, self._left(name, mark, self.clock()), full)
 
     async def key_of(self, call: RequestContext, model: str) -> str:
         """The key a call goes with: the one that was chosen for it, or whose turn it is."""
@@ -211,18 +215,25 @@ class KeyRing(Readiness):
         bounds = [self._bound_name(name, model) for name in keys]
         marks, now = await self.state.read(rests + bounds), self.clock()
         found = {}
-        for index, name in enumerate(keys):
-            rest, learned = marks[index], marks[len(keys) + index]
-            left = max(0.0, rest.until - _AFTER_REST - now) if rest else 0.0
-            if left:
-                self._rests[name] = max(self._rests.get(name, 0.0), now + left)
+        for name, opened, rest, learned in zip(
+            keys, sums, marks[: len(keys)], marks[len(keys) :], strict=True
+        ):
+            left = self._left(name, rest, now)
             bound = _bound(learned.text).now(now) if learned else UNLIMITED
-            opened, ours = round(sums[index]), UNLIMITED - self.board.free(name, UNLIMITED)
-            found[name] = _Standing(left, bound, opened, max(0, opened - ours))
+            ours = UNLIMITED - self.board.free(name, UNLIMITED)
+            found[name] = _Standing(left, bound, round(opened), max(0, round(opened) - ours))
         if len(self._seen) >= _MOST_SEEN:
             self._seen.clear()
         self._seen[model] = now, found
         return found
+
+    def _left(self, key: str, rest: Mark | None, now: float) -> float:
+        """Seconds that are left of a rest."""
+        left = rest.until - _AFTER_REST - now if rest else 0.0
+        if left <= 0:
+            return 0.0
+        self._rests[key] = max(self._rests.get(key, 0.0), now + left)
+        return left
 
     def _limit(self, stand: _Standing) -> int:
         """What others have open of a learned bound is not ours; one call is left to each."""

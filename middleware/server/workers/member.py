@@ -106,10 +106,10 @@ class Member(Hearer, Elsewhere):
             case "well", [well] if self.state is not None:
                 self.state.told_well = well
 
-    async def asked(self, word: str, values: Sequence[Any]) -> Any:
+    def asked(self, word: str, values: Sequence[Any]) -> Any:
         match word, values:
             case "counts", _ if self._vitals is not None:
-                return await self._vitals.tally.snapshot()
+                return self._vitals.tally.snapshot()
             case "kept", [owner, identity, address] if self._edge is not None:
                 return self._kept(self._edge, owner, identity, address)
         return None

@@ -35,9 +35,8 @@ class ForeignThoughts:
         """What was left out here, and by the leaf."""
         if not self.turns:
             return ()
-        lost = {
-            note.field.partition(".")[0] for note in of_leaf if note.code == "reasoning_dropped"
-        }
+        fields = [note.field.rpartition(".") for note in of_leaf]
+        lost = {turn for turn, _, member in fields if member == _UNSIGNED}
         left = [
             f"messages[{at}]"
             for at, signed in self.turns.items()
