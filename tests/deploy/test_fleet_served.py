@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
@@ -74,9 +73,7 @@ def counted(gateway: Gateway, requests: int) -> dict[str, int]:
 
 def fleet(folder: Path, stack: ExitStack) -> list[Gateway]:
     (folder / "redis").mkdir()
-    # pytest closes its own folders to other users whenever another run of it begins.
-    apart = stack.enter_context(TemporaryDirectory(prefix="usetool-"))
-    redis, postgres = RedisServer(folder / "redis"), PostgresServer(Path(apart))
+    redis, postgres = RedisServer(folder / "redis"), PostgresServer()
     for server, stop in ((redis, redis.kill), (postgres, postgres.stop)):
         server.start()
         stack.callback(stop)
