@@ -12,7 +12,6 @@ places within: Route › Show › Choices › (Route › Strict › Recall › �
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -39,13 +38,23 @@ from middleware.machine.board import Board
 from middleware.machine.memory import MemoryBoard
 from middleware.places import MakeRoute, PlaceBuilder, counted
 from middleware.routing import ModelEntry, Routes
+from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
+from middleware.state.redis import RedisState
 from middleware.state.store import State
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
 from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
-from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, Store, foreign
+from middleware.wrappers.recall import (
+    Limits,
+    MemoryStore,
+    Recall,
+    RedisStore,
+    SqliteStore,
+    Store,
+    foreign,
+)
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.show import Show
@@ -99,7 +108,7 @@ def build_with(means: Means, config: Config, store: Store | None = None) -> Rout
         name: Connected(upstream, means.link(upstream), Budget(), rings[name])
         for name, upstream in config.upstreams.items()
     }
-    store = store or open_store(config)
+    store = store or open_store(config, means.state)
     routes = _Builder(config, means, upstreams, store).routes()
     entries = (_entry(config.models[name], routes[name]) for name in routes)
     return Routes(routes, entries, store, rings)
@@ -252,24 +261,22 @@ def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
     return ModelEntry(model.id, owner, not reason, reason, model.upstream, nesting)
 
 
-def open_store(config: Config) -> Store | None:
+def open_store(config: Config, state: State) -> Store | None:
     recall = config.recall
     limits = Limits(recall.max_bytes, recall.max_age)
-    match recall.store:
-        case "off":
-            return None
-        case "memory":
-            return MemoryStore(limits)
+    if recall.store == "off":
+        return None
+    if recall.store == "state" and isinstance(state, RedisState):
+        return RedisStore(state.connection, limits)
+    if recall.store == "memory" or (recall.store == "state" and config.state.url == "memory:"):
+        return MemoryStore(limits)
     if recall.path is None:
-        return SqliteStore(state_file(), limits, own_folder=True)
-    path = Path(recall.path)
+        return SqliteStore(state_folder(config) / "recall.sqlite3", limits, own_folder=True)
+    return _named_store(config, Path(recall.path), limits)
+
+
+def _named_store(config: Config, path: Path, limits: Limits) -> Store:
     if why := foreign(path):
         text = f"is '{path}', but that {why}: name another file, or move this one away."
         raise ConfigError(config.source, (Mistake("recall.path", text),))
     return SqliteStore(path, limits)
-
-
-def state_file() -> Path:
-    """Where programs keep what should outlive a restart."""
-    state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
-    return Path(state or "~/.local/state").expanduser() / "usetool" / "recall.sqlite3"

@@ -119,14 +119,14 @@ def test_it_runs_as_nobody_special_who_owns_the_state(built: list[list[Instructi
     assert order.index("USER") > max(i for i, name in enumerate(order) if name in ("RUN", "COPY"))
 
 
-def test_the_state_file_is_in_the_volume(built: list[list[Instruction]]) -> None:
-    program = "from middleware.building import state_file; print(state_file())"
+def test_the_state_is_in_the_volume(built: list[list[Instruction]]) -> None:
+    program = "from middleware.state.homes import default_folder; print(default_folder())"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True,
         env={**os.environ, **environment(built[-1])} | {"PATH": os.environ["PATH"]},
     )  # fmt: skip
     (volume,) = named(built[-1], "VOLUME")
-    assert Path(done.stdout.strip()).parent.as_posix() == volume.rest
+    assert Path(done.stdout.strip()).as_posix() == volume.rest
 
 
 def test_what_is_copied_is_there_and_reaches_the_builder(built: list[list[Instruction]]) -> None:

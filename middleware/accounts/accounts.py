@@ -16,8 +16,8 @@ from middleware.accounts.limits import Allowance, has_limits
 from middleware.accounts.prices import Prices
 from middleware.config import Config
 from middleware.server.visits import Observer, Visit
+from middleware.state.homes import open_state
 from middleware.state.memory import MemoryState
-from middleware.state.opening import open_state
 from middleware.state.store import State
 
 
@@ -38,6 +38,18 @@ class Accounts:
     ledger: Ledger | None = None
     """None: usage is not written down."""
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
+
+    async def begin(self) -> None:
+        if self.ledger is not None:
+            await self.ledger.start()
+        if self.state.home == "redis":
+            await self.state.sums(())  # from now on it is known whether it is there
+
+    async def end(self) -> None:
+        """Write what is only in memory."""
+        if self.ledger is not None:
+            await self.ledger.close()
+        await self.state.close()
 
     def observers(self) -> tuple[Observer, ...]:
         return () if self.ledger is None else (self.ledger,)

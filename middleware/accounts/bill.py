@@ -107,26 +107,29 @@ class Bill:
         if visit.played:
             visit.counted = False
             return
-        used = [*self._used()]
-        if not used:
-            return
-        visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])
+        if used := self._used():
+            visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])
+            visit.cost = self._cost(used)
+            if visit.error is None and not visit.gone:
+                self._lengths.learn(visit.client, visit.model, visit.spent.completion)
+
+    def _cost(self, used: Sequence[Used]) -> float | None:
         prices = [(self._prices.of(place), one) for place, one in used]
         known = [price.cost(one) for price, one in prices if price is not None]
-        visit.cost = round(sum(known), _DIGITS) if known else None
-        if visit.error is None and not visit.gone:
-            self._lengths.learn(visit.client, visit.model, visit.spent.completion)
+        return round(sum(known), _DIGITS) if known else None
 
-    def _used(self) -> Iterable[Used]:
+    def _used(self) -> Sequence[Used]:
         visit, calls = self.visit, self.visit.journey.calls()
         if visit.usage is not None:  # vectors have no finish
-            yield calls[-1].place if calls else visit.model, visit.usage
-            return
-        for call in calls:
-            if call.finish is not None and call.finish.usage is not None:
-                yield call.place, call.finish.usage
-            elif call.finish is not None or (visit.gone and call.error is None):
-                yield call.place, self._estimate(call)
+            return [(calls[-1].place if calls else visit.model, visit.usage)]
+        found = [(call.place, self._used_by(call)) for call in calls]
+        return [(place, usage) for place, usage in found if usage is not None]
+
+    def _used_by(self, call: UpstreamCall) -> Usage | None:
+        """None: it failed, and costs nothing."""
+        if call.finish is not None:
+            return call.finish.usage or self._estimate(call)
+        return self._estimate(call) if self.visit.gone and call.error is None else None
 
     def _estimate(self, call: UpstreamCall) -> Usage:
         """Of a call whose usage nobody said: what went there, and what came."""
@@ -146,11 +149,12 @@ class Bill:
             await self._allowance.settle(spent, visit.cost or 0.0, visit.played)
 
 
-def _sum(all_used: Sequence[Usage]) -> Usage:
-    return Usage(
-        prompt=sum(one.prompt for one in all_used),
-        completion=sum(one.completion for one in all_used),
-        cached=sum(one.cached or 0 for one in all_used),
-        cache_write=sum(one.cache_write or 0 for one in all_used),
-        reasoning=sum(one.reasoning or 0 for one in all_used),
-    )
+def _sum(several: Sequence[Usage]) -> Usage:
+    columns = zip(*map(_figures, several), strict=True)
+    prompt, completion, cached, written, thought = map(sum, columns)
+    return Usage(prompt, completion, cached, written, thought)
+
+
+def _figures(usage: Usage) -> tuple[int, ...]:
+    inner = (usage.cached or 0, usage.cache_write or 0, usage.reasoning or 0)
+    return (usage.prompt, usage.completion, *inner)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from middleware.config import Budget
+from middleware.config import SpendingLimit
 from middleware.config.shape import Period
 
 _EVER = 10 * 365 * 86400.0
@@ -29,7 +29,7 @@ class Term(NamedTuple):
         return None if self.ends is None else self.ends.timestamp() - now
 
 
-def term_of(client: str, budget: Budget, now: float) -> Term:
+def term_of(client: str, budget: SpendingLimit, now: float) -> Term:
     return _term(client, budget.period, int(now // _HOUR))
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from adapters.errors import Again, GatewayError
 from middleware.accounts.budgets import Term, term_of
-from middleware.config import Budget, ClientConfig
+from middleware.config import ClientConfig, SpendingLimit
 from middleware.state.store import Hold, State, Taken
 
 Limit = Literal["requests", "tokens", "concurrent", "budget"]
@@ -125,7 +125,7 @@ def _told(limit: str, most: int, used: float) -> dict[str, str]:
     }
 
 
-def _spent(budget: Budget) -> str:
+def _spent(budget: SpendingLimit) -> str:
     period = "in all" if budget.period == "total" else f"a {budget.period}"
     return (
         f"This client's budget is spent: {budget.amount:g} USD {period}. More is a matter of its "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from adapters.kind import Kind
 from adapters.protocol import Usage
-from middleware.config import Config, ModelConfig, PublicNames
+from middleware.config import Config, PublicNames
 from middleware.server import catalog
 
 _MILLION = 1e6
@@ -73,23 +74,21 @@ class Prices:
 
     def _price(self, name: str) -> Price | None:
         meant = self._names.meant(name)
-        model = self._config.models[meant.id] if meant else None
-        upstream = self._config.upstreams.get(model.upstream) if model else None
-        if meant is None or model is None:
+        if meant is None:
             return None
+        model = self._config.models[meant.id]
         if model.price is not None:
             return _of_million(model.price)
-        if upstream is None:
-            return None
-        kind = upstream.language
-        if kind.free or kind.loads:
-            return FREE
-        told = catalog.prices(kind, _upstreams_name(model, meant.carried))
-        return None if told is None else _price(told)
+        upstream = self._config.upstreams.get(model.upstream)
+        upstreams_name = model.name.replace("*", meant.carried) if meant.carried else model.name
+        return _known(upstream.language, upstreams_name) if upstream else None
 
 
-def _upstreams_name(model: ModelConfig, carried: str) -> str:
-    return model.name.replace("*", carried) if carried else model.name
+def _known(kind: Kind, name: str) -> Price | None:
+    if kind.free or kind.loads:
+        return FREE
+    told = catalog.prices(kind, name)
+    return None if told is None else _price(told)
 
 
 def _of_million(said: Mapping[str, float]) -> Price:

@@ -45,15 +45,18 @@ def usage_of(book: Book, asked: UsageQuestion) -> Json:
         "WHERE time >= :since AND time < :until AND (:everybody = 1 OR client = :client) "
         "GROUP BY 1 ORDER BY 1"
     )
-    values = {
+    rows = [_row(row) for row in book.read(question, _values(asked))]
+    data = [{asked.by: name, **figures} for name, figures in rows]
+    return {"object": "list", "data": data, "total": _total([figures for _, figures in rows])}
+
+
+def _values(asked: UsageQuestion) -> Mapping[str, Any]:
+    return {
         "since": _midnight(asked.since) if asked.since else 0.0,
         "until": _midnight(asked.until + timedelta(days=1)) if asked.until else _ALWAYS,
         "everybody": int(asked.client is None),
         "client": asked.client or "",
     }
-    rows = [_row(row) for row in book.read(question, values)]
-    data = [{asked.by: name, **figures} for name, figures in rows]
-    return {"object": "list", "data": data, "total": _total([figures for _, figures in rows])}
 
 
 def _row(row: Sequence[Any]) -> tuple[str, Json]:

@@ -3,10 +3,8 @@
 from middleware.config.access import is_loopback
 from middleware.config.file import stamp
 from middleware.config.hints import path_of, suggest
-from middleware.config.loading import load, parse, read
 from middleware.config.public_names import Meant, PublicNames, public_name
 from middleware.config.shape import (
-    Budget,
     CassetteMode,
     CassettesConfig,
     ClientConfig,
@@ -17,13 +15,14 @@ from middleware.config.shape import (
     ModelConfig,
     Secret,
     Server,
+    SpendingLimit,
     StateConfig,
     TelemetryConfig,
     UpstreamConfig,
 )
+from middleware.config.source import load, parse, read
 
 __all__ = (
-    "Budget",
     "CassetteMode",
     "CassettesConfig",
     "ClientConfig",
@@ -36,6 +35,7 @@ __all__ = (
     "PublicNames",
     "Secret",
     "Server",
+    "SpendingLimit",
     "StateConfig",
     "TelemetryConfig",
     "UpstreamConfig",

@@ -6,15 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from middleware.config.hints import suggest
 from middleware.config.public_names import PublicNames
-from middleware.config.shape import (
-    CassettesConfig,
-    ClientConfig,
-    RecallConfig,
-    Secret,
-    Server,
-    StateConfig,
-    UpstreamConfig,
-)
+from middleware.config.shape import ClientConfig, Config, Secret, Server, UpstreamConfig
 
 Path = tuple[str, ...]
 _KEYS: Path = ("server", "keys")
@@ -41,6 +33,8 @@ def clients_mistakes(
     seen = {secret.value: "[server] keys" for secret in server.keys}
     for client in clients.values():
         path, key = ("clients", client.id, "key"), client.key
+        if client.id == "default":
+            yield path[:2], "is the name of whoever has one of [server] keys: take another."
         if key.variable and not key.value:
             yield path, f"The environment variable {key.variable} is not set.{meant_variable(key)}"
         elif key.value and key.value in seen:
@@ -88,19 +82,22 @@ def two_keys(
             )
 
 
-def of_one_process(
-    server: Server, cassettes: CassettesConfig | None, state: StateConfig, recall: RecallConfig
-) -> Iterator[tuple[Path, str]]:
+def of_one_process(config: Config) -> Iterator[tuple[Path, str]]:
     """What several workers cannot have together."""
-    told = f"but [server] workers is {server.workers}: remove that, or "
-    if server.workers == 1:
+    count = config.server.workers
+    if count == 1:
         return
-    if cassettes is not None:
-        yield ("cassettes",), f"needs one process that counts its turns, {told}this section."
-    if state.url == "memory:":
-        yield ("state", "url"), f'is "memory:", {told}name a file or Redis here.'
-    if recall.store == "memory":
-        yield ("recall", "store"), f'is "memory", {told}write "state", "file" or "off".'
+    told = f"but [server] workers is {count}: write 1 there, or"
+    if config.cassettes is not None:
+        yield ("cassettes",), f"needs one process that counts its turns, {told} remove this."
+    if config.state.url == "memory:":
+        yield ("state", "url"), f'is "memory:", {told} name a file or Redis here.'
+    if config.recall.store == "memory":
+        yield ("recall", "store"), f'is "memory", {told} write "state", "file" or "off".'
+    for upstream in config.upstreams.values():
+        if upstream.language.embedded:
+            path = ("upstreams", upstream.id, "kind")
+            yield path, f"is a model that each process would load, {told} have a server load it."
 
 
 def is_loopback(host: str) -> bool:

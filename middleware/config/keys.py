@@ -34,6 +34,7 @@ from middleware.config.values import (
     HOSTS,
     KEYS,
     LEDGER_URL,
+    OWN_SECRET,
     PRICE,
     PROXY,
     SECONDS,
@@ -135,7 +136,7 @@ STATE: Mapping[str, Key] = {
         PATH, "Where the gateway's own files are; the user's state directory if not given"
     ),
     "secret": Key(
-        SECRET,
+        OWN_SECRET,
         "Signs what clients are given to carry, the same for all gateways of one Redis; if not "
         "given it is made once, in `folder`",
     ),
@@ -165,8 +166,8 @@ CLIENT: Mapping[str, Key] = {
 RECALL: Mapping[str, Key] = {
     "store": Key(
         choice("state", "file", "memory", "off"),
-        "Where what clients do not send back is kept: with [state], in a file, in memory; state "
-        "unless a path is given",
+        "Where what clients do not send back is kept: state means the Redis of [state] if that is "
+        "one, memory if that is memory, else a file; state unless a path is given",
     ),
     "path": Key(PATH, "The file; in the user's state directory if not given"),
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),

@@ -47,7 +47,7 @@ Keys = Mapping[str, keys.Key]
 
 
 @dataclass(slots=True)
-class Reading:
+class ConfigReading:
     environment: Environment
     places: Places
     elsewhere: frozenset[tuple[str, ...]] = frozenset()
@@ -110,7 +110,7 @@ class Reading:
         yield from mistakes_of(models, upstreams)
         yield from mistakes_of_choices(models)
         yield from clients_mistakes(server, clients, models)
-        yield from of_one_process(server, config.cassettes, config.state, config.recall)
+        yield from of_one_process(config)
 
     def recall(self, found: Values) -> RecallConfig:
         values = self.section(found, "recall", keys.RECALL)

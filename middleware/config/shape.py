@@ -152,7 +152,7 @@ class RecallConfig:
     max_age: float
 
 
-class Budget(NamedTuple):
+class SpendingLimit(NamedTuple):
     """What a client may spend."""
 
     amount: float
@@ -172,7 +172,7 @@ class ClientConfig:
     requests_per_minute: int | None
     tokens_per_minute: int | None
     concurrent: int | None
-    budget: Budget | None
+    budget: SpendingLimit | None
     admin: bool
     cassettes: tuple[str, ...]
     """Names and patterns of cassettes it may name."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from adapters.options import Allowed, Environment, Wrong, listed, plain, table_of
-from middleware.config.shape import Budget, Period, Secret
+from middleware.config.shape import Period, Secret, SpendingLimit
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _BUDGET = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) USD/(hour|day|week|month|total)")
@@ -28,6 +28,14 @@ def _secret(value: Any, environment: Environment) -> Secret:
     return secret
 
 
+def _own_secret(value: Any, environment: Environment) -> Secret:
+    """One that the gateway itself needs: without it something else would be made up."""
+    secret = _secret(value, environment)
+    if not secret.value:
+        raise Wrong(f"the environment variable {secret.variable} is not set")
+    return secret
+
+
 def _key(value: Any, environment: Environment) -> Secret:
     return Secret("", of_client=True) if value == "client" else _secret(value, environment)
 
@@ -43,11 +51,11 @@ def _keys(value: Any, environment: Environment) -> tuple[Secret, ...]:
     return tuple(_secret(one, environment) for one in value)
 
 
-def _budget(value: Any, _: Environment) -> Budget:
+def _budget(value: Any, _: Environment) -> SpendingLimit:
     found = _BUDGET.fullmatch(value) if isinstance(value, str) else None
     if not found or not float(found[1]):
         raise Wrong
-    return Budget(float(found[1]), cast(Period, found[2]))
+    return SpendingLimit(float(found[1]), cast(Period, found[2]))
 
 
 def _numbers(value: Any, _: Environment) -> tuple[float, ...]:
@@ -71,13 +79,10 @@ def _store(*schemes: str) -> Allowed:
 
 def _kept_at(value: Any, environment: Environment, schemes: tuple[str, ...]) -> str:
     if isinstance(value, str) and value.startswith("env:"):  # an address may hold a password
-        secret = _from_environment(value, environment)
-        value = secret.value
-        if not value:
-            raise Wrong(f"the environment variable {secret.variable} is not set")
+        value = _own_secret(value, environment).value
     if not isinstance(value, str) or not value.startswith(schemes) or re.search(r"\s", value):
         raise Wrong
-    if value.startswith("sqlite:///") and len(value) == len("sqlite:///"):
+    if value == "sqlite:///":
         raise Wrong("the path of the file is missing")
     return value
 
@@ -140,6 +145,7 @@ HOSTS = listed(
     "a list of names or addresses, without http:// and path",
 )
 SECRET = Allowed('text, or "env:NAME" for an environment variable', _secret, secret=True)
+OWN_SECRET = Allowed(SECRET.words, _own_secret, secret=True)
 KEY = Allowed(
     'text, "env:NAME" for an environment variable, or "client" for the key each client sends',
     _key,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from inspect import iscoroutine
 from itertools import count
 from typing import Any, Protocol, cast
 
@@ -23,7 +24,8 @@ class Hearer(Protocol):
 
     def told(self, word: str, values: Sequence[Any]) -> None: ...
 
-    async def asked(self, word: str, values: Sequence[Any]) -> Any: ...
+    def asked(self, word: str, values: Sequence[Any]) -> Any:
+        """Return the answer, or a coroutine that does."""
 
     def lost(self) -> None:
         """The other process is gone."""
@@ -40,6 +42,7 @@ class Channel(asyncio.Protocol):
         self._read = bytearray()
         self._unsent: list[bytes] = []
         self._timer: asyncio.Handle | None = None
+        self._soon = False
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._answering: set[asyncio.Task[None]] = set()
@@ -59,15 +62,14 @@ class Channel(asyncio.Protocol):
         """Return the answer, or raise `Away`."""
         if not self.open:
             raise Away
-        number = next(self._numbers)
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        loop, number = asyncio.get_running_loop(), next(self._numbers)
+        answer = self._waiting[number] = loop.create_future()
         self._send([number, word, values])
+        late = loop.call_later(seconds, _give_up, answer)
         try:
-            async with asyncio.timeout(seconds):
-                return await answer
-        except TimeoutError as error:
-            raise Away from error
+            return await answer
         finally:
+            late.cancel()
             del self._waiting[number]
 
     def close(self) -> None:
@@ -78,15 +80,18 @@ class Channel(asyncio.Protocol):
     def _send(self, message: Sequence[Any], within: float = 0.0) -> None:
         text = orjson.dumps(message)
         self._unsent.append(len(text).to_bytes(_HEAD) + text)
-        if not within:
-            self._flush()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(within, self._flush)
+        loop = asyncio.get_running_loop()
+        if not within and not self._soon:  # with what else is said at this moment
+            self._soon = True
+            loop.call_soon(self._flush)
+        elif within and self._timer is None:
+            self._timer = loop.call_later(within, self._flush)
 
     def _flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._soon = False
         unsent, self._unsent = self._unsent, []
         if self._transport is not None and unsent:
             self._transport.write(b"".join(unsent))
@@ -110,8 +115,7 @@ class Channel(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
         for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(Away())
+            _give_up(answer)
         for task in self._answering:
             task.cancel()
         self._hearer.lost()
@@ -120,13 +124,22 @@ class Channel(asyncio.Protocol):
         if number == 0:
             self._hearer.told(word, values)
         elif number > 0:
-            task = asyncio.get_running_loop().create_task(self._answer(number, word, values))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
-        elif (answer := self._waiting.get(-number)) is not None and not answer.done():
-            answer.set_result(values[0])
+            answer = self._hearer.asked(word, values)
+            if iscoroutine(answer):
+                task = asyncio.get_running_loop().create_task(self._answer(number, answer))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+            else:
+                self._send([-number, "", [answer]])
+        elif (waiting := self._waiting.get(-number)) is not None and not waiting.done():
+            waiting.set_result(values[0])
 
-    async def _answer(self, number: int, word: str, values: Sequence[Any]) -> None:
-        said = await self._hearer.asked(word, values)
+    async def _answer(self, number: int, answer: Coroutine[Any, Any, Any]) -> None:
+        said = await answer
         if self.open:
             self._send([-number, "", [said]])
+
+
+def _give_up(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(Away())

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from middleware.machine.board import Board, Entry
 from middleware.machine.channel import Away, Channel, Hearer
@@ -16,9 +16,10 @@ from middleware.machine.memory import MemoryBoard
 from middleware.state.store import Hold, State
 from middleware.telemetry.tally import Snapshot, lasting_of, together
 
+T = TypeVar("T")
 _MANY = 1 << 30
 _MOST_BREAKERS = 4096
-_SOON = 0.005
+_SOON = 0.01
 """Seconds within which workers hear of slots."""
 _PATIENCE = 1.0
 """Seconds a worker has to say what it knows."""
@@ -118,7 +119,6 @@ class WorkerLine(Hearer):
         self._probes: set[str] = set()
         self._requests: dict[str, set[str]] = {}
         """Request → its counters that do not end soon by themselves."""
-        self._at_work: set[asyncio.Task[None]] = set()
 
     def tell(self, word: str, *values: Any) -> None:
         self.channel.tell(word, *values)
@@ -149,30 +149,31 @@ class WorkerLine(Hearer):
             case "release", [number]:
                 self._release(number)
             case "settle", [request, amounts]:
-                self._begin(self._settle(request, amounts))
+                self._settle(request, amounts)
             case "mark", [name, text, seconds, later] if self._state is not None:
-                self._begin(self._state.mark(name, text, seconds, later))
+                _at_once(self._state.mark(name, text, seconds, later))
             case "closed", _:
                 self.connections -= 1
             case "ready", _:
                 self.ready.set()
 
-    async def asked(self, word: str, values: Sequence[Any]) -> Any:
+    def asked(self, word: str, values: Sequence[Any]) -> Any:
+        state = self._state
         match word, values:
             case "enter", [name]:
-                return await self._enter(name)
+                return self._enter(name)
             case "slot", [number, slot, limit, seconds]:
-                return await self._take_slot(number, slot, limit, seconds)
-            case "take", [request, holds] if self._state is not None:
-                return await self._take(request, [Hold(*one) for one in holds])
-            case "sums", [counters] if self._state is not None:
-                return await self._state.sums(counters)
-            case "read", [names] if self._state is not None:
-                return [one and (*one,) for one in await self._state.read(names)]
+                return self._take_slot(number, slot, limit, seconds)
+            case "take", [request, holds] if state is not None:
+                return self._take(state, request, [Hold(*one) for one in holds])
+            case "sums", [counters] if state is not None:
+                return _at_once(state.sums(counters))
+            case "read", [names] if state is not None:
+                return [one and (*one,) for one in _at_once(state.read(names))]
             case "counts", _:
-                return await self._hub.counts(self)
+                return self._hub.counts(self)
             case "kept", _:
-                return await self._hub.kept(self, values)
+                return self._hub.kept(self, values)
         return None
 
     def lost(self) -> None:
@@ -182,18 +183,13 @@ class WorkerLine(Hearer):
         for number in [*self._held, *self._in_line]:
             self._release(number)
         for request, counters in [*self._requests.items()]:
-            self._begin(self._settle(request, dict.fromkeys(counters, 0.0)))
+            self._settle(request, dict.fromkeys(counters, 0.0))
         self._hub.left(self)
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._at_work.add(task)
-        task.add_done_callback(self._at_work.discard)
 
     # Breakers ---------------------------------------------------------------------------------
 
-    async def _enter(self, name: str) -> Entry:
-        entry = await self._board.enter(name)
+    def _enter(self, name: str) -> Entry:
+        entry = _at_once(self._board.enter(name))
         if entry == "probe":
             self._probes.add(name)
         return entry
@@ -206,9 +202,9 @@ class WorkerLine(Hearer):
 
     # Slots ------------------------------------------------------------------------------------
 
-    async def _take_slot(self, number: int, slot: str, limit: int, seconds: float) -> bool | None:
+    def _take_slot(self, number: int, slot: str, limit: int, seconds: float) -> bool | None:
         """None: it stands in line, and is told its turn."""
-        if await self._board.take(slot, limit, 0):
+        if _at_once(self._board.take(slot, limit, 0)):
             self._held[number] = slot
             self._hub.slot_changed(slot)
             return True
@@ -238,19 +234,28 @@ class WorkerLine(Hearer):
 
     # State ------------------------------------------------------------------------------------
 
-    async def _take(self, request: str, holds: Sequence[Hold]) -> Sequence[Any]:
-        assert self._state is not None
+    def _take(self, state: State, request: str, holds: Sequence[Hold]) -> Sequence[Any]:
         holds = [one._replace(limit=math.inf) if one.limit is None else one for one in holds]
-        taken = await self._state.take(request, holds)
+        taken = _at_once(state.take(request, holds))
         lasting = {one.counter for one in holds if not one.sliding or one.seconds > _BRIEF}
         if lasting and not taken.refused:
             self._requests.setdefault(request, set()).update(lasting)
         return taken.sums, taken.refused, taken.wait
 
-    async def _settle(self, request: str, amounts: Mapping[str, float]) -> None:
+    def _settle(self, request: str, amounts: Mapping[str, float]) -> None:
         if (held := self._requests.get(request)) is not None:
             held.difference_update(amounts)
             if not held:
                 del self._requests[request]
         if self._state is not None:
-            await self._state.settle(request, amounts)
+            _at_once(self._state.settle(request, amounts))
+
+
+def _at_once(question: Coroutine[Any, Any, T]) -> T:
+    """What is answered without suspending, as boards and states of this process do."""
+    try:
+        question.send(None)
+    except StopIteration as answer:
+        found: T = answer.value
+        return found
+    raise RuntimeError("it suspends")

@@ -145,8 +145,7 @@ class MemoryBoard(Board):
         slots = self._slots.get(slot)
         if slots is None:
             slots = self._slots[slot] = _Slots()
-        # Who waits with the same limit or a larger one comes first.
-        if slots.held < limit and all(other < limit for other, _ in slots.waiting):
+        if slots.held < limit:  # whoever waits has a smaller limit
             slots.held += 1
             return True
         return seconds > 0 and await self._wait(slot, slots, limit, seconds)

@@ -14,7 +14,7 @@ from adapters.errors import GatewayError, Truncated
 from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
-from middleware.doors.door import Door, ParsedRequest
+from middleware.doors.door import Door, ParsedRequest, Stream
 from middleware.doors.x_usetool import (
     cost_header,
     route_headers,
@@ -24,6 +24,7 @@ from middleware.doors.x_usetool import (
 )
 from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
 from middleware.server.visits import Visit
+from middleware.wrappers.calls import NotAsked
 
 _GONE = 499
 """Status in the log of a request whose client left before it got one."""
@@ -157,7 +158,7 @@ class Answer:
         self._unwatch()
         self._close_bill()
         told = {**(headers or {})}
-        if self.visit.cost is not None:
+        if self.visit.cost:
             told["x-usetool-cost"] = cost_header(self.visit.cost)
         await send_json(self._send, 200, body, [*self._headers, *raw(told)])
 
@@ -177,14 +178,17 @@ class Answer:
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
-                    writer.keep_for_last_frame(self._close_bill())
-                    if self.visit.cost is not None:
-                        writer.tell("cost", self.visit.cost)
+                    self._tell_cost(writer)
                     await stream.last(writer.render(batch))
                 else:
                     await stream.write(writer.render(batch))
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
+
+    def _tell_cost(self, writer: Stream) -> None:
+        writer.keep_for_last_frame(self._close_bill())
+        if self.visit.cost:
+            writer.tell("cost", self.visit.cost)
 
     async def _open_stream(self, stream: EventStream, opened: Opened) -> None:
         self._note_opened(opened)
@@ -252,7 +256,8 @@ def error_headers(error: GatewayError) -> dict[str, str]:
     headers = {**error.headers}
     if error.retry_after or error.code == _OVERLOADED:
         headers["retry-after"] = error.retry_after or _RETRY_AFTER
-    # OpenAI's SDKs ask again after these on their own.
-    if error.again != "same" and (error.status == 409 or error.status >= 429):
+    # OpenAI's SDKs ask again after these on their own; who was not asked may be, later.
+    worth_it = error.again == "same" or isinstance(error, NotAsked)
+    if not worth_it and (error.status == 409 or error.status >= 429):
         headers["x-should-retry"] = "false"
     return headers

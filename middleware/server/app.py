@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from adapters.errors import BadRequest
 from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
-from middleware.accounts import open_accounts
+from middleware.accounts import Accounts, open_accounts
 from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
@@ -169,14 +169,9 @@ def create(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if accounts.ledger is not None:
-            await accounts.ledger.start()
-        if accounts.state.home == "redis":
-            await accounts.state.sums(())  # from now on it is known whether it is there
+        await accounts.begin()
         yield
-        if accounts.ledger is not None:
-            await accounts.ledger.close()
-        await accounts.state.close()
+        await accounts.end()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):
                 if one.problem and not reports:
@@ -185,23 +180,24 @@ def create(
         await transport.close()
         await asyncio.to_thread(vitals.stop)
 
-    accounts = open_accounts(config, log.write, None if member is None else member.state)
-    board = MemoryBoard() if member is None else member.board
-    shared = Shared(board, accounts.state)
+    accounts, shared = _counting(config, log, member)
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
     chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
-    vitals = _vitals(chat)
+    vitals = _vitals(chat, member)
     api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
-    if member is not None:
-        api.state.elsewhere = member
-        member.serves(chat, vitals)
     api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
     return Gateway(chat, api, transport, vitals)
 
 
-def _vitals(chat: Chat) -> Vitals:
+def _counting(config: Config, log: Log, member: Member | None) -> tuple[Accounts, Shared]:
+    """Where it is counted: in this process, or for all workers in one."""
+    accounts = open_accounts(config, log.write, None if member is None else member.state)
+    return accounts, Shared(MemoryBoard() if member is None else member.board, accounts.state)
+
+
+def _vitals(chat: Chat, member: Member | None) -> Vitals:
     """Let all that is counted be told, and count from now on."""
     config, accounts, shared = chat.runtime.config, chat.accounts, chat.runtime.shared
     names = Vocabulary(config)
@@ -212,4 +208,6 @@ def _vitals(chat: Chat) -> Vitals:
     gauges[BUDGET_SPENT.name] = lambda: accounts.spent(chat.runtime.config)
     gauges |= upstream_gauges(lambda: chat.runtime.routes.rings, shared.board, names)
     chat.observers += (*vitals.observers(), *accounts.observers())
+    if member is not None:
+        member.serves(chat, vitals)
     return vitals

@@ -25,7 +25,7 @@ from middleware.doors.door import Door
 from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
-from middleware.server.last import Records
+from middleware.server.last import Elsewhere, Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime
 from middleware.server.terminal import one_line, visible
@@ -92,6 +92,8 @@ class Edge:
     observers: tuple[Observer, ...] = ()
     log_bodies: bool = False
     open_requests: int = 0
+    elsewhere: Elsewhere | None = None
+    """What the other workers keep; None: there are none."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TextIO
@@ -15,6 +15,8 @@ from adapters.protocol import Json
 from middleware.server.terminal import one_line
 
 _FLUSH_SECONDS = 0.2
+_AT_ONCE = 4096
+"""Bytes that a pipe takes as one, at the least; a line is nearly always ASCII."""
 LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500}
 """The log's level → the least status of a request that it tells of."""
 _OF_NEWS = 400
@@ -50,9 +52,21 @@ class Log:
     def flush(self) -> None:
         self._timer = None
         lines, self._lines = self._lines, []
-        if lines:
-            self.out.write("\n".join(lines) + "\n")
+        for piece in _pieces(lines):
+            self.out.write(piece)
             self.out.flush()
+
+
+def _pieces(lines: Sequence[str]) -> Iterator[str]:
+    """Whole lines, few enough that other workers' are not written into them."""
+    piece = ""
+    for line in lines:
+        if piece and len(piece) + len(line) >= _AT_ONCE:
+            yield piece
+            piece = ""
+        piece += line + "\n"
+    if piece:
+        yield piece
 
 
 @lru_cache(maxsize=2)

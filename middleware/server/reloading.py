@@ -32,7 +32,7 @@ class Reloader:
     every: float = _POLL_SECONDS
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Load it again whether or not it looks changed."""
-    _waiting: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
     """What was said to wait for a restart."""
 
     def heed_signals(self) -> None:
@@ -92,8 +92,9 @@ class Reloader:
     async def reload(self) -> None:
         try:
             found = await asyncio.to_thread(self.load)
+            lasting = self._lasting(found)
             # Beside the requests: a config may import heavy packages.
-            runtime = await asyncio.to_thread(self.gateway.prepare, self._lasting(found))
+            runtime = await asyncio.to_thread(self.gateway.prepare, lasting)
         except ConfigError as error:
             self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
             return
@@ -102,20 +103,22 @@ class Reloader:
         count = sum(entry.available for entry in entries)
         self.say(
             f"{self.path}: loaded again; {count} of {len(entries)} models available on "
-            f"{describe.address(runtime.server)}/v1 (another host or port takes a restart)."
+            f"{describe.address(runtime.server)}/v1 ({self._waiting_for(found)} takes a restart)."
         )
 
     def _lasting(self, found: Config) -> Config:
-        """With what cannot change while it runs; what would have is told once."""
+        """With what cannot change while it runs."""
+        kept = self.gateway.chat.runtime.config
+        server = replace(found.server, workers=kept.server.workers)
+        return replace(found, server=server, **{name: getattr(kept, name) for name in _LASTING})
+
+    def _waiting_for(self, found: Config) -> str:
+        """What has changed and is not served: named once."""
         kept = self.gateway.chat.runtime.config
         changed = {f"[{name}]" for name in _LASTING if getattr(found, name) != getattr(kept, name)}
         if found.server.workers != kept.server.workers:
-            changed.add("[server] workers")
-        if news := changed - self._waiting:
-            named = ", ".join(sorted(news))
-            self.say(f"{self.path}: {named} changed, which takes a restart.")
-        self._waiting.clear()
-        self._waiting.update(changed)
-        server = replace(found.server, workers=kept.server.workers)
-        same = {name: getattr(kept, name) for name in _LASTING}
-        return replace(found, server=server, **same)
+            changed.add("workers")
+        news = sorted(changed - self._told)
+        self._told.clear()
+        self._told.update(changed)
+        return f"what {', '.join(news)} says now" if news else "another host or port"

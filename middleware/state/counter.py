@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from math import ceil, floor
+from math import ceil
 
 from middleware.state.store import Hold
 
@@ -48,7 +48,7 @@ class Counter:
 
     def sum(self, now: float) -> float:
         """What counts now."""
-        parts, last = self._parts, floor(now / self.step)
+        parts, last = self._parts, int(now / self.step)
         while parts:
             bucket = next(iter(parts))
             if bucket > last:

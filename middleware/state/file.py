@@ -161,28 +161,38 @@ class FileState:
                 self._memory.remember(name, Mark(text, until), later=True)
 
     def _write(self, rows: Rows) -> None:
+        counters, marks = self._changes()
+        if not (counters or marks):
+            return
+        saved = False
+        try:
+            rows.save(counters, marks, self._clock())
+            saved = True
+        finally:
+            with self._lock:
+                self._wrote(counters, marks, saved)
+
+    def _changes(self) -> tuple[Sequence[CounterRow], Sequence[MarkRow]]:
+        """All that was not written yet."""
         with self._lock:
             self._changed.clear()
-            changed = self._counters, self._marks
-            self._counters, self._marks = set(), set()
-            counters = self._memory.counters.kept
-            totals = {name: counters[name].total for name in changed[0] if name in counters}
-            counted = [_row(name, counters[name]) for name in totals]
-            kept = self._memory.marks.kept
-            marked = [MarkRow(name, *kept[name]) for name in changed[1] if name in kept]
-        if not (counted or marked):
+            names, self._counters = self._counters, set()
+            known, self._marks = self._marks, set()
+            counters, marks = self._memory.counters.kept, self._memory.marks.kept
+            return (
+                [_row(name, counters[name]) for name in names if name in counters],
+                [MarkRow(name, *marks[name]) for name in known if name in marks],
+            )
+
+    def _wrote(self, counters: Sequence[CounterRow], marks: Sequence[MarkRow], saved: bool) -> None:
+        if not saved:
+            self._counters.update(row.name for row in counters)
+            self._marks.update(row.name for row in marks)
             return
-        try:
-            rows.save(counted, marked, self._clock())
-        except (sqlite3.Error, OSError):
-            with self._lock:
-                self._counters |= changed[0]
-                self._marks |= changed[1]
-            raise
-        with self._lock:
-            for name, total in totals.items():
-                if name in counters:
-                    counters[name].written = total
+        kept = self._memory.counters.kept
+        for row in counters:
+            if row.name in kept:
+                kept[row.name].written += row.total
 
 
 def _row(name: str, counter: Counter) -> CounterRow:

@@ -51,15 +51,16 @@ class MemoryState:
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         now = self.clock()
         sums: dict[str, float] = {}
+        full: Hold | None = None
         for hold in holds:
-            sums[hold.counter] = self.counter(hold, now).sum(now)
-        for hold in holds:
-            if sums[hold.counter] >= hold.limit:
-                wait = self.counter(hold, now).wait(hold.limit, now)
-                return Taken(sums, hold.counter, wait)
+            found = sums[hold.counter] = self.counter(hold, now).sum(now)
+            if full is None and found >= hold.limit:
+                full = hold
+        if full is not None:
+            return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
+        self.hold(request, holds, now)
         for hold in holds:
             sums[hold.counter] += hold.amount
-        self.hold(request, holds, now)
         return Taken(sums)
 
     def held(self, request: str, counter: str) -> Held | None:
@@ -72,16 +73,16 @@ class MemoryState:
         if kept is None:
             kept = _Request()
             self._requests.put(request, kept, now)
-        kept.ends = max(kept.ends, now + LONGEST_REQUEST)
+        kept.ends = now + LONGEST_REQUEST
         for hold in holds:
-            counter, amount = self.counter(hold, now), hold.amount
-            if (before := kept.parts.get(hold.counter)) is not None:
+            name, amount = hold.counter, hold.amount
+            counter = self.counters.kept.get(name) or self.counter(hold, now)
+            if (before := kept.parts.get(name)) is not None:
                 counter.give(before.bucket, before.amount)
                 amount += before.amount
             bucket = counter.bucket(now)
             counter.add(bucket, amount)
-            kept.parts[hold.counter] = Held(hold, amount, bucket, counter, shared)
-            kept.ends = max(kept.ends, bucket * counter.step)
+            kept.parts[name] = Held(hold, amount, bucket, counter, shared)
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
         self.settled(request, amounts)
@@ -92,18 +93,22 @@ class MemoryState:
         if kept is None:
             return ()
         held = [kept.parts.pop(name) for name in amounts if name in kept.parts]
-        for hold, amount, bucket, _, _ in held:
-            counter = self.counter(hold, now)
-            counter.give(bucket, amount)
-            if not hold.sliding:
-                counter.total += amounts[hold.counter]
-            elif used := amounts[hold.counter]:
-                counter.add(counter.bucket(now), used)
+        for one in held:
+            self._use(one, amounts[one.hold.counter], now)
         if not kept.parts:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
             kept.ends = max(one.bucket * one.counter.step for one in kept.parts.values())
         return held
+
+    def _use(self, held: Held, used: float, now: float) -> None:
+        """Put what was used in place of what was held."""
+        counter = self.counter(held.hold, now)
+        counter.give(held.bucket, held.amount)
+        if not held.hold.sliding:
+            counter.total += used
+        elif used:
+            counter.add(counter.bucket(now), used)
 
     def counter(self, hold: Hold, now: float) -> Counter:
         """The counter of a hold, which from now on lives as long as the hold says."""

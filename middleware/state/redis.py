@@ -7,7 +7,7 @@ meanwhile is added when it is back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from middleware.state.connection import PREFIX, RedisConnection
@@ -20,7 +20,9 @@ _MOST_MISSED = 4096
 """Counters, marks: what else happened while Redis was away is not told."""
 
 
-_MOST_KEPT_THERE, _AT_ONCE = 1 << 14, 256
+_MOST_KEPT_THERE = 1 << 14
+_AT_ONCE = 256
+"""Counters and marks of one script: Redis answers nobody else meanwhile."""
 _EVER = 3e8
 """Seconds."""
 
@@ -72,15 +74,17 @@ class RedisState:
         values: list[Any] = []
         held = self._own.settled(request, amounts)
         for one in held:
-            bucket = one.counter.bucket(now) if one.hold.sliding else ""
-            values += [*_lasting(one.counter.step, one.hold.seconds), *_shared(one)]
-            values += [bucket, amounts[one.hold.counter]]
+            values += [*_ended(one, now), amounts[one.hold.counter]]
         holds = [one.hold for one in held]
         if not held:
             return
         answer = await self.connection.run(SETTLE, _names(one.counter for one in holds), *values)
         if answer is not None:
             return self._learn(holds, answer[0])
+        self._keep(held, amounts)
+
+    def _keep(self, held: Sequence[Held], amounts: Mapping[str, float]) -> None:
+        """Redis is to hear of it when it is back."""
         for one in held:
             if one.shared and len(self._kept_there) < _MOST_KEPT_THERE:
                 self._kept_there.append(one)
@@ -128,14 +132,19 @@ class RedisState:
     async def _returned(self, lost: bool) -> None:
         """Tell Redis what happened without it, and what it lost, before anybody asks it again."""
         if lost:
-            kept = self._own.counters.kept
-            for names in _slices([name for name, counter in kept.items() if counter.written]):
-                await self._add({name: self._missed.pop(name, 0.0) for name in names}, lost)
+            await self._restore()
         while self._missed or self._kept_there or self._missed_marks:
             names = [*self._missed][:_AT_ONCE]
-            await self._add({name: self._missed.pop(name) for name in names}, False)
+            await self._add({name: self._missed.pop(name) for name in names})
             await self._give_back(self._kept_there[:_AT_ONCE])
             await self._tell([*self._missed_marks.items()][:_AT_ONCE])
+
+    async def _restore(self) -> None:
+        kept = self._own.counters.kept
+        known = [name for name, counter in kept.items() if counter.written]
+        for start in range(0, len(known), _AT_ONCE):
+            names = known[start : start + _AT_ONCE]
+            await self._add({name: self._missed.pop(name, 0.0) for name in names}, lost=True)
 
     async def _give_back(self, held: Sequence[Held]) -> None:
         values: list[Any] = []
@@ -156,7 +165,7 @@ class RedisState:
             if self._missed_marks[name] is mark:
                 del self._missed_marks[name]
 
-    async def _add(self, missed: Mapping[str, float], lost: bool) -> None:
+    async def _add(self, missed: Mapping[str, float], lost: bool = False) -> None:
         kept = self._own.counters.kept
         values: list[Any] = []
         missed = {name: amount for name, amount in missed.items() if name in kept}
@@ -190,11 +199,6 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _slices(many: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Redis answers nobody else while it is told."""
-    return (many[start : start + _AT_ONCE] for start in range(0, len(many), _AT_ONCE))
-
-
 def _names(counters: Iterable[str]) -> list[str]:
     return [f"{PREFIX}{name}" for name in counters]
 
@@ -211,6 +215,12 @@ def _lasting(step: float, seconds: float) -> tuple[float, int]:
 def _shared(held: Held | None) -> tuple[int | str, float]:
     """What Redis knows that a request has."""
     return (held.bucket, held.amount) if held is not None and held.shared else ("", 0.0)
+
+
+def _ended(held: Held, now: float) -> Sequence[Any]:
+    """What a request had, and the bucket of what it used."""
+    bucket = held.counter.bucket(now) if held.hold.sliding else ""
+    return *_lasting(held.counter.step, held.hold.seconds), *_shared(held), bucket
 
 
 def _written(mark: Mark) -> tuple[str, float]:

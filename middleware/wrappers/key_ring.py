@@ -22,7 +22,7 @@ from adapters.protocol import Outcome, RequestContext
 from adapters.wire.http import Timeouts
 from middleware.config import UpstreamConfig
 from middleware.machine.board import Board, BreakerState
-from middleware.state.store import Hold, State
+from middleware.state.store import Hold, Mark, State
 from middleware.wrappers.readiness import KeyTurn, Readiness
 
 UNLIMITED = 1 << 30
@@ -37,6 +37,8 @@ _FEWEST = 2
 _STEP, _LONGEST_STEP = 10.0, 320.0
 """Seconds after which a limited key is tried with one call more."""
 _LEARNED_FOR = 3600.0
+_FRESH, _MOST_SEEN = 1.0, 256
+"""Seconds for which what was seen of a model's keys is believed, and of how many models."""
 
 
 class _Bound(NamedTuple):
@@ -61,6 +63,8 @@ class _Standing(NamedTuple):
     bound: int
     """How many calls at once it may have, on all machines."""
     open: int
+    others: int
+    """How many of these are of other machines."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class KeyRing(Readiness):
     state: State
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Name → key, where there are several: `claude#2`."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """Name → what it is in the state: another key in its place begins anew."""
     limit: int | None = None
     """Calls at once on each key."""
     patience: float = 10.0
@@ -83,16 +89,19 @@ class KeyRing(Readiness):
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _rests: dict[str, float] = field(default_factory=dict)
     """Key → the end of the last rest it was given here, or seen to have."""
+    _seen: dict[str, tuple[float, Mapping[str, _Standing]]] = field(default_factory=dict)
+    """Model → when its keys were looked at, and how they stood."""
 
     def __post_init__(self) -> None:
         self.names = tuple(self.secrets) or (self.upstream,)
+        self.marks = self.marks or dict(zip(self.names, self.names, strict=True))
         self.counting = self.counting or len(self.names) > 1
 
     def breaker(self, model: str) -> BreakerState:
         return self.board.breaker(f"{self.upstream}/{model}")
 
     async def open_calls(self) -> float:
-        return sum(await self.state.sums([f"open:{name}" for name in self.names]))
+        return sum(await self.state.sums([f"open:{self.marks[name]}" for name in self.names]))
 
     def queued(self) -> int:
         """How many requests wait for a slot here."""
@@ -108,21 +117,26 @@ class KeyRing(Readiness):
             return [await self._sole_turn(self.names[0], model)]
         stands = await self._standings(model)
         fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
-        placed = []
-        for name in _rendezvous(self.names, conversation):
-            stand = stands[name]
-            full = not self._room(name, stand)
-            order = 3 if stand.rest else 2 if full else stand.open > fair
-            wait = stand.rest or (self.board.waiting(name) if full else 0)
-            placed.append((order, wait, KeyTurn(name, stand.rest, full, stand.open)))
+        drawn = _rendezvous(self.names, conversation)
+        placed = [self._placed(name, stands[name], fair) for name in drawn]
         placed.sort(key=lambda one: one[:2])
         return [turn for _, _, turn in placed]
 
+    def _placed(self, name: str, stand: _Standing, fair: float) -> tuple[int, float, KeyTurn]:
+        """A key with what it is sorted by: how it is, and how long it would be waited for."""
+        limit = self._limit(stand)
+        full = limit < UNLIMITED and not self.board.free(name, limit)
+        turn = KeyTurn(name, stand.rest, full, stand.open)
+        if stand.rest:
+            return 3, stand.rest, turn
+        if full:
+            return 2, self.board.waiting(name), turn
+        return int(stand.open > fair), 0, turn
+
     async def _sole_turn(self, name: str, model: str) -> KeyTurn:
-        mark = (await self.state.read([_rest_name(name, model)]))[0]
-        resting = max(0.0, mark.until - _AFTER_REST - self.clock()) if mark else 0.0
+        mark = (await self.state.read([self._rest_name(name, model)]))[0]
         full = self.limit is not None and not self.board.free(name, self.limit)
-        return KeyTurn(name, resting, full)
+        return KeyTurn(name, self._left(name, mark, self.clock()), full)
 
     async def key_of(self, call: RequestContext, model: str) -> str:
         """The key a call goes with: the one that was chosen for it, or whose turn it is."""
@@ -136,24 +150,29 @@ class KeyRing(Readiness):
         """How many calls may be open on it at once, on this machine."""
         if len(self.names) == 1:
             return self.limit or UNLIMITED
-        mark = (await self.state.read([_bound_name(key, model)]))[0]
-        if mark is None:
-            return self.limit or UNLIMITED
-        opened = round((await self.state.sums([f"open:{key}"]))[0])
-        return self._limit(key, _bound(mark.text).now(self.clock()), opened)
+        seen, stands = self._seen.get(model, (0.0, {}))
+        if seen < self.clock() - _FRESH:
+            stands = await self._standings(model)
+        return self._limit(stands[key])
+
+    async def rests(self, key: str, model: str) -> bool:
+        mark = (await self.state.read([self._rest_name(key, model)]))[0]
+        return mark is not None and mark.until - _AFTER_REST > self.clock()
 
     async def begin(self, key: str, call: RequestContext) -> str:
         """Count an open call, and return what it is ended by."""
         name = f"{call.id}/{next(self._numbers)}"
         try:
-            await self.state.take(name, [Hold(f"open:{key}", 1, math.inf, self.longest)])
+            await self.state.take(
+                name, [Hold(f"open:{self.marks[key]}", 1, math.inf, self.longest)]
+            )
         except asyncio.CancelledError:
             await self.end(key, name)
             raise
         return name
 
     async def end(self, key: str, name: str) -> None:
-        await self.state.settle(name, {f"open:{key}": 0})
+        await self.state.settle(name, {f"open:{self.marks[key]}": 0})
 
     async def failed(self, key: str, model: str, outcome: Outcome, error: GatewayError) -> None:
         """A limited or refused key rests; one of several that is limited has learned its bound."""
@@ -165,7 +184,7 @@ class KeyRing(Readiness):
     async def _limited(self, key: str, model: str, retry_after: str | None) -> None:
         told, own = _seconds(retry_after, self.clock()), 0.0
         if told is None:
-            mark = (await self.state.read([_rest_name(key, model)]))[0]
+            mark = (await self.state.read([self._rest_name(key, model)]))[0]
             before = float(mark.text) if mark else 0.0
             again = mark is not None and mark.until - _AFTER_REST <= self.clock()
             own = min(_LONGEST_REST, before * 2 if again else before) or _FIRST_REST
@@ -177,42 +196,57 @@ class KeyRing(Readiness):
         """`own` is how long it was where nobody told: the next may be longer."""
         self._rests[key] = max(self._rests.get(key, 0.0), self.clock() + seconds)
         lasting = seconds + _AFTER_REST
-        await self.state.mark(_rest_name(key, model), f"{own:g}", lasting, later=True)
+        await self.state.mark(self._rest_name(key, model), f"{own:g}", lasting, later=True)
 
     async def _learn(self, key: str, model: str) -> None:
-        calls = max(_FEWEST, round((await self.state.sums([f"open:{key}"]))[0]))
-        name = _bound_name(key, model)
+        beside = (await self.state.sums([f"open:{self.marks[key]}"]))[0]
+        calls, name = max(_FEWEST, round(beside)), self._bound_name(key, model)
         mark = (await self.state.read([name]))[0]
         known = _bound(mark.text) if mark else None
         step = min(_LONGEST_STEP, known.step * 2) if known and known.calls <= calls else _STEP
         learned = _Bound(calls, self.clock(), step)
         await self.state.mark(name, learned.text(), _LEARNED_FOR)
+        self._seen.pop(model, None)
 
     async def _standings(self, model: str) -> dict[str, _Standing]:
         keys = self.names
-        sums = await self.state.sums([f"open:{name}" for name in keys])
-        rests = [_rest_name(name, model) for name in keys]
-        bounds = [_bound_name(name, model) for name in keys]
+        sums = await self.state.sums([f"open:{self.marks[name]}" for name in keys])
+        rests = [self._rest_name(name, model) for name in keys]
+        bounds = [self._bound_name(name, model) for name in keys]
         marks, now = await self.state.read(rests + bounds), self.clock()
         found = {}
-        for index, name in enumerate(keys):
-            rest, learned = marks[index], marks[len(keys) + index]
-            left = max(0.0, rest.until - _AFTER_REST - now) if rest else 0.0
-            if left:
-                self._rests[name] = max(self._rests.get(name, 0.0), now + left)
+        for name, opened, rest, learned in zip(
+            keys, sums, marks[: len(keys)], marks[len(keys) :], strict=True
+        ):
+            left = self._left(name, rest, now)
             bound = _bound(learned.text).now(now) if learned else UNLIMITED
-            found[name] = _Standing(left, bound, round(sums[index]))
+            ours = UNLIMITED - self.board.free(name, UNLIMITED)
+            found[name] = _Standing(left, bound, round(opened), max(0, round(opened) - ours))
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen[model] = now, found
         return found
 
-    def _room(self, key: str, stand: _Standing) -> bool:
-        if stand.bound == UNLIMITED and self.limit is None:
-            return True
-        return self.board.free(key, self._limit(key, stand.bound, stand.open)) > 0
+    def _left(self, key: str, rest: Mark | None, now: float) -> float:
+        """Seconds that are left of a rest."""
+        left = rest.until - _AFTER_REST - now if rest else 0.0
+        if left <= 0:
+            return 0.0
+        self._rests[key] = max(self._rests.get(key, 0.0), now + left)
+        return left
 
-    def _limit(self, key: str, bound: int, opened: int) -> int:
+    def _limit(self, stand: _Standing) -> int:
         """What others have open of a learned bound is not ours; one call is left to each."""
-        ours = UNLIMITED - self.board.free(key, UNLIMITED)
-        return min(self.limit or UNLIMITED, max(1, bound - max(0, opened - ours)))
+        most = self.limit or UNLIMITED
+        if stand.bound == UNLIMITED:
+            return most
+        return min(most, max(1, stand.bound - stand.others))
+
+    def _rest_name(self, key: str, model: str) -> str:
+        return f"rest:{self.marks[key]}/{model}"
+
+    def _bound_name(self, key: str, model: str) -> str:
+        return f"bound:{self.marks[key]}/{model}"
 
 
 def ring_of(upstream: UpstreamConfig, board: Board, state: State) -> KeyRing:
@@ -221,9 +255,17 @@ def ring_of(upstream: UpstreamConfig, board: Board, state: State) -> KeyRing:
         for number, secret in enumerate(upstream.rotation, 1)
         if secret.value
     }
-    limit, patience = upstream.max_concurrent, upstream.queue
-    longest = Timeouts(**upstream.timeouts).total
-    return KeyRing(upstream.id, board, state, several, limit, patience, longest)
+    alone = {upstream.id: upstream.api_key.value if upstream.api_key else ""}
+    return KeyRing(
+        upstream.id,
+        board,
+        state,
+        several,
+        {name: _mark_of(name, secret) for name, secret in (several or alone).items()},
+        limit=upstream.max_concurrent,
+        patience=upstream.queue,
+        longest=Timeouts(**upstream.timeouts).total,
+    )
 
 
 def _rendezvous(names: Sequence[str], conversation: str) -> Sequence[str]:
@@ -237,12 +279,8 @@ def _rendezvous(names: Sequence[str], conversation: str) -> Sequence[str]:
     return sorted(names, key=draw, reverse=True)
 
 
-def _rest_name(key: str, model: str) -> str:
-    return f"rest:{key}/{model}"
-
-
-def _bound_name(key: str, model: str) -> str:
-    return f"bound:{key}/{model}"
+def _mark_of(name: str, secret: str) -> str:
+    return f"{name}~{blake2b(secret.encode(), digest_size=4).hexdigest()}"
 
 
 def _bound(text: str) -> _Bound:

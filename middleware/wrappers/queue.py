@@ -39,13 +39,16 @@ class Queue(Wrapper):
 
     async def _take(self, call: RequestContext, model: str) -> tuple[str, str]:
         """Take a slot; return of which key it is, and by what the open call is counted."""
-        ring = self.ring
-        key = await ring.key_of(call, model)
-        await self._wait(key, call, model)
         try:
-            return key, await ring.begin(key, call) if ring.counting else ""
+            key = await self._turn(call, model)
+            try:
+                return key, await self.ring.begin(key, call) if self.ring.counting else ""
+            except asyncio.CancelledError:
+                self.ring.board.give(key)
+                raise
         except asyncio.CancelledError:
-            ring.board.give(key)
+            if call.journey is not None and call_at_work(call):
+                call.journey.steps.pop()  # it never got to a call
             raise
 
     async def _give(self, key: str, counted: str) -> None:
@@ -53,28 +56,43 @@ class Queue(Wrapper):
         if counted:
             await self.ring.end(key, counted)
 
-    async def _wait(self, key: str, call: RequestContext, model: str) -> None:
-        ring, record = self.ring, call_at_work(call)
+    async def _turn(self, call: RequestContext, model: str) -> str:
+        """Wait for a slot of the call's key; of another if that was limited meanwhile."""
+        ring = self.ring
         began = asyncio.get_running_loop().time()
-        limit, patience = await ring.limit_of(key, model), ring.patience
-        left = patience if call.deadline is None else call.deadline - began
-        try:
-            taken = await ring.board.take(key, limit, min(patience, left))
-        except asyncio.CancelledError:
-            if record is not None and call.journey is not None:
-                call.journey.steps.pop()  # it never got to a call
-            raise
+        key = await ring.key_of(call, model)
+        waited = await self._wait(key, call, model)
+        if waited and ring.secrets and await ring.rests(key, model):
+            ring.board.give(key)
+            key = (await ring.turns(model, call.id))[0].name
+            await self._wait(key, call, model)
         now = asyncio.get_running_loop().time()
         if call.journey is not None:
             call.journey.queued += now - began
-        if taken:
-            if record is not None:
-                record.began = now
-        elif left < patience:
-            raise WaitedOut(f"Upstream '{ring.upstream}' had no free slot within the deadline.")
-        else:
-            raise UpstreamFull(
-                f"Upstream '{ring.upstream}' has as many open calls as it may, and none ended in "
-                f"{patience:g} seconds. Send the request again.",
-                retry_after="1",
-            )
+        if record := call_at_work(call):
+            record.began = now
+        return key
+
+    async def _wait(self, key: str, call: RequestContext, model: str) -> bool:
+        """Take a slot; return whether others had it before."""
+        board, patience = self.ring.board, self.ring.patience
+        limit = await self.ring.limit_of(key, model)
+        if await board.take(key, limit, 0):
+            return False
+        began = asyncio.get_running_loop().time()
+        left = patience if call.deadline is None else call.deadline - began
+        if await board.take(key, limit, min(patience, left)):
+            return True
+        if call.journey is not None:
+            call.journey.queued += asyncio.get_running_loop().time() - began
+        raise self._full(left < patience)
+
+    def _full(self, late: bool) -> UpstreamFull:
+        upstream = self.ring.upstream
+        if late:
+            return WaitedOut(f"Upstream '{upstream}' had no free slot within the deadline.")
+        return UpstreamFull(
+            f"Upstream '{upstream}' has as many open calls as it may, and none ended in "
+            f"{self.ring.patience:g} seconds. Send the request again.",
+            retry_after="1",
+        )

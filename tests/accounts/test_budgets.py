@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from middleware.accounts.budgets import term_of
-from middleware.config import Budget
+from middleware.config import SpendingLimit
 from middleware.config.shape import Period
 
 TERMS: tuple[tuple[Period, str, str, str], ...] = (
@@ -27,12 +27,12 @@ def test_a_budget_is_of_a_period_of_the_calendar(
     period: Period, now: str, counter: str, ends: str
 ) -> None:
     at = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    term = term_of("alpha", Budget(1.0, period), at.timestamp())
+    term = term_of("alpha", SpendingLimit(1.0, period), at.timestamp())
     assert term.counter == f"money:alpha:{counter}"
     assert term.ends == datetime.fromisoformat(ends).replace(tzinfo=UTC)
     assert term.wait(at.timestamp()) == (term.ends - at).total_seconds()
 
 
 def test_a_total_never_ends() -> None:
-    term = term_of("alpha", Budget(1.0, "total"), 1e9)
+    term = term_of("alpha", SpendingLimit(1.0, "total"), 1e9)
     assert (term.counter, term.ends, term.wait(1e9)) == ("money:alpha:total", None, None)

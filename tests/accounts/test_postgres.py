@@ -15,7 +15,7 @@ from middleware.accounts.ledger.postgres import PostgresBook
 from middleware.accounts.usage import UsageQuestion, usage_of
 from middleware.server.visits import Visit
 from tests.accounts.counting import called, until, visit
-from tests.support.postgres import PostgresServer
+from tests.accounts.postgres import PostgresServer
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,12 @@ name = "*"
 [models.sonnet]
 upstream = "claude"
 name = "claude-sonnet-4-5"
+[upstreams.deep]
+kind = "deepseek"
+api_key = "k"
+[models.deep]
+upstream = "deep"
+name = "deepseek-chat"
 [models.both]
 choices = ["plain", "dear"]
 [models.thinker]
@@ -64,6 +70,8 @@ COSTS: tuple[tuple[str, Usage, str], ...] = (
     ("cloud/gpt-4o-mini", Usage(1, 1), "0.00000075"),
     ("cloud/gpt-4o-mini", Usage(1000, 1000, cached=400), "0.00072"),
     ("sonnet", Usage(1000, 100, cached=600, cache_write=300), "0.003105"),
+    # LiteLLM says 0 for writing where it means that nothing is asked for it beside the input.
+    ("deep", Usage(1000, 0, cache_write=1000), "0.00028"),
     # More than the prompt has, or thoughts than the answer has: an upstream's mistake.
     ("dear", Usage(10, 5, cached=20), "0.000081"),
     ("dear", Usage(0, 5, reasoning=9), "0.0001"),

@@ -19,7 +19,11 @@ from tests.support.adapters import FakeAdapter, Step, Wait
 from tests.support.door import Door, Heard, chat
 
 MINE = (KEY,)
-UPSTREAMS_LIMITS = {"x-ratelimit-remaining-requests": "999", "x-other": "kept"}
+UPSTREAMS_LIMITS = {
+    "x-ratelimit-remaining-requests": "999",
+    "x-ratelimit-remaining-tokens": "9999",
+    "x-other": "kept",
+}
 OPENED = Opened((), Upstream("up", headers=UPSTREAMS_LIMITS))
 END = Finish("stop", Usage(10, 5))
 
@@ -155,6 +159,7 @@ def test_who_has_limits_is_told_of_them_and_not_of_the_upstreams() -> None:
         adapter = FakeAdapter(usual=[(OPENED, END)])
         heard = await ask(of(counting("requests_per_minute = 5"), adapter))
         assert heard.headers["x-ratelimit-remaining-requests"] == "4"
+        assert "x-ratelimit-remaining-tokens" not in heard.headers
         assert heard.headers["x-other"] == "kept"
         free = await ask(of(counting(), adapter))
         assert free.headers["x-ratelimit-remaining-requests"] == "999"

@@ -61,6 +61,7 @@ MISTAKES = [
         "clients.a.models",
         "has 'dmeo', but there",
     ),
+    ("[clients.default]\nkey = 'k'", "clients.default", "[server] keys: take another"),
     ("[clients.a]\nkey = 'k'\nbudget = '10/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nbudget = '0 USD/day'", "clients.a.budget", "10 USD/day"),
     ("[clients.a]\nkey = 'k'\nconcurrent = 0", "clients.a.concurrent", "1 or more"),
@@ -68,6 +69,7 @@ MISTAKES = [
     ("[state]\nurl = 'mysql://x'", "state.url", "sqlite:///"),
     ("[state]\nurl = 'sqlite:///'", "state.url", "the path of the file is missing"),
     ("[state]\nurl = 'env:GONE'", "state.url", "variable GONE is not set"),
+    ("[state]\nsecret = 'env:GONE'", "state.secret", "variable GONE is not set"),
     ("[ledger]\nurl = 'redis://x'", "ledger.url", "postgresql://"),
     ("[telemetry]\notlp = 'collector:4318'", "telemetry.otlp", "scheme is missing"),
     ("[server]\nworkers = 0", "server.workers", "from 1 to 256"),
@@ -99,3 +101,20 @@ def test_a_mistake_is_named_with_its_key(text: str, key: str, said: str) -> None
 def test_keys_that_cannot_rotate_are_refused(written: str, said: str) -> None:
     found = mistakes(UP.replace("'k'", written))
     assert said in found["upstreams.a.api_key"]
+
+
+MEMORY = 'is "memory'
+OF_ONE_PROCESS = [
+    ("[cassettes]\nmode = 'record'", "cassettes", "one process that counts"),
+    ("[state]\nurl = 'memory:'", "state.url", MEMORY),
+    ("[recall]\nstore = 'memory'", "recall.store", MEMORY),
+    ("[upstreams.e]\nkind = 'local'", "upstreams.e.kind", "each process would load"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "said"), OF_ONE_PROCESS)
+def test_what_several_workers_cannot_have_together_is_named(text: str, key: str, said: str) -> None:
+    found = mistakes(f"[server]\nworkers = 2\n{UP}{text}\n")
+    assert said in found[key]
+    assert "[server] workers is 2" in found[key]
+    config.parse(f"{UP}{text}\n", environment={})

@@ -223,6 +223,12 @@ def test_completion_is_printed(folder: Folder) -> None:
     assert "complete " in done.stdout
 
 
+def test_usage_is_read_whether_or_not_a_gateway_runs(folder: Folder) -> None:
+    assert "usetool usage" in spans().splitlines()
+    done = folder.usetool("usetool usage")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 APP = """
 import json, os, urllib.request
 url, key = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["OPENAI_API_KEY"]
@@ -270,5 +276,6 @@ def test_every_usetool_command_is_one_that_is_run_here() -> None:
         "pull",
         "record",
         "replay",
+        "usage",
         "serve",
     }

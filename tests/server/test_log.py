@@ -118,3 +118,23 @@ def test_lines_leave_by_themselves() -> None:
         return out.getvalue()
 
     assert asyncio.run(scene()).endswith("}\n")
+
+
+def test_other_processes_write_between_lines_and_never_into_them() -> None:
+    class Pieces(Written):
+        def write(self, text: str) -> int:
+            pieces.append(text)
+            return len(text)
+
+    async def scene() -> None:
+        log = Log(Pieces())
+        for number in range(100):
+            log.write(visit(status=200, model="m" * number * 60).line(11))
+        log.flush()
+
+    pieces: list[str] = []
+    asyncio.run(scene())
+    assert 1 < len(pieces) < 100
+    assert all(piece.endswith("}\n") for piece in pieces)
+    assert all(len(piece) <= 4096 or piece.count("\n") == 1 for piece in pieces)
+    assert "".join(pieces).count("\n") == 100

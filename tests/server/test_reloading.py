@@ -303,6 +303,26 @@ def test_memories_outlive_a_change_that_is_not_theirs(after: str, kept: bool) ->
     asyncio.run(run())
 
 
+def test_what_takes_a_restart_is_told_once_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    async def run() -> None:
+        said: list[str] = []
+        path.write_text(ONE)
+        async with running(ONE) as gateway, watched(gateway, path, said):
+            before = gateway.app.chat.runtime.config
+            changed = '[server]\nworkers = 3\n[state]\nurl = "redis://elsewhere.test"\n'
+            path.write_text(f"{changed}{TWO}")
+            assert "what [recall], [state], workers says now takes a restart" in await told(said)
+            path.write_text(f"{changed}{ONE}")
+            assert "another host or port takes a restart" in await told(said, 2)
+            after = gateway.app.chat.runtime.config
+            assert (after.state, after.recall) == (before.state, before.recall)
+            assert after.server.workers == 1
+
+    asyncio.run(run())
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
 def test_sighup_loads_again_on_the_address_that_is_listened_on(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
@@ -310,10 +330,8 @@ def test_sighup_loads_again_on_the_address_that_is_listened_on(tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     command = [sys.executable, "-m", "middleware", "serve", "--config", str(path), "--port", port]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    with subprocess.Popen(
-        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment
-    ) as server:
+    own = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=own) as server:
         assert server.stderr is not None
         try:
             while "curl" not in server.stderr.readline():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.redis import RedisServer
+from tests.state.server import RedisServer
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
 from middleware.state.store import Hold, State
-from tests.support.redis import RedisServer
+from tests.state.server import RedisServer
 
 MINUTE, MONTH = 60.0, 31 * 86400.0
 

@@ -10,8 +10,8 @@ import pytest
 
 from middleware.state.redis import RedisState
 from middleware.state.store import Hold
+from tests.state.server import RedisServer
 from tests.state.test_redis import gateways, hold, until
-from tests.support.redis import RedisServer
 
 
 @pytest.fixture

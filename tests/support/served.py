@@ -89,7 +89,10 @@ def cut_after(upstream: Upstream, case: str, size: int) -> Behaviour:
 
 
 def stanza(upstream: Upstream, url: str) -> str:
-    """Make an upstream's models known by its name, and the one that thinks by another."""
+    """Make an upstream's models known by its name, and the one that thinks by another.
+
+    Without a price: what is played of them has none, and is compared to the byte.
+    """
     thinker = upstream.reasoning.get("model", upstream.model)
     return f"""
 [upstreams.{upstream.name}]
@@ -100,10 +103,12 @@ auth = "{upstream.auth}"
 [models.{upstream.name}]
 upstream = "{upstream.name}"
 name = "{upstream.model}"
+price = {{}}
 retry = 0
 [models.{upstream.name}-reasoning]
 upstream = "{upstream.name}"
 name = "{thinker}"
+price = {{}}
 retry = 0
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from middleware.accounts.ledger.book import Book
 from middleware.accounts.ledger.sqlite import SqliteBook
 from middleware.config import Config
-from middleware.state.opening import file_of, own_file
+from middleware.state.homes import file_of, own_file
 
 
 def open_book(config: Config) -> Book | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -32,7 +33,8 @@ class SqliteBook:
             raise LedgerAway(f"{self._path}: {error}") from error
 
     def _opened(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         connection = sqlite3.connect(self._path, timeout=_PATIENCE)
         # Rows are written by the kernel when this process is killed; only a power cut loses some.
         for setting in ("journal_mode = WAL", "synchronous = NORMAL"):

@@ -61,7 +61,7 @@ class AskForm(NamedTuple):
     value: Json
 
 
-class Taken(NamedTuple):
+class Draw(NamedTuple):
     """The turn that answers an ask; `spent`: all equal ones are used up."""
 
     position: int | None
@@ -96,7 +96,7 @@ class Playback:
             self._stage = Stage(self.cassette, routes)
         return self._stage
 
-    def take(self, session: Session, key: AskKey, lane: str) -> Taken:
+    def take(self, session: Session, key: AskKey, lane: str) -> Draw:
         """The k-th equal ask of a session gets the k-th recorded turn."""
         equal = self._equal(session, key)
         if lane and any(self.turns[position].lane for position in equal):
@@ -106,10 +106,10 @@ class Playback:
         count = session.used.get((key.digest, lane), 0)
         if count < len(equal):
             session.used[key.digest, lane] = count + 1
-            return Taken(equal[count])
+            return Draw(equal[count])
         if equal and self.rules.repeats == "last":
-            return Taken(equal[-1])
-        return Taken(None, tuple(self.turns[position].number for position in equal))
+            return Draw(equal[-1])
+        return Draw(None, tuple(self.turns[position].number for position in equal))
 
     def _equal(self, session: Session, key: AskKey) -> list[int]:
         """The session's own come first, where several were recorded."""

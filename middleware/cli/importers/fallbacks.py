@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from middleware.cli.importers.collecting import Taking, tables_of
@@ -16,20 +16,25 @@ _POLICY = "content_policy_fallbacks"
 
 
 def take_fallbacks(tables: ModelTables, *settings: Taking) -> None:
+    usual = [(_ANY, _names(taking.take(_DEFAULT))) for taking in settings]
     for key in _KEYS:
         found = [pair for taking in settings for pair in _pairs(taking.take(key))]
-        named = {name for name, _ in found}
         for name, others in found:
-            if name != _ANY:
-                _carry(tables, key, name, others)
-        default = [other for name, others in found if name == _ANY for other in others]
-        if key == _KEYS[0]:
-            default += [o for taking in settings for o in _names(taking.take(_DEFAULT))]
-        for name in [name for name in _public(tables) if name not in named] if default else ():
-            _carry(tables, _DEFAULT, name, default)
+            _carry(tables, key, name, others)
+        _carry_default(tables, [*found, *usual])
+        usual = []
     for taking in settings:
         if taking.left.get(_POLICY):
             taking.lose(_POLICY, "a refusal is an answer here, and nobody else is asked")
+
+
+def _carry_default(tables: ModelTables, pairs: Sequence[tuple[str, list[str]]]) -> None:
+    """What stands for any model is of those that have none of their own."""
+    named = {name for name, _ in pairs}
+    others = [other for name, others in pairs if name == _ANY for other in others]
+    for name in _public(tables):
+        if others and name not in named:
+            _carry(tables, _DEFAULT, name, others)
 
 
 def _public(tables: ModelTables) -> list[str]:
@@ -40,6 +45,8 @@ def _public(tables: ModelTables) -> list[str]:
 
 
 def _carry(tables: ModelTables, key: str, name: str, others: list[str]) -> None:
+    if name == _ANY:
+        return
     if name not in tables.models and not tables.copy(name, name):
         tables.lose(name, f"there is no such model ({', '.join(others)})", key)
         return

@@ -100,10 +100,7 @@ class ModelTables:
                 merged.append(each)
                 continue
             each.lose_shares(_KEYS)
-            keys, key = twin.carried.service["api_key"], each.carried.service["api_key"]
-            keys = keys if isinstance(keys, list) else [keys]
-            joined = [*dict.fromkeys(one for one in (*keys, key) if one)]
-            twin.carried.service["api_key"] = joined[0] if len(joined) == 1 else joined or None
+            _join_keys(twin.carried.service, each.carried.service["api_key"])
         return merged
 
     def several(self, name: str, deployments: Sequence[Deployment]) -> None:
@@ -113,14 +110,13 @@ class ModelTables:
         one_by_one = len(set(orders)) == len(orders)
         chosen = len(orders) if one_by_one else orders.count(orders[0])
         pick = "order" if one_by_one else self.pick
-        measure = _measure(ordered[:chosen]) if pick == "weight" else ""
-        for number, each in enumerate(ordered):
-            each.lose_shares(_PICKED, "order", measure if number < chosen else "")
-        shares = [each.carried.shares.get(measure, 0) for each in ordered[:chosen]]
+        weights = _weights(ordered[:chosen], pick)
+        for each in ordered[chosen:]:
+            each.lose_shares(_PICKED, "order")
         self.models[name] = {
             "choices": names[:chosen],
             "pick": pick,
-            "weights": shares if measure else None,
+            "weights": weights,
             "retry": self.usual.retries,
             "fallback": names[chosen:] or None,
         }
@@ -187,7 +183,17 @@ def _check_stars(name: str, called: str) -> None:
         raise NotCarried("a * in the upstream's name needs one in the model's own")
 
 
-def _measure(deployments: Sequence[Deployment]) -> str:
-    """What their shares are told by; empty: they are all the same."""
+def _join_keys(service: Table, key: str | None) -> None:
+    own = service["api_key"]
+    keys = [*own] if isinstance(own, list) else [own]
+    joined = [*dict.fromkeys(filter(None, (*keys, key)))]
+    service["api_key"] = joined[0] if len(joined) == 1 else joined or None
+
+
+def _weights(deployments: Sequence[Deployment], pick: str) -> list[float] | None:
+    """By the first measure that one of them has; None: all the same."""
     said = (key for key in SHARES if any(each.carried.shares.get(key) for each in deployments))
-    return next(said, "")
+    measure = next(said, "") if pick == "weight" else ""
+    for each in deployments:
+        each.lose_shares(_PICKED, "order", measure)
+    return [each.carried.shares.get(measure, 0) for each in deployments] if measure else None

@@ -42,26 +42,29 @@ def _url(taking: Taking, before: str) -> str | None:
     given = taking.take(f"{before}url")
     if is_reference(given) and variable_of(given):
         return f"env:{variable_of(given)}"
-    host, port = taking.text(f"{before}host"), taking.text(f"{before}port") or "6379"
-    secret = [taking.left.pop(f"{before}{name}", None) for name in ("username", "password")]
     scheme = "rediss" if taking.take(f"{before}ssl") is True else "redis"
-    if not (given or host):
-        return None
-    url = str(given) if given else f"{scheme}://{host}:{port}"
+    at = _host_and_port(taking, before)
+    secret = [taking.left.pop(f"{before}{name}", None) for name in ("username", "password")]
+    url = str(given or (at and f"{scheme}://{at}"))
     if any(secret) or "@" in url:
-        shown = f"{scheme}://:PASSWORD@{host or 'HOST'}:{port}"
+        shown = f"{scheme}://:PASSWORD@{at or 'HOST:6379'}"
         why = f"is not copied: set the environment variable {_VARIABLE} to the address, {shown}"
         taking.lose(f"{before}password", why)
         return f"env:{_VARIABLE}"
-    if not _fits(url):
-        taking.lose(f"{before}url", "is no address of a Redis")
-        return None
-    return url
+    return _fitting(taking, f"{before}url", url) if url else None
 
 
-def _fits(url: str) -> bool:
+def _host_and_port(taking: Taking, before: str) -> str:
+    host, port = taking.text(f"{before}host"), taking.text(f"{before}port")
+    return f"{host}:{port or 6379}" if host else ""
+
+
+def _fitting(taking: Taking, key: str, url: str) -> str | None:
     try:
         STATE_URL.read(url, {})
     except Wrong:
-        return False
-    return url.startswith("redis")
+        url = ""
+    if url.startswith("redis"):
+        return url
+    taking.lose(key, "is no address of a Redis")
+    return None

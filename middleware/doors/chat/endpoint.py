@@ -22,7 +22,9 @@ ENDPOINT = Endpoint(
         "x-upstream-model": "The model's name as the upstream says it.",
         "x-usetool-warnings": "What could not be sent as it was asked: `code:field`, with commas.",
         "x-usetool-usage": "What each model of a pipeline used, as JSON; of a plain answer.",
+        "x-usetool-cost": "USD, of a plain answer that costs any; streams say it at the end.",
         "x-upstream-request-id": "The upstream's own request id.",
-        "x-ratelimit-remaining-requests": "The upstream's limits; others begin `x-ratelimit-` too.",
+        "x-ratelimit-remaining-requests": "The client's limits where it has any, else the "
+        "upstream's; others begin `x-ratelimit-` too.",
     },
 )

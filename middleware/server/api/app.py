@@ -45,7 +45,7 @@ def build_api(
         redirect_slashes=False,
         exception_handlers=_failures(edge),
     )
-    api.state.edge, api.state.vitals, api.state.elsewhere = edge, vitals, None
+    api.state.edge, api.state.vitals = edge, vitals
     add_routes(api)
     add_health_routes(api)
     add_cassette_routes(api)

@@ -21,7 +21,7 @@ from middleware.server.api.answers import (
     get,
 )
 from middleware.server.edge import Edge
-from middleware.server.last import PATH, Access, Elsewhere, Record, reader, summaries, told
+from middleware.server.last import PATH, Access, Record, reader, summaries, told
 
 _All = Annotated[
     str, Query(alias="all", description="`true`: those that cannot answer too, with the reason.")
@@ -34,11 +34,6 @@ def add_routes(api: FastAPI) -> None:
     get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)(describe_one_model)
     get(api, PATH, KeptRequests, 401, 403, 500)(list_the_last_requests)
     get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)(show_one_request)
-
-
-def _elsewhere(request: Request) -> Elsewhere | None:
-    elsewhere: Elsewhere | None = request.app.state.elsewhere
-    return elsewhere
 
 
 def _newest(one: tuple[float, Json]) -> float:
@@ -90,7 +85,7 @@ def _recorded_models(request: Request) -> list[Json] | None:
 async def list_the_last_requests(request: Request) -> Response:
     """Each client sees its own; an admin, and without keys this machine, sees all of them."""
     edge = _edge(request)
-    owner, records, elsewhere = access(request).owner, edge.records, _elsewhere(request)
+    owner, records, elsewhere = access(request).owner, edge.records, edge.elsewhere
     found = summaries(records, owner)
     if elsewhere is not None:
         found = sorted([*found, *await elsewhere.summaries(owner)], key=_newest)[: records.most]
@@ -103,7 +98,7 @@ async def show_one_request(request: Request, identity: str) -> Response:
     edge = _edge(request)
     runtime = edge.runtime
     address = str(request.base_url).rstrip("/")
-    if (elsewhere := _elsewhere(request)) is not None:
+    if (elsewhere := edge.elsewhere) is not None:
         owner = access(request).owner
         if edge.records.find(owner, identity) is None:
             found = await elsewhere.whole(owner, identity, address)

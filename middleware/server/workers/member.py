@@ -18,7 +18,7 @@ from middleware.machine.remote import RemoteBoard
 from middleware.server.edge import Edge
 from middleware.server.last import Elsewhere, summaries, told
 from middleware.server.workers.reception import received
-from middleware.state.opening import is_shared
+from middleware.state.homes import is_shared
 from middleware.state.remote import RemoteState
 from middleware.telemetry.tally import Snapshot, together
 from middleware.telemetry.vitals import Vitals
@@ -45,10 +45,15 @@ class Seat:
 
 class Member(Hearer, Elsewhere):
     def __init__(
-        self, seat: Seat, line: socket.socket, door: socket.socket, config: Config
+        self,
+        seat: Seat,
+        line: socket.socket,
+        door: socket.socket,
+        config: Config,
+        orphaned: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
         self.seat = seat
-        self._line, self._door = line, door
+        self._line, self._door, self._orphaned = line, door, orphaned
         self._beginning: set[asyncio.Task[Any]] = set()
         self._channel = Channel(self)
         self.board = RemoteBoard(self._channel)
@@ -61,6 +66,7 @@ class Member(Hearer, Elsewhere):
 
     def serves(self, edge: Edge, vitals: Vitals) -> None:
         self._edge, self._vitals = edge, vitals
+        edge.elsewhere = self
         vitals.workers, vitals.scrape = self.seat.workers, self._scrape
 
     async def join(self) -> None:
@@ -100,17 +106,17 @@ class Member(Hearer, Elsewhere):
             case "well", [well] if self.state is not None:
                 self.state.told_well = well
 
-    async def asked(self, word: str, values: Sequence[Any]) -> Any:
+    def asked(self, word: str, values: Sequence[Any]) -> Any:
         match word, values:
             case "counts", _ if self._vitals is not None:
-                return await self._vitals.tally.snapshot()
+                return self._vitals.tally.snapshot()
             case "kept", [owner, identity, address] if self._edge is not None:
                 return self._kept(self._edge, owner, identity, address)
         return None
 
     def lost(self) -> None:
-        """Nobody would end it, and the port would stay taken."""
-        os.kill(os.getpid(), signal.SIGTERM)
+        """Nobody would ever end it."""
+        self._orphaned()
 
     def _kept(self, edge: Edge, owner: str | None, identity: str, address: str) -> Any:
         if not identity:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
+import uvicorn
 
 from middleware.cli.command import WRONG, Failed, complain
 from middleware.config import Config
@@ -22,7 +23,7 @@ from middleware.machine.hub import Hub, WorkerLine
 from middleware.server.log import Log
 from middleware.server.transport.serving import GRACE_SECONDS, listen, tell_of_work
 from middleware.server.workers.reception import Reception
-from middleware.state.opening import is_shared, open_state
+from middleware.state.homes import is_shared, open_state
 
 _LAST_SECONDS = 10.0
 """For what is written when the last request has ended."""
@@ -50,7 +51,9 @@ def supervise(config: Config, asked: Mapping[str, Any]) -> int:
     with listen(config) as listening:
         tell_of_work(config.server.log_level)
         supervisor = Supervisor(config, asked, listening)
-        code = asyncio.run(supervisor.run())
+        loop = uvicorn.Config("").get_loop_factory()
+        with asyncio.Runner(loop_factory=loop) as runner:
+            code = runner.run(supervisor.run())
     if supervisor.ended_by is not None:  # as a gateway of one process ends
         signal.signal(supervisor.ended_by, signal.SIG_DFL)
         os.kill(os.getpid(), supervisor.ended_by)

@@ -54,11 +54,12 @@ Once an answer, before its `Finish` leaves: the next turn may come at once. One 
 the memory, its two keys, and that what was used is young again. A failure is a note
 (`recall_not_kept`), never an error. `store.Limits`: a memory lives 7 days from when it was last
 needed, one of more than 4 MiB is not kept, beyond 256 MiB the longest unused go. `sqlite` is
-shared by the workers of a machine, `MemoryStore` ends with the process.
+shared by the workers of a machine, `redis` by all gateways, `MemoryStore` ends with the process.
 """
 
 from middleware.wrappers.recall.adapter import Recall
+from middleware.wrappers.recall.redis import RedisStore
 from middleware.wrappers.recall.sqlite import SqliteStore, foreign
 from middleware.wrappers.recall.store import Limits, MemoryStore, Store
 
-__all__ = ("Limits", "MemoryStore", "Recall", "SqliteStore", "Store", "foreign")
+__all__ = ("Limits", "MemoryStore", "Recall", "RedisStore", "SqliteStore", "Store", "foreign")

@@ -38,16 +38,33 @@ class Recall(Wrapper):
     """Others of its kind stand for the same model: what is not known here is theirs."""
 
     def stream(self, request: ChatRequest) -> Events:
+        if self.store.distant:
+            return self._from_afar(request)
         history = self._history(request)
         if history is None:
             return self._listen(self._without_foreign(request))
         return self._recall(history)
 
+    async def _from_afar(self, request: ChatRequest) -> Events:
+        """Bring near what the request may need, all of it at once."""
+        keys: list[bytes] = []
+        if any(message["role"] == "assistant" for message in request.messages):
+            asked = self.thinks is None or self.thinks(request)
+            history = self._of_asked(request) if asked else self._of_unasked(request)
+            keys = [*history.keys(), self._start(request, "surprised")]
+        near = replace(self, store=await self.store.near(keys))
+        async with aclosing(near.stream(request)) as events:
+            async for batch in events:
+                yield batch
+
     def _history(self, request: ChatRequest) -> RememberedHistory | None:
         """Without thoughts there is nothing a client could not say: it goes up untouched."""
         if self.thinks is None or self.thinks(request):
-            return RememberedHistory(request, self.store, self._start(request, "asked"))
+            return self._of_asked(request)
         return self._of_unasked(request) if self._has_surprised(request) else None
+
+    def _of_asked(self, request: ChatRequest) -> RememberedHistory:
+        return RememberedHistory(request, self.store, self._start(request, "asked"))
 
     def _of_unasked(self, request: ChatRequest) -> RememberedHistory:
         """Finds thoughts nobody asked for, and no others: those that were have their own start."""

@@ -148,12 +148,18 @@ class RememberedHistory:
 
     # Backward: which memories belong to it -----------------------------------------------------
 
+    def keys(self) -> list[bytes]:
+        """All that it looks at, but for what lies there."""
+        return [key for turn in self._turns[-_LOOKED_AT:] for key in self._keys_of(turn)]
+
+    def _keys_of(self, turn: Turn) -> list[bytes]:
+        keys = [turn.id_key] if turn.has_ids or not self._by_ids else []
+        return keys if self._by_ids else [*keys, turn.content_key]
+
     def _chosen(self) -> Line:
         for number in reversed(range(len(self._turns))[-_LOOKED_AT:]):
             turn = self._turns[number]
-            keys = [turn.id_key] if turn.has_ids or not self._by_ids else []
-            keys += [] if self._by_ids else [turn.content_key]
-            for key in keys:
+            for key in self._keys_of(turn):
                 if line := self._line_of(number, self._get(key)):
                     return line
         return {}

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from middleware.wrappers.recall import fingerprint
-from middleware.wrappers.recall.store import Entry, Limits, StoreFailure
+from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 
 _MARK = int.from_bytes(b"Utrc")
 """Says in the file's head that it is ours: no other file is ever written to or deleted."""
@@ -48,6 +48,8 @@ _RETRY_OPEN = 5.0
 class SqliteStore:
     """Opened on first use, so that each worker has its own connection."""
 
+    distant = False
+
     def __init__(
         self,
         path: Path,
@@ -75,6 +77,9 @@ class SqliteStore:
         return next(
             (value for digest, value in rows if digest == fingerprint.identity_of(value)), None
         )
+
+    async def near(self, keys: Sequence[bytes]) -> Store:
+        return self
 
     def _oldest(self) -> int:
         return self._now() - round(self._limits.max_age * 1000)

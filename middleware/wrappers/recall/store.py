@@ -32,6 +32,13 @@ class Entry(NamedTuple):
 class Store(Protocol):
     """Every method may raise `StoreFailure`, and nothing else."""
 
+    @property
+    def distant(self) -> bool:
+        """What it has must be brought near before it can be got."""
+
+    async def near(self, keys: Sequence[bytes]) -> Store:
+        """A store that has what lies under these keys, and what that leads to."""
+
     def get(self, key: bytes) -> bytes | None:
         """Return what is kept under a key."""
 
@@ -43,6 +50,8 @@ class Store(Protocol):
 
 class MemoryStore:
     """Lost with the process, and known to it alone."""
+
+    distant = False
 
     def __init__(
         self, limits: Limits | None = None, clock: Callable[[], float] = time.time
@@ -83,6 +92,9 @@ class MemoryStore:
                 return
             self._drop(key)
             dropped += 1
+
+    async def near(self, keys: Sequence[bytes]) -> Store:
+        return self
 
     def close(self) -> None:
         self._kept.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.server.app.playing import SECRET, play
@@ -61,6 +63,24 @@ def test_what_is_too_much_at_once_is_refused_at_once_and_health_is_not() -> None
         await task
         assert first.status == 200
         assert (await there.chat()).status == 200
+
+    play(script)
+
+
+def test_a_client_that_fills_the_gateway_leaves_another_its_share() -> None:
+    async def script() -> None:
+        wait = Wait()
+        there = door(repeating(wait, ANSWER), 'max_concurrent = 2\nkeys = ["a", "b"]')
+        a, b = [[("authorization", f"Bearer {key}")] for key in "ab"]
+        asking = [there.begin(chat(), headers=a) for _ in range(2)]
+        await wait.until_reached()
+        assert (await there.ask(chat(), headers=a)).status == 503
+        asking.append(there.begin(chat(), headers=b))
+        await asyncio.sleep(0)
+        assert (await there.ask(chat(), headers=b)).status == 503
+        wait.over.set()
+        await asyncio.gather(*[task for _, task in asking])
+        assert [heard.status for heard, _ in asking] == [200] * 3
 
     play(script)
 

@@ -20,6 +20,7 @@ from adapters.errors import (
 )
 from adapters.protocol import ChatRequest, Json, Noted, Planned, ToolCallDelta, ToolCallStart
 from adapters.receipts import Note
+from middleware.wrappers.calls import UpstreamFull, UpstreamOpen
 from middleware.wrappers.route import Absent
 from tests.server.app.playing import FULL, TINY, asked, error_in, play, seen
 from tests.support.adapters import FakeAdapter, Step, Wait, repeating
@@ -45,6 +46,8 @@ FAILURES: tuple[tuple[GatewayError, int, str, str | None, str | None], ...] = (
     (Refused("no"), 400, "upstream_bad_request", None, None),
     (Truncated("cut"), 502, "upstream_truncated", None, "false"),
     (Busy("full"), 503, "overloaded", "5", None),
+    (UpstreamFull("full", retry_after="1"), 503, "overloaded", "1", None),
+    (UpstreamOpen("open", retry_after="9"), 503, "upstream_unavailable", "9", None),
 )
 
 

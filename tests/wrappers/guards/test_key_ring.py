@@ -226,3 +226,18 @@ def test_an_unset_key_among_several_is_left_out_and_places_keep_their_numbers() 
     assert Guarding('api_key = "env:KEY_A"').ring.names == ("up",)
     assert Guarding().ring.names == ("up",)
     assert "secret-A" not in repr(guarding.ring)
+
+
+def test_another_key_in_the_place_of_one_that_rests_begins_anew() -> None:
+    async def script() -> None:
+        before = Guarding('api_key = ["a", "b"]')
+        await before.rest("up#1")
+        after = Guarding('api_key = ["c", "b"]')
+        after.ring.state = before.ring.state
+        turns = await after.ring.turns(after.name, "c")
+        assert not any(turn.resting for turn in turns)
+        same = Guarding('api_key = ["a", "b"]')
+        same.ring.state = before.ring.state
+        assert (await same.ring.turns(same.name, "c"))[-1].name == "up#1"
+
+    run(script())

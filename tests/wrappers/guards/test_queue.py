@@ -195,3 +195,24 @@ def test_a_probe_that_finds_no_slot_leaves_the_next_one_to_another() -> None:
 def test_only_what_is_configured_is_built(upstream: str, counting: bool, built: list[str]) -> None:
     guarding = Guarding(upstream, counting=counting)
     assert [*Route(guarding.guard, "m").nesting] == ["Route", *built, "FakeAdapter"]
+
+
+def test_who_waited_for_a_key_that_was_limited_meanwhile_takes_another() -> None:
+    leaf = Upstream((OPENED, TEXT))
+    guarding = Guarding(f"{ONE}\n{THREE}", leaf)
+
+    async def script() -> None:
+        first = asyncio.create_task(guarding.ask(chosen="up#1"))
+        await settled()
+        second = asyncio.create_task(guarding.ask(chosen="up#1"))
+        await settled()
+        await guarding.rest("up#1")
+        leaf.waits[0].over.set()
+        await settled()
+        leaf.waits[1].over.set()
+        assert [await first, await second] == [None, None]
+        assert await guarding.ring.open_calls() == 0
+
+    run(script())
+    assert guarding.keys_used()[0] == "secret-A"
+    assert guarding.keys_used()[1] in ("secret-B", "secret-C")

@@ -20,7 +20,7 @@ from tests.support.fold import ask
 from tests.wrappers.recall.turns import ASKED, BLOCKS, CALLED, after_call
 
 
-class Broken:
+class Broken(MemoryStore):
     """A store that cannot be used."""
 
     def get(self, key: bytes) -> bytes | None:
@@ -28,9 +28,6 @@ class Broken:
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         raise StoreFailure("the disk is gone")
-
-    def close(self) -> None:
-        pass
 
 
 def codes(events: Sequence[Event]) -> list[str]:

@@ -55,8 +55,13 @@ def own_file(config: Config, what: str) -> Path:
 
 
 def state_folder(config: Config) -> Path:
-    """Where programs keep what should outlive a restart."""
+    """Where files of the gateway's own are."""
     if config.state.folder:
         return Path(config.state.folder).expanduser()
+    return default_folder()
+
+
+def default_folder() -> Path:
+    """Where programs keep what should outlive a restart."""
     state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
     return Path(state or "~/.local/state").expanduser() / "usetool"

@@ -13,7 +13,7 @@ from adapters.options import Environment
 from middleware.config import hints
 from middleware.config.file import stamp, unreadable
 from middleware.config.places import Places
-from middleware.config.reading import Reading, Values
+from middleware.config.reading import ConfigReading, Values
 from middleware.config.shape import Config, ConfigError, Mistake
 
 
@@ -55,15 +55,15 @@ def parse(
     if server and isinstance(found.setdefault("server", {}), dict):
         found["server"].update(server)
     said = frozenset(("server", name) for name in server or ())
-    return _checked(Reading(environment, Places(text), said), found, source)
+    return _checked(ConfigReading(environment, Places(text), said), found, source)
 
 
 def read(found: Values, source: str) -> Config:
     """Read values that stand in no file of their own."""
-    return _checked(Reading({}, Places("")), found, source)
+    return _checked(ConfigReading({}, Places("")), found, source)
 
 
-def _checked(reading: Reading, found: Values, source: str) -> Config:
+def _checked(reading: ConfigReading, found: Values, source: str) -> Config:
     for at, why in unreadable(found):
         reading.wrong(at, why)
     config = None if reading.mistakes else reading.config(found, source)

@@ -1,0 +1,1 @@
+"""Several gateways: what `deploy/fleet` and `deploy/kubernetes` say."""
