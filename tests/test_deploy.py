@@ -21,7 +21,7 @@ import yaml
 from middleware import config
 from middleware.cli.chat.gateway import running
 from middleware.config import ConfigError
-from middleware.server.transport.serving import GRACE_SECONDS
+from middleware.server.transport.address import GRACE_SECONDS
 from tests.support.paths import ROOT
 
 DEPLOY = ROOT / "deploy"

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -18,10 +19,12 @@ _USERS = ("postgres", "nobody")
 
 
 class PostgresServer:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
-        self._data = folder / "data"
+        # Pytest closes its own folders to other users, again and again.
+        self._folder = TemporaryDirectory(prefix="usetool-postgres-")
+        self._data = Path(self._folder.name) / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._user = _user()
 
@@ -38,7 +41,8 @@ class PostgresServer:
         if not self._data.exists():
             self._data.mkdir(mode=0o700)
             if self._user is not None:
-                self._open_way()
+                shutil.chown(self._folder.name, self._user)
+                shutil.chown(self._data, self._user)
             made = [programs["initdb"], "-D", str(self._data), "-U", "tester", "-A", "trust", "-N"]
             subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=self._user)
         given = ["-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port)]
@@ -47,14 +51,6 @@ class PostgresServer:
             [programs["postgres"], *given], stderr=subprocess.DEVNULL, user=self._user
         )
         self._wait()
-
-    def _open_way(self) -> None:
-        """Folders of tests are closed to other users."""
-        assert self._user is not None
-        shutil.chown(self._data, self._user)
-        for folder in self._data.parents:
-            if folder.owner() == pwd.getpwuid(os.geteuid()).pw_name and folder != Path("/"):
-                folder.chmod(folder.stat().st_mode | 0o711)
 
     def _wait(self) -> None:
         ends = time.monotonic() + 60
@@ -71,6 +67,10 @@ class PostgresServer:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(20)
             self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        self._folder.cleanup()
 
 
 def _user() -> str | None:

@@ -19,13 +19,13 @@ from tests.accounts.postgres import PostgresServer
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    postgres = PostgresServer(tmp_path_factory.mktemp("postgres"))
-    postgres.start()
+def server() -> Iterator[PostgresServer]:
+    postgres = PostgresServer()
     try:
+        postgres.start()
         yield postgres
     finally:
-        postgres.stop()
+        postgres.remove()
 
 
 def ended(name: str) -> Visit:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from middleware import config
-from middleware.server.transport.serving import GRACE_SECONDS
+from middleware.server.transport.address import GRACE_SECONDS
 from tests.support.paths import ROOT
 
 FLEET = ROOT / "deploy" / "fleet"

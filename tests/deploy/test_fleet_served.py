@@ -73,7 +73,7 @@ def counted(gateway: Gateway, requests: int) -> dict[str, int]:
 
 def fleet(folder: Path, stack: ExitStack) -> list[Gateway]:
     (folder / "redis").mkdir()
-    redis, postgres = RedisServer(folder / "redis"), PostgresServer(folder)
+    redis, postgres = RedisServer(folder / "redis"), PostgresServer()
     for server, stop in ((redis, redis.kill), (postgres, postgres.stop)):
         server.start()
         stack.callback(stop)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from middleware import config
-from middleware.server.transport.serving import GRACE_SECONDS
+from middleware.server.transport.address import GRACE_SECONDS
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"

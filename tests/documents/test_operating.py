@@ -7,7 +7,7 @@ from typing import get_args
 
 from adapters.protocol import Outcome, Passing
 from middleware import config
-from middleware.server.transport.serving import GRACE_SECONDS
+from middleware.server.transport.address import GRACE_SECONDS
 from tests.documents.test_documents import CONTEXT, blocks, prose, text
 
 PAGE = text("docs/operating.md")

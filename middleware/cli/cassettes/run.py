@@ -126,7 +126,8 @@ def private_gateway(config: Config, studio: Studio) -> Iterator[str]:
     import uvicorn
 
     from middleware.server.app import create
-    from middleware.server.transport.serving import listen, settings
+    from middleware.server.transport.address import listen
+    from middleware.server.transport.serving import settings
 
     server = replace(config.server, host="127.0.0.1", port=0, keys=())
     private = replace(config, server=server, clients={})

@@ -40,7 +40,8 @@ def _own(config: Config, key: str) -> Iterator[GatewayAddress]:
     import uvicorn
 
     from middleware.server.app import create
-    from middleware.server.transport.serving import listen, settings
+    from middleware.server.transport.address import listen
+    from middleware.server.transport.serving import settings
 
     private = replace(config, server=replace(config.server, host="127.0.0.1", port=0))
     with listen(private) as listening:

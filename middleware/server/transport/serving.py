@@ -14,10 +14,11 @@ import uvicorn
 
 from middleware.cassettes.selection import Selection
 from middleware.cli import describe
-from middleware.cli.command import Failed, complain
+from middleware.cli.command import complain
 from middleware.config import Config, load
 from middleware.server.app import Gateway, create
 from middleware.server.reloading import Reloader
+from middleware.server.transport.address import GRACE_SECONDS, listen
 from middleware.server.transport.listening import Protocol
 from middleware.server.watchdog import Watchdog
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from middleware.cassettes.studio import Studio
     from middleware.server.workers.member import Member
 
-GRACE_SECONDS = 25
 # Longer than the idle time of usual load balancers (60 s), so that they, not we, close first.
 _KEEP_ALIVE_SECONDS = 75
 # uvicorn's own news at start and end; the banner says it better.
@@ -147,16 +147,3 @@ def settings(app: Gateway, level: str, closed: Callable[[], None] | None = None)
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-
-
-def listen(config: Config) -> socket.socket:
-    host, port = config.server.host.strip("[]"), config.server.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        reason = (error.strerror or str(error)).partition(" (")[0]
-        raise Failed(
-            f"Cannot listen on {describe.address(config.server)}: {reason}. Choose another "
-            "address with --host and --port, or in [server] of the config."
-        ) from error

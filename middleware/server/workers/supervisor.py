@@ -21,7 +21,7 @@ from middleware.cli.command import WRONG, Failed, complain
 from middleware.config import Config
 from middleware.machine.hub import Hub, WorkerLine
 from middleware.server.log import Log
-from middleware.server.transport.serving import GRACE_SECONDS, listen, tell_of_work
+from middleware.server.transport.address import GRACE_SECONDS, listen
 from middleware.server.workers.reception import Reception
 from middleware.state.homes import is_shared, open_state
 
@@ -49,7 +49,6 @@ def supervise(config: Config, asked: Mapping[str, Any]) -> int:
         raise Failed("Several workers need a system whose processes can share a socket. Remove "
                      "`workers` from [server] of the config.")  # fmt: skip
     with listen(config) as listening:
-        tell_of_work(config.server.log_level)
         supervisor = Supervisor(config, asked, listening)
         loop = uvicorn.Config("").get_loop_factory()
         with asyncio.Runner(loop_factory=loop) as runner:

@@ -48,14 +48,20 @@ def test_what_one_worker_knows_all_tell(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_one_worker_loads_nothing_of_several() -> None:
-    """Serving imports `server.transport.serving`; what is between workers is not with it."""
-    program = "import sys, middleware.server.transport.serving\nprint(*sys.modules)"
+@pytest.mark.parametrize(
+    ("loaded", "absent"),
+    [
+        ("server.transport.serving", "server.workers machine.hub machine.channel machine.remote"),
+        ("server.workers.supervisor", "fastapi aiohttp middleware.server.app"),
+    ],
+)
+def test_a_process_loads_what_it_is_for(loaded: str, absent: str) -> None:
+    """One that serves alone nothing of several; one above several nothing that serves."""
+    program = f"import sys, middleware.{loaded}\nprint(*sys.modules)"
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    of_several = ("server.workers", "machine.hub", "machine.channel", "machine.remote")
-    assert not [name for name in found.stdout.split() if name.endswith(of_several)]
+    assert not [name for name in found.stdout.split() if name.endswith(tuple(absent.split()))]
 
 
 async def one_dies(here: Fleet) -> None:
