@@ -9,6 +9,7 @@ from middleware.config.public_names import PublicNames
 from middleware.config.shape import ModelConfig
 
 Path = tuple[str, ...]
+_PARTS = ("reasoner", "answerer")
 
 
 def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, str]]:
@@ -53,7 +54,7 @@ def _circle(
     while ways:
         way = ways.pop()
         model = models[way[-1]] if way else start
-        parts = [model.pipeline[part] for part in ("reasoner", "answerer") if model.pipeline]
+        parts = [model.pipeline[part] for part in _PARTS if part in model.pipeline]
         for name in (*model.choices, *model.fallback, *parts):
             meant = names.meant(name)
             if meant is None:
