@@ -63,6 +63,8 @@ class RequestContext:
     """Who was asked, and what came of it."""
     size: int = field(default=0, compare=False)
     """Bytes of the client's body; 0: not known."""
+    session: str = ""
+    """What the client calls the session of its server tools."""
 
 
 @value_class

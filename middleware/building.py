@@ -42,6 +42,7 @@ from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
 from middleware.state.store import State
+from middleware.tools.shelf import ToolShelf
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
@@ -71,6 +72,8 @@ class Means:
     link: Callable[[UpstreamConfig], Link]
     board: Board
     state: State
+    tools: ToolShelf | None = None
+    """Server tools; None: there are none in the config."""
     retry: Callable[..., Retry] = Retry
     recorded: bool = False
     """Libraries and model files are not there; their leaves read what was recorded of them."""
@@ -87,6 +90,8 @@ class Shared(NamedTuple):
 
     board: Board
     state: State
+    tools: ToolShelf | None = None
+    """Of this config; the next has its own, with the tables that did not change."""
 
 
 def build(

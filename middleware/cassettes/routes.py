@@ -127,7 +127,7 @@ def played_routes(cassette: Cassette, path: str, config: Config | None = None) -
         )
 
     never_open, retry = MemoryBoard(math.inf), partial(Retry, wait_or_raise=repeat_as_recorded)
-    means = Means(link, never_open, MemoryState(), retry, recorded=True)
+    means = Means(link, never_open, MemoryState(), retry=retry, recorded=True)
     return build_with(means, config or _config_of(cassette, path), MemoryStore())
 
 

@@ -152,6 +152,7 @@ class Edge:
             capture=capture,
             client=visit.client,
             journey=visit.journey,
+            session=_session(runtime, scope),
         )
         return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
 
@@ -195,6 +196,13 @@ def _is_played(runtime: Runtime, selection: Selection | None, model: str = "") -
     if studio is None or selection is None:
         return False
     return studio.mode(selection, runtime.routes.line(model)) == "replay"
+
+
+def _session(runtime: Runtime, scope: Scope) -> str:
+    """What the client calls its session, where there are tools that have sessions."""
+    if runtime.shared.tools is None:
+        return ""
+    return header(scope, b"x-usetool-session").decode("utf-8", "replace")
 
 
 def request_id() -> str:

@@ -102,7 +102,8 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
 
 def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
     given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
-    return RequestContext(*given, call.client, call.chosen, call.journey)
+    more = call.client, call.chosen, call.journey, call.size, call.session
+    return RequestContext(*given, *more)
 
 
 def _object(body: bytes, notes: Notes) -> Json:

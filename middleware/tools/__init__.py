@@ -1,0 +1,1 @@
+"""Server tools: what the gateway runs itself for a model, and how functions become tools."""
