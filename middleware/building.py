@@ -1,6 +1,6 @@
 """Config → the table of models: the wrappers of each are nested here, once, in their one order.
 
-    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue
+    Route › Show › ServerTools › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue
       › Breaker › Queue › Rotation › leaf
 
 A pipeline stands where a leaf does: Route › Show › Strict › Recall › ReasonThenAnswer. Its two
@@ -58,6 +58,7 @@ from middleware.wrappers.recall import (
 )
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.route import Absent, Route, changes
+from middleware.wrappers.server_tools import ServerTools, ServerToolSettings
 from middleware.wrappers.show import Show
 from middleware.wrappers.strict import Strict
 
@@ -154,7 +155,17 @@ class _Builder:
         route = self._asked(model, self._plain, strict=self.config.server.strict)
         if isinstance(route, Absent):
             return route
-        return replace(route, inner=Show(route.inner, model.reasoning))
+        return replace(route, inner=Show(self._with_tools(model, route.inner), model.reasoning))
+
+    def _with_tools(self, model: ModelConfig, inner: Adapter) -> Adapter:
+        """With the tools that are run here, outside of choices: one runs once, whoever answers."""
+        shelf = self.means.tools
+        if shelf is None or not (model.server_tools or model.takeover):
+            return inner
+        settings = ServerToolSettings(
+            model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
+        )
+        return ServerTools(inner, shelf, settings, self.store)
 
     def _part(self, name: str, decide: bool = False) -> Route | Absent:
         """A model as pipelines ask it; Strict and Show stand around the pipeline instead.
@@ -185,8 +196,6 @@ class _Builder:
         return self.means.retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
 
     def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
-        if model.coming:  # it may have no upstream
-            return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
         upstream = self.upstreams[model.upstream]
         if missing := upstream.config.missing():
             why = f"the environment variable {' or '.join(missing)} is not set"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from adapters.kind import CommonAbilities, Kind, all_kinds, known_kind
 from adapters.options import (
     ANY_TEXT,
-    ANYTHING,
     FLAG,
     PATH,
     TABLE,
@@ -22,6 +21,7 @@ from adapters.options import (
     Allowed,
     choice,
     listed,
+    one_of,
     options_of,
     plain,
     whole,
@@ -235,9 +235,18 @@ CHOICES: Mapping[str, Key] = {
     "weights": Key(SHARES, "Shares, one a choice; 0 = only when no other is well", ()),
     "sticky": Key(FLAG, "A conversation stays with its choice while that is well", True),
 }
-# What this version knows but cannot serve yet.
-COMING: Mapping[str, Key] = {
-    "server_tools": Key(ANYTHING, "Tools the gateway runs itself"),
+STEPS = one_of(False, True, "reasoning")
+SERVER_TOOLS: Mapping[str, Key] = {
+    "server_tools": Key(
+        TEXTS, "Tools the gateway runs itself: tables, their tools, patterns (`time.*`)", ()
+    ),
+    "max_rounds": Key(
+        whole(1), "Rounds of tools in a request; then the model has to answer without", 8
+    ),
+    "steps": Key(
+        STEPS, "Whether clients see what tools do: in members of their own, or as thoughts", False
+    ),
+    "takeover": Key(TEXTS, "Tools that are run here where a client declares them", ()),
 }
 MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),
@@ -271,7 +280,7 @@ MODEL: Mapping[str, Key] = {
     "context_length": Key(whole(1), "Tokens of its context, where the gateway is wrong about it"),
     **CHOICES,
     **PIPELINE,
-    **COMING,
+    **SERVER_TOOLS,
 }
 # What a request consists of; `defaults` and `override` are for the fields around it.
 OWN_FIELDS = frozenset({"model", "messages", "stream", "tools", "functions"})

@@ -38,6 +38,11 @@ from middleware.config.shape import (
 
 _KEPT = 50
 _NO_KIND = Kind(name="", about="", needs_address=False)
+# Keys of a model that are fields of its config with the same name and value.
+_AS_WRITTEN = (
+    *("tools", "defaults", "override", "drop", "retry", "reasoning", "cassettes", "fallback"),
+    *("price", "context_length", *keys.CHOICES, *keys.SERVER_TOOLS),
+)
 _TABLES = (
     *("server", "defaults", "state", "recall", "ledger", "telemetry", "cassettes", "clients"),
     *("upstreams", "models"),
@@ -165,7 +170,7 @@ class ConfigReading:
         if not hint and isinstance(value, dict) and len(path) == 3:
             section, name, rest = path
             hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
-        names = ", ".join(name for name in known if name not in keys.COMING)
+        names = ", ".join(known)
         self.wrong(path, f"is no key here.{hint} There are: {names}.")
 
     def clean(self, *path: str) -> bool:
@@ -253,9 +258,8 @@ class ConfigReading:
         if usual is None:  # that is the mistake, not what only it would know
             usual, found = _NO_KIND, _of_any_kind(written)
         values = self.table(found, keys.model_keys(usual.name, written), path)
-        coming = tuple(name for name in written if name in keys.COMING)
         pipeline = given_of(values, keys.PIPELINE)
-        optional = bool(coming or pipeline or values["choices"])
+        optional = bool(pipeline or values["choices"])
         self.reference(values["upstream"], upstreams, path, optional=optional)
         self.wildcards(name, values["name"], path)
         self.fields(values, path)
@@ -263,25 +267,11 @@ class ConfigReading:
             id=name,
             upstream=values["upstream"] or "",
             name=values["name"] or name,
-            tools=values["tools"],
-            defaults=values["defaults"],
-            override=values["override"],
-            drop=values["drop"],
-            retry=values["retry"],
             abilities=self.merged(values, "abilities", keys.ability_keys(usual.name), path),
             options=self.merged(values, "options", keys.option_keys(usual.name), path),
             recall=usual.remembers if values["recall"] is None else values["recall"],
-            reasoning=values["reasoning"],
             pipeline=pipeline,
-            cassettes=values["cassettes"],
-            fallback=values["fallback"],
-            choices=values["choices"],
-            pick=values["pick"],
-            weights=values["weights"],
-            sticky=values["sticky"],
-            price=values["price"],
-            context_length=values["context_length"],
-            coming=coming,
+            **{name: values[name] for name in _AS_WRITTEN},
         )
 
     def reference(

@@ -30,7 +30,7 @@ or it does not start.
 
 def reference() -> str:
     # The others have sections of their own.
-    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.COMING}
+    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.SERVER_TOOLS}
     of_models = {name: key for name, key in keys.MODEL.items() if name not in apart}
     parts = [
         _HEAD,
@@ -72,7 +72,11 @@ def reference() -> str:
             "A model with `pipeline` is made of two others, and has no `upstream` of its own.",
             keys.PIPELINE,
         ),
-        _coming(),
+        _section(
+            "[models.NAME]: server tools",
+            "Of the name that clients ask; of models within others they do nothing.",
+            keys.SERVER_TOOLS,
+        ),
     ]
     return "\n".join(parts)
 
@@ -144,13 +148,6 @@ def _rows(rows: Sequence[tuple[str, ...]]) -> str:
 
 def _own_fields() -> str:
     return ", ".join(f"`{name}`" for name in sorted(keys.OWN_FIELDS))
-
-
-def _coming() -> str:
-    rows = [("key", "meaning"), ("---",) * 2]
-    rows += [(f"`{name}`", key.text) for name, key in keys.COMING.items()]
-    text = "A model with one of these loads, and is listed as not available."
-    return f"## Not in this version yet\n\n{text}\n\n{_table(rows)}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

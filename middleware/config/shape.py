@@ -12,6 +12,7 @@ Tools = Literal["auto", "native", "emulated"]
 CassetteMode = Literal["off", "replay", "record", "auto", "refresh"]
 Pick = Literal["order", "weight", "latency", "busy", "cost"]
 Period = Literal["hour", "day", "week", "month", "total"]
+Steps = Literal[False, True, "reasoning"]
 Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
 
@@ -135,8 +136,13 @@ class ModelConfig:
     price: Mapping[str, float] | None
     """USD a million tokens, where the gateway is wrong about it."""
     context_length: int | None
-    coming: tuple[str, ...]
-    """What it asks for and this version cannot do."""
+    server_tools: tuple[str, ...]
+    """Patterns of tools that are run here."""
+    max_rounds: int
+    steps: Steps
+    """How clients see what those do."""
+    takeover: tuple[str, ...]
+    """Names of tools that are run here where a client declares them."""
 
 
 Stamp = tuple[int, int, int] | None

@@ -98,6 +98,10 @@ class Visit:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
         if self.journey.steps:
             self._tell_journey(told)
+        if self.journey.rounds:
+            told["rounds"] = self.journey.rounds
+        if self.journey.tools:
+            told["server_tools"] = [run._asdict() for run in self.journey.tools]
         self._tell_trouble(told)
         return told
 

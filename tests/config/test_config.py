@@ -167,18 +167,6 @@ def test_a_model_without_a_name_has_its_public_one() -> None:
     assert whole().models["small"].name == "small-1"
 
 
-@pytest.mark.parametrize(
-    ("model", "coming"),
-    [
-        ("deepclaude", ()),
-        ("guarded", ("server_tools",)),
-        ("small", ()),
-    ],
-)
-def test_what_is_still_to_come_is_no_mistake(model: str, coming: tuple[str, ...]) -> None:
-    assert whole().models[model].coming == coming
-
-
 def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(ONE, encoding="utf-8-sig")

@@ -1,0 +1,103 @@
+"""Which tools a request has: the client's, and beside them those that are run here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adapters.protocol import ChatRequest, Json
+from adapters.receipts import Note, Receipt
+from middleware.config.shape import Steps
+from middleware.tools.shelf import ToolShelf
+from middleware.tools.tool import Offer
+
+_WANTS_ITS_OWN = frozenset({"required", "any"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerToolSettings:
+    """What the config says of a model's server tools."""
+
+    model: str
+    """Its public name."""
+    patterns: tuple[str, ...] = ()
+    takeover: tuple[str, ...] = ()
+    """Tools that clients may declare and that are run here all the same."""
+    max_rounds: int = 8
+    steps: Steps = False
+    """How runs of tools are shown to clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The tools of one request."""
+
+    request: ChatRequest
+    """With all of them."""
+    run_here: Mapping[str, Offer]
+    """By the names the model sees."""
+    of_client: frozenset[str]
+    receipt: Receipt = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*sorted(self.of_client), *self.run_here)
+
+    def without_choice(self) -> ChatRequest:
+        """For the rounds behind the first: a call that was forced has been made."""
+        choice = self.request.tool_choice
+        return replace(self.request, tool_choice=None) if _is_forced(choice) else self.request
+
+    def without_tools(self) -> ChatRequest:
+        return replace(self.request, tools=(), tool_choice=None)
+
+
+def offered(request: ChatRequest, shelf: ToolShelf, settings: ServerToolSettings) -> Offered:
+    choice, client = request.tool_choice, request.call.client
+    declared = {_name(tool): tool for tool in request.tools}
+    if choice == "none":
+        return Offered(request, {}, frozenset(declared))
+    functions = [name for name, tool in declared.items() if "function" in tool]
+    taken = shelf.taken(settings.takeover, functions, client) if settings.takeover else {}
+    own = {} if _is_forced(choice) else shelf.offers(settings.patterns, client)
+    added = {name: offer for name, offer in own.items() if name not in declared}
+    shadowed = [own[name] for name in own if name in declared and name not in taken]
+    with_own = replace(
+        request,
+        tools=(*request.tools, *(offer.declaration for offer in added.values())),
+        tool_choice=_widened(choice, added),
+    )
+    return Offered(
+        with_own if added else request,
+        {**taken, **added},
+        frozenset(declared.keys() - taken.keys()),
+        tuple(map(_shadowed, shadowed)),
+    )
+
+
+def _name(tool: Json) -> str:
+    name: str = tool[tool.get("type", "function")]["name"]
+    return name
+
+
+def _is_forced(choice: str | Json | None) -> bool:
+    """Whether the client wants a call of its own tools."""
+    if isinstance(choice, dict):
+        allowed = choice["type"] == "allowed_tools"
+        return not allowed or bool(choice["allowed_tools"]["mode"] == "required")
+    return choice in _WANTS_ITS_OWN
+
+
+def _widened(choice: str | Json | None, added: Mapping[str, Offer]) -> Any:
+    """What a client allows is said of its own tools."""
+    if not isinstance(choice, dict):
+        return choice
+    allowed = choice["allowed_tools"]
+    more = [{"type": "function", "function": {"name": name}} for name in added]
+    return {**choice, "allowed_tools": {**allowed, "tools": [*allowed["tools"], *more]}}
+
+
+def _shadowed(offer: Offer) -> Note:
+    text = f"the client has a tool '{offer.name}' of its own: that one counts"
+    return Note("tool_shadowed", f"tools.{offer.table}", text)
