@@ -185,8 +185,6 @@ class _Builder:
         return self.means.retry(inner, upstream.budget, model.retry, upstream.link.timeouts.total)
 
     def _model(self, model: ModelConfig, decide: bool = False) -> Route | Absent:
-        if model.coming:  # it may have no upstream
-            return Absent(model.id, f"this version cannot do {', '.join(model.coming)} yet")
         upstream = self.upstreams[model.upstream]
         if missing := upstream.config.missing():
             why = f"the environment variable {' or '.join(missing)} is not set"

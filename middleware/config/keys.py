@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from adapters.kind import CommonAbilities, Kind, all_kinds, known_kind
 from adapters.options import (
     ANY_TEXT,
-    ANYTHING,
     FLAG,
     PATH,
     TABLE,
@@ -173,6 +172,7 @@ RECALL: Mapping[str, Key] = {
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
     "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
+TOOL_KINDS = choice("python", "http", "tavily", "mcp")
 MODES = ("off", "replay", "record", "auto", "refresh")
 CASSETTES: Mapping[str, Key] = {
     "mode": Key(
@@ -235,9 +235,14 @@ CHOICES: Mapping[str, Key] = {
     "weights": Key(SHARES, "Shares, one a choice; 0 = only when no other is well", ()),
     "sticky": Key(FLAG, "A conversation stays with its choice while that is well", True),
 }
-# What this version knows but cannot serve yet.
-COMING: Mapping[str, Key] = {
-    "server_tools": Key(ANYTHING, "Tools the gateway runs itself"),
+STEPS = plain('true, false or "reasoning"', lambda value: value in (True, False, "reasoning"))
+SERVER_TOOLS: Mapping[str, Key] = {
+    "server_tools": Key(
+        TEXTS, "Tools the gateway runs for it: tables, ids, patterns over ids (time.*)", ()
+    ),
+    "max_rounds": Key(whole(1, 100), "Rounds with server tools in one request", 8),
+    "steps": Key(STEPS, "Whether clients see them: in x_usetool, or as thoughts", False),
+    "takeover": Key(TEXTS, "Names of tools that, if clients declare them, are run here", ()),
 }
 MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),
@@ -271,7 +276,7 @@ MODEL: Mapping[str, Key] = {
     "context_length": Key(whole(1), "Tokens of its context, where the gateway is wrong about it"),
     **CHOICES,
     **PIPELINE,
-    **COMING,
+    **SERVER_TOOLS,
 }
 # What a request consists of; `defaults` and `override` are for the fields around it.
 OWN_FIELDS = frozenset({"model", "messages", "stream", "tools", "functions"})

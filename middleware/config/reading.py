@@ -20,7 +20,7 @@ from middleware.config.access import (
 from middleware.config.choices import mistakes_of_choices
 from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
-from middleware.config.settings import given_of, timeouts_of
+from middleware.config.settings import given_of, of_any_kind, timeouts_of
 from middleware.config.shape import (
     CassettesConfig,
     ClientConfig,
@@ -35,12 +35,13 @@ from middleware.config.shape import (
     TelemetryConfig,
     UpstreamConfig,
 )
+from middleware.config.tools import mistakes_of_tools, tools_of
 
 _KEPT = 50
 _NO_KIND = Kind(name="", about="", needs_address=False)
 _TABLES = (
     *("server", "defaults", "state", "recall", "ledger", "telemetry", "cassettes", "clients"),
-    *("upstreams", "models"),
+    *("upstreams", "models", "tools"),
 )
 Values = dict[str, Any]
 Keys = Mapping[str, keys.Key]
@@ -93,6 +94,7 @@ class ConfigReading:
             state=StateConfig(**self.section(found, "state", keys.STATE)),
             ledger=LedgerConfig(**self.section(found, "ledger", keys.LEDGER)),
             telemetry=TelemetryConfig(**self.section(found, "telemetry", keys.TELEMETRY)),
+            tools=tools_of(self.entries(found, "tools"), self.table, self.wrong, self.environment),
         )
         for path, text in [*self.across(config)]:
             self.wrong(path, text)
@@ -111,6 +113,7 @@ class ConfigReading:
         yield from mistakes_of_choices(models)
         yield from clients_mistakes(server, clients, models)
         yield from of_one_process(config)
+        yield from mistakes_of_tools(config)
 
     def recall(self, found: Values) -> RecallConfig:
         values = self.section(found, "recall", keys.RECALL)
@@ -165,8 +168,7 @@ class ConfigReading:
         if not hint and isinstance(value, dict) and len(path) == 3:
             section, name, rest = path
             hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
-        names = ", ".join(name for name in known if name not in keys.COMING)
-        self.wrong(path, f"is no key here.{hint} There are: {names}.")
+        self.wrong(path, f"is no key here.{hint} There are: {', '.join(known)}.")
 
     def clean(self, *path: str) -> bool:
         """Nothing at or below this path was wrong so far: what is missing was not just misspelt."""
@@ -251,11 +253,10 @@ class ConfigReading:
         written = found if isinstance(found, dict) else {}
         usual = _kind_of(written, upstreams)
         if usual is None:  # that is the mistake, not what only it would know
-            usual, found = _NO_KIND, _of_any_kind(written)
+            usual, found = _NO_KIND, of_any_kind(written)
         values = self.table(found, keys.model_keys(usual.name, written), path)
-        coming = tuple(name for name in written if name in keys.COMING)
         pipeline = given_of(values, keys.PIPELINE)
-        optional = bool(coming or pipeline or values["choices"])
+        optional = bool(pipeline or values["choices"])
         self.reference(values["upstream"], upstreams, path, optional=optional)
         self.wildcards(name, values["name"], path)
         self.fields(values, path)
@@ -281,7 +282,7 @@ class ConfigReading:
             sticky=values["sticky"],
             price=values["price"],
             context_length=values["context_length"],
-            coming=coming,
+            **{name: values[name] for name in keys.SERVER_TOOLS},
         )
 
     def reference(
@@ -333,11 +334,6 @@ def _kind_of(written: Values, upstreams: Mapping[str, UpstreamConfig]) -> Kind |
     if upstream is None:
         return _NO_KIND
     return upstream.language if upstream.kind else None
-
-
-def _of_any_kind(written: Values) -> Values:
-    known = keys.MODEL.keys() - {"options", "abilities"}
-    return {name: value for name, value in written.items() if name in known}
 
 
 def _kinds() -> str:

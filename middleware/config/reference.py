@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.kind import CommonAbilities, Kind, all_kinds
 from middleware.config import keys
+from middleware.config.tools import OF_KIND, TOOL
 from middleware.wrappers.emulation import Emulation
 
 _HEAD = """\
@@ -30,7 +31,7 @@ or it does not start.
 
 def reference() -> str:
     # The others have sections of their own.
-    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.COMING}
+    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.SERVER_TOOLS}
     of_models = {name: key for name, key in keys.MODEL.items() if name not in apart}
     parts = [
         _HEAD,
@@ -72,7 +73,13 @@ def reference() -> str:
             "A model with `pipeline` is made of two others, and has no `upstream` of its own.",
             keys.PIPELINE,
         ),
-        _coming(),
+        _section(
+            "[models.NAME]: server tools",
+            "What the gateway runs itself for a model; of the name that is asked for alone "
+            "([tools.md](tools.md)).",
+            keys.SERVER_TOOLS,
+        ),
+        *_tools(),
     ]
     return "\n".join(parts)
 
@@ -142,15 +149,18 @@ def _rows(rows: Sequence[tuple[str, ...]]) -> str:
     return _table([("key", "in", "allowed", "default", "meaning"), ("---",) * 5, *rows])
 
 
+def _tools() -> Iterator[str]:
+    text = (
+        "A tool, or a set of them, that the gateway runs. A model sees it by the name of the "
+        "function, by NAME for `http`, as `tavily_search`, or as an MCP server calls it."
+    )
+    yield _section("[tools.NAME]", text, TOOL)
+    for kind, own in OF_KIND.items():
+        yield _section(f"[tools.NAME]: {kind}", f'With `kind = "{kind}"`.', own)
+
+
 def _own_fields() -> str:
     return ", ".join(f"`{name}`" for name in sorted(keys.OWN_FIELDS))
-
-
-def _coming() -> str:
-    rows = [("key", "meaning"), ("---",) * 2]
-    rows += [(f"`{name}`", key.text) for name, key in keys.COMING.items()]
-    text = "A model with one of these loads, and is listed as not available."
-    return f"## Not in this version yet\n\n{text}\n\n{_table(rows)}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
