@@ -120,15 +120,6 @@ def choice(*words: str) -> Allowed:
     return plain("one of " + ", ".join(f'"{word}"' for word in words), words.__contains__)
 
 
-def one_of(*values: bool | str) -> Allowed:
-    """Words, and true or false."""
-    words = ", ".join(
-        str(value).lower() if isinstance(value, bool) else f'"{value}"' for value in values
-    )
-    kinds = {(type(value), value) for value in values}
-    return plain(f"one of {words}", lambda value: (type(value), value) in kinds)
-
-
 def _path(value: Any, _: Environment) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Wrong

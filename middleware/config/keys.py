@@ -21,7 +21,6 @@ from adapters.options import (
     Allowed,
     choice,
     listed,
-    one_of,
     options_of,
     plain,
     whole,
@@ -173,6 +172,7 @@ RECALL: Mapping[str, Key] = {
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
     "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
+TOOL_KINDS = choice("python", "http", "tavily", "mcp")
 MODES = ("off", "replay", "record", "auto", "refresh")
 CASSETTES: Mapping[str, Key] = {
     "mode": Key(
@@ -235,18 +235,14 @@ CHOICES: Mapping[str, Key] = {
     "weights": Key(SHARES, "Shares, one a choice; 0 = only when no other is well", ()),
     "sticky": Key(FLAG, "A conversation stays with its choice while that is well", True),
 }
-STEPS = one_of(False, True, "reasoning")
+STEPS = plain('true, false or "reasoning"', lambda value: value in (True, False, "reasoning"))
 SERVER_TOOLS: Mapping[str, Key] = {
     "server_tools": Key(
-        TEXTS, "Tools the gateway runs itself: tables, their tools, patterns (`time.*`)", ()
+        TEXTS, "Tools the gateway runs for it: tables, ids, patterns over ids (time.*)", ()
     ),
-    "max_rounds": Key(
-        whole(1), "Rounds of tools in a request; then the model has to answer without", 8
-    ),
-    "steps": Key(
-        STEPS, "Whether clients see what tools do: in members of their own, or as thoughts", False
-    ),
-    "takeover": Key(TEXTS, "Tools that are run here where a client declares them", ()),
+    "max_rounds": Key(whole(1, 100), "Rounds with server tools in one request", 8),
+    "steps": Key(STEPS, "Whether clients see them: in x_usetool, or as thoughts", False),
+    "takeover": Key(TEXTS, "Names of tools that, if clients declare them, are run here", ()),
 }
 MODEL: Mapping[str, Key] = {
     "upstream": Key(TEXT, "The upstream that serves it"),

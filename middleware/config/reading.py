@@ -20,7 +20,7 @@ from middleware.config.access import (
 from middleware.config.choices import mistakes_of_choices
 from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
-from middleware.config.settings import given_of, timeouts_of
+from middleware.config.settings import given_of, of_any_kind, timeouts_of
 from middleware.config.shape import (
     CassettesConfig,
     ClientConfig,
@@ -35,17 +35,13 @@ from middleware.config.shape import (
     TelemetryConfig,
     UpstreamConfig,
 )
+from middleware.config.tools import mistakes_of_tools, tools_of
 
 _KEPT = 50
 _NO_KIND = Kind(name="", about="", needs_address=False)
-# Keys of a model that are fields of its config with the same name and value.
-_AS_WRITTEN = (
-    *("tools", "defaults", "override", "drop", "retry", "reasoning", "cassettes", "fallback"),
-    *("price", "context_length", *keys.CHOICES, *keys.SERVER_TOOLS),
-)
 _TABLES = (
     *("server", "defaults", "state", "recall", "ledger", "telemetry", "cassettes", "clients"),
-    *("upstreams", "models"),
+    *("upstreams", "models", "tools"),
 )
 Values = dict[str, Any]
 Keys = Mapping[str, keys.Key]
@@ -98,6 +94,7 @@ class ConfigReading:
             state=StateConfig(**self.section(found, "state", keys.STATE)),
             ledger=LedgerConfig(**self.section(found, "ledger", keys.LEDGER)),
             telemetry=TelemetryConfig(**self.section(found, "telemetry", keys.TELEMETRY)),
+            tools=tools_of(self.entries(found, "tools"), self.table, self.wrong, self.environment),
         )
         for path, text in [*self.across(config)]:
             self.wrong(path, text)
@@ -116,6 +113,7 @@ class ConfigReading:
         yield from mistakes_of_choices(models)
         yield from clients_mistakes(server, clients, models)
         yield from of_one_process(config)
+        yield from mistakes_of_tools(config)
 
     def recall(self, found: Values) -> RecallConfig:
         values = self.section(found, "recall", keys.RECALL)
@@ -170,8 +168,7 @@ class ConfigReading:
         if not hint and isinstance(value, dict) and len(path) == 3:
             section, name, rest = path
             hint = f' If the name has a dot, it needs quotes: [{section}."{name}.{rest}"].'
-        names = ", ".join(known)
-        self.wrong(path, f"is no key here.{hint} There are: {names}.")
+        self.wrong(path, f"is no key here.{hint} There are: {', '.join(known)}.")
 
     def clean(self, *path: str) -> bool:
         """Nothing at or below this path was wrong so far: what is missing was not just misspelt."""
@@ -256,7 +253,7 @@ class ConfigReading:
         written = found if isinstance(found, dict) else {}
         usual = _kind_of(written, upstreams)
         if usual is None:  # that is the mistake, not what only it would know
-            usual, found = _NO_KIND, _of_any_kind(written)
+            usual, found = _NO_KIND, of_any_kind(written)
         values = self.table(found, keys.model_keys(usual.name, written), path)
         pipeline = given_of(values, keys.PIPELINE)
         optional = bool(pipeline or values["choices"])
@@ -267,11 +264,25 @@ class ConfigReading:
             id=name,
             upstream=values["upstream"] or "",
             name=values["name"] or name,
+            tools=values["tools"],
+            defaults=values["defaults"],
+            override=values["override"],
+            drop=values["drop"],
+            retry=values["retry"],
             abilities=self.merged(values, "abilities", keys.ability_keys(usual.name), path),
             options=self.merged(values, "options", keys.option_keys(usual.name), path),
             recall=usual.remembers if values["recall"] is None else values["recall"],
+            reasoning=values["reasoning"],
             pipeline=pipeline,
-            **{name: values[name] for name in _AS_WRITTEN},
+            cassettes=values["cassettes"],
+            fallback=values["fallback"],
+            choices=values["choices"],
+            pick=values["pick"],
+            weights=values["weights"],
+            sticky=values["sticky"],
+            price=values["price"],
+            context_length=values["context_length"],
+            **{name: values[name] for name in keys.SERVER_TOOLS},
         )
 
     def reference(
@@ -323,11 +334,6 @@ def _kind_of(written: Values, upstreams: Mapping[str, UpstreamConfig]) -> Kind |
     if upstream is None:
         return _NO_KIND
     return upstream.language if upstream.kind else None
-
-
-def _of_any_kind(written: Values) -> Values:
-    known = keys.MODEL.keys() - {"options", "abilities"}
-    return {name: value for name, value in written.items() if name in known}
 
 
 def _kinds() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.kind import CommonAbilities, Kind, all_kinds
 from middleware.config import keys
+from middleware.config.tools import OF_KIND, TOOL
 from middleware.wrappers.emulation import Emulation
 
 _HEAD = """\
@@ -74,9 +75,11 @@ def reference() -> str:
         ),
         _section(
             "[models.NAME]: server tools",
-            "Of the name that clients ask; of models within others they do nothing.",
+            "What the gateway runs itself for a model; of the name that is asked for alone "
+            "([tools.md](tools.md)).",
             keys.SERVER_TOOLS,
         ),
+        *_tools(),
     ]
     return "\n".join(parts)
 
@@ -144,6 +147,16 @@ def _described(**described: type[Any]) -> Iterator[tuple[str, ...]]:
 
 def _rows(rows: Sequence[tuple[str, ...]]) -> str:
     return _table([("key", "in", "allowed", "default", "meaning"), ("---",) * 5, *rows])
+
+
+def _tools() -> Iterator[str]:
+    text = (
+        "A tool, or a set of them, that the gateway runs. A model sees it by the name of the "
+        "function, by NAME for `http`, as `tavily_search`, or as an MCP server calls it."
+    )
+    yield _section("[tools.NAME]", text, TOOL)
+    for kind, own in OF_KIND.items():
+        yield _section(f"[tools.NAME]: {kind}", f'With `kind = "{kind}"`.', own)
 
 
 def _own_fields() -> str:

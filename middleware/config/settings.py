@@ -23,3 +23,9 @@ def timeouts_of(
     if "first_event" in configured:
         configured.setdefault("plain", configured["first_event"])
     return {**kind.timeouts, **configured}
+
+
+def of_any_kind(written: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model may have whatever its upstream is."""
+    known = keys.MODEL.keys() - {"options", "abilities"}
+    return {name: value for name, value in written.items() if name in known}

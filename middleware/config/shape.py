@@ -12,7 +12,6 @@ Tools = Literal["auto", "native", "emulated"]
 CassetteMode = Literal["off", "replay", "record", "auto", "refresh"]
 Pick = Literal["order", "weight", "latency", "busy", "cost"]
 Period = Literal["hour", "day", "week", "month", "total"]
-Steps = Literal[False, True, "reasoning"]
 Reasoning = Literal["reasoning_content", "reasoning", "think-tags", "hidden"]
 
 
@@ -136,13 +135,12 @@ class ModelConfig:
     price: Mapping[str, float] | None
     """USD a million tokens, where the gateway is wrong about it."""
     context_length: int | None
-    server_tools: tuple[str, ...]
-    """Patterns of tools that are run here."""
-    max_rounds: int
-    steps: Steps
-    """How clients see what those do."""
-    takeover: tuple[str, ...]
-    """Names of tools that are run here where a client declares them."""
+    server_tools: tuple[str, ...] = ()
+    """Tables, ids and patterns over ids of tools that are run for it."""
+    max_rounds: int = 8
+    steps: bool | str = False
+    takeover: tuple[str, ...] = ()
+    """Names of tools that are run here if clients declare them."""
 
 
 Stamp = tuple[int, int, int] | None
@@ -220,6 +218,45 @@ class CassettesConfig:
     repeats: str | None
 
 
+ToolKind = Literal["python", "http", "tavily", "mcp"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolConfig:
+    """Tools the gateway runs; the keys, many of one kind alone, are explained in `tools.py`."""
+
+    id: str
+    kind: str
+    enabled: bool
+    timeout: float
+    max_result: int
+    calls_per_request: int
+    calls_per_minute: int | None
+    clients: tuple[str, ...]
+    """Empty: all."""
+    defaults: Mapping[str, Any]
+    strict: bool
+    overrides: Mapping[str, Mapping[str, Any]]
+    name: str | None = None
+    description: str | None = None
+    parameters: Mapping[str, Any] | None = None
+    module: str | None = None
+    functions: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "GET"
+    url: str | None = None
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    body: str | None = None
+    max_bytes: int = 1 << 20
+    allow: tuple[str, ...] = ()
+    api_key: Secret | None = None
+    base_url: str | None = None
+    upstream: str | None = None
+    command: tuple[str, ...] | None = None
+    env: Mapping[str, Secret] = field(default_factory=dict)
+    cwd: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     source: str
@@ -238,6 +275,7 @@ class Config:
     state: StateConfig = StateConfig(None, None, None)
     ledger: LedgerConfig = LedgerConfig(None)
     telemetry: TelemetryConfig = TelemetryConfig(None, "usetool", False)
+    tools: Mapping[str, ToolConfig] = field(default_factory=dict)
 
     @property
     def asks_keys(self) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from middleware import config
 from middleware.config import Config, ConfigError, Mistake
-from middleware.config.keys import COMING, MODEL, SECTIONS, ability_keys, option_keys
+from middleware.config.keys import SECTIONS, ability_keys, option_keys
 from tests.config.reading import KEY, ONE
 from tests.support.paths import ROOT
 
@@ -234,10 +234,6 @@ def test_every_upstream_kind_that_is_there_is_known() -> None:
         address = "base_url = 'http://127.0.0.1'\n" if kind == "compatible" else ""
         text = f"[upstreams.up]\nkind = '{kind}'\n{address}[models.one]\nupstream = 'up'\n"
         assert config.parse(text, environment={}).upstreams["up"].kind == kind
-
-
-def test_a_model_key_is_either_served_or_said_to_come() -> None:
-    assert MODEL.keys() & COMING.keys() >= {"server_tools"}
 
 
 def test_memories_are_kept_in_a_file_for_a_week_unless_said_otherwise() -> None:

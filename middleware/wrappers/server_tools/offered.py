@@ -8,10 +8,11 @@ from typing import Any
 
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
-from middleware.config.shape import Steps
 from middleware.tools.shelf import ToolShelf
 from middleware.tools.tool import Offer
 
+Steps = bool | str
+"""Whether clients see what tools do, or "reasoning"."""
 _WANTS_ITS_OWN = frozenset({"required", "any"})
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import orjson
 
 from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta, ServerCall
-from middleware.config.shape import Steps
 from middleware.tools.shelf import ToolShelf, no_such_tool
 from middleware.tools.tool import ToolContext, ToolResult
-from middleware.wrappers.server_tools.offered import Offered
+from middleware.wrappers.server_tools.offered import Offered, Steps
 from middleware.wrappers.server_tools.round import Round, RoundCall
 
 _SHOWN = 2000
