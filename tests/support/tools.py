@@ -37,14 +37,18 @@ class FakeTool:
 
 
 class FakeShelf(ToolShelf):
+    known: list[FakeTool]
+    left: list[str]
+    """Arguments of calls that were cancelled."""
+
     def __init__(self, **answers: Answer | Content) -> None:
         """Of tables of one name: `weather__now` is `weather.now`."""
-        self.known = [
+        known = [
             FakeTool(name.replace("__", "."), answer if callable(answer) else saying(answer))
             for name, answer in answers.items()
         ]
-        self.left = 0
-        """Calls that were cancelled."""
+        object.__setattr__(self, "known", known)  # shelves are frozen
+        object.__setattr__(self, "left", [])
 
     def ran(self, identity: str) -> list[str]:
         return next(tool.ran for tool in self.known if tool.id == identity)
@@ -73,7 +77,7 @@ class FakeShelf(ToolShelf):
         try:
             return await tool.answer(arguments, context, say)
         except asyncio.CancelledError:
-            self.left += 1
+            self.left.append(arguments)
             raise
 
 

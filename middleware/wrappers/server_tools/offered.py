@@ -92,7 +92,7 @@ def _is_forced(choice: str | Json | None) -> bool:
 
 def _widened(choice: str | Json | None, added: Mapping[str, Offer]) -> Any:
     """What a client allows is said of its own tools."""
-    if not isinstance(choice, dict):
+    if not added or not isinstance(choice, dict):
         return choice
     allowed = choice["allowed_tools"]
     more = [{"type": "function", "function": {"name": name}} for name in added]
