@@ -11,6 +11,6 @@ join ours in the next request, in the order of the model's calls.
 """
 
 from middleware.wrappers.server_tools.adapter import ServerTools
-from middleware.wrappers.server_tools.offered import ServerToolSettings
+from middleware.wrappers.server_tools.menu import ServerToolSettings
 
 __all__ = ("ServerToolSettings", "ServerTools")

@@ -21,11 +21,11 @@ from adapters.receipts import Note, Receipt
 from middleware.tools.shelf import ToolShelf
 from middleware.wrappers.base import Wrapper, noted, with_notes
 from middleware.wrappers.recall import Store
+from middleware.wrappers.server_tools.client_answer import ClientAnswer
 from middleware.wrappers.server_tools.hidden import HiddenRounds
-from middleware.wrappers.server_tools.offered import Offered, ServerToolSettings, offered
+from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, menu_of
 from middleware.wrappers.server_tools.round import Round, RoundCall
-from middleware.wrappers.server_tools.running import Running
-from middleware.wrappers.server_tools.telling import Telling
+from middleware.wrappers.server_tools.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class ServerTools(Wrapper):
             request = replace(request, call=replace(request.call, journey=Journey()))
         hidden = self._hidden(request)
         await hidden.bring_near()
-        found = self._offered(request, hidden)
+        found = self._menu(request, hidden)
         receipt = hidden.receipt() + found.receipt
         if found.run_here:
-            events = _Conversation(self, found, hidden, receipt, self._running(request)).events()
+            events = _Conversation(self, found, hidden, receipt, self._runner(request)).events()
         else:
             events = self.inner.stream(found.request)
         async with aclosing(events):
@@ -52,21 +52,21 @@ class ServerTools(Wrapper):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         hidden = self._hidden(request)
-        found = self._offered(request, hidden)
+        found = self._menu(request, hidden)
         return noted(self.inner.plan(found.request), hidden.receipt() + found.receipt)
 
     def _hidden(self, request: ChatRequest) -> HiddenRounds:
         return HiddenRounds(request, self.store, self.settings.model)
 
-    def _offered(self, request: ChatRequest, hidden: HiddenRounds) -> Offered:
+    def _menu(self, request: ChatRequest, hidden: HiddenRounds) -> Menu:
         whole = hidden.request(steps_as_thoughts=self.settings.steps == "reasoning")
-        return offered(whole, self.shelf, self.settings)
+        return menu_of(whole, self.shelf, self.settings)
 
-    def _running(self, request: ChatRequest) -> Running:
+    def _runner(self, request: ChatRequest) -> Runner:
         journey, steps = request.call.journey, self.settings.steps
         assert journey is not None
         context = self.shelf.context(request, self.settings.model)
-        return Running(self.shelf, context, journey, steps)
+        return Runner(self.shelf, context, journey, steps)
 
 
 @dataclass(slots=True)
@@ -74,48 +74,48 @@ class _Conversation:
     """One request of a client: all of its rounds."""
 
     wrapper: ServerTools
-    offered: Offered
+    menu: Menu
     hidden: HiddenRounds
     receipt: Receipt
-    running: Running
+    runner: Runner
     said: list[Json] = field(default_factory=list)
     """What came since the client's last message."""
     sources: list[Json] = field(default_factory=list)
 
     async def events(self) -> Events:
-        request, number = self.offered.request, 0
-        telling = Telling(self.receipt, _wants_json(request))
+        request, number = self.menu.request, 0
+        client = ClientAnswer(self.receipt, _wants_json(request))
         while True:
             number += 1
-            answer = Round(number, self.offered.of_client)
-            async with aclosing(self._ask(request, answer, telling)) as events:
+            answer = Round(number, self.menu.of_client)
+            async with aclosing(self._ask(request, answer, client)) as events:
                 async for batch in events:
                     yield batch
-            telling.use(number, answer.finish.usage if answer.finish else None)
+            client.use(number, answer.finish.usage if answer.finish else None)
             if not answer.run_here or not self._may_run(number):
                 break
-            async with aclosing(self.running.run(self.offered, answer)) as steps:
+            async with aclosing(self.runner.run(self.menu, answer)) as steps:
                 async for step in steps:
-                    yield tuple(telling.tell((step,)))
+                    yield tuple(client.tell((step,)))
             self._take(answer)
-            if told := tuple(telling.note(self._receipt(answer, number))):
+            if told := tuple(client.note(self._receipt(answer, number))):
                 yield told
             if answer.has_client_calls:
                 break
-            telling.next_round()
-            request = self._next(number, telling)
-        if last := tuple(await self._end(answer, telling)):
+            client.next_round()
+            request = self._next(number, client)
+        if last := tuple(await self._end(answer, client)):
             yield last
 
-    async def _ask(self, request: ChatRequest, answer: Round, telling: Telling) -> Events:
-        self.running.journey.rounds = answer.number
+    async def _ask(self, request: ChatRequest, answer: Round, client: ClientAnswer) -> Events:
+        self.runner.journey.rounds = answer.number
         async with aclosing(self.wrapper.inner.stream(request)) as events:
             async for batch in events:
-                if telling.is_plain and len(batch) == 1 and type(batch[0]) is TextDelta:
+                if client.is_plain and len(batch) == 1 and type(batch[0]) is TextDelta:
                     answer.text.append(batch[0].text)
-                    telling.text.append(batch[0].text)
+                    client.text.append(batch[0].text)
                     yield batch
-                elif told := tuple(telling.tell(answer.read(batch))):
+                elif told := tuple(client.tell(answer.read(batch))):
                     yield told
 
     def _may_run(self, number: int) -> bool:
@@ -132,15 +132,15 @@ class _Conversation:
             if call.result is not None:
                 self.sources += call.result.sources
 
-    def _next(self, number: int, telling: Telling) -> ChatRequest:
+    def _next(self, number: int, client: ClientAnswer) -> ChatRequest:
         """What the model is asked in the next round."""
-        call = self.offered.request.call
+        call = self.menu.request.call
         # Ids that a leaf makes are made of this one.
         call = replace(call, id=f"{call.id}_{number + 1}")
         if self._may_run(number + 1):
-            request = self.offered.without_choice()
+            request = self.menu.without_choice()
         else:
-            request, telling.beside_json = self.offered.without_tools(), False
+            request, client.beside_json = self.menu.without_tools(), False
         return replace(request, messages=(*request.messages, *self.said), call=call)
 
     def _receipt(self, answer: Round, number: int) -> Receipt:
@@ -151,38 +151,38 @@ class _Conversation:
         return (*cut, Note("rounds_exhausted", "max_rounds", text))
 
     def _cut(self, call: RoundCall) -> Note:
-        offer = self.offered.run_here[call.start.name]
+        offer = self.menu.run_here[call.start.name]
         assert call.result is not None
         text = f"the result of '{offer.name}' had {call.result.characters} characters"
         return Note("result_cut", f"tools.{offer.table}", text)
 
-    async def _end(self, answer: Round, telling: Telling) -> Iterable[Event]:
+    async def _end(self, answer: Round, client: ClientAnswer) -> Iterable[Event]:
         finish = answer.finish
         if finish is None:  # the stream broke, and the door says so
             return ()
-        events = [*telling.release(), *telling.tell(answer.asides())]
+        events = [*client.release(), *client.tell(answer.asides())]
         if self.said:
-            kept = await self._keep(answer, telling)
-            events += telling.note(kept)
-        events += telling.tell(self._members())
+            kept = await self._keep(answer, client)
+            events += client.note(kept)
+        events += client.tell(self._members())
         reason: FinishReason = "tool_calls" if answer.has_client_calls else finish.reason
         if reason == "tool_calls" and not answer.has_client_calls and answer.calls:
             reason = "stop"  # it called what it was not offered
         if finish.reason in ("length", "content_filter"):
             reason = finish.reason
-        return [*events, *telling.end(finish, answer.number, reason)]
+        return [*events, *client.end(finish, answer.number, reason)]
 
     def _members(self) -> Iterator[Event]:
         if self.sources:
             yield Aside("annotations", self.sources)
-        if self.running.done:
-            yield Aside("steps", self.running.done)
+        if self.runner.done:
+            yield Aside("steps", self.runner.done)
 
-    async def _keep(self, answer: Round, telling: Telling) -> Receipt:
+    async def _keep(self, answer: Round, client: ClientAnswer) -> Receipt:
         own = [call.call() for call in answer.calls if call.of_client]
         if not answer.run_here or not answer.has_client_calls:
             self.said.append(answer.turn())
-        return await self.hidden.keep("".join(telling.text), self.said, own)
+        return await self.hidden.keep("".join(client.text), self.said, own)
 
 
 def _wants_json(request: ChatRequest) -> bool:

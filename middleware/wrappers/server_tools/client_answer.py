@@ -1,4 +1,4 @@
-"""`Telling`: the rounds of a request as the one answer that its client gets."""
+"""`ClientAnswer`: the rounds of a request as the one answer that its client gets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from adapters.shared.usage import total
 _BLANK_LINE = "\n\n"
 
 
-class Telling:
+class ClientAnswer:
     """Each note once, one `Opened` with the first that is visible, the usage of all rounds."""
 
     def __init__(self, receipt: Receipt, beside_json: bool) -> None:

@@ -31,7 +31,7 @@ class ServerToolSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class Menu:
     """The tools of one request."""
 
     request: ChatRequest
@@ -54,27 +54,32 @@ class Offered:
         return replace(self.request, tools=(), tool_choice=None)
 
 
-def offered(request: ChatRequest, shelf: ToolShelf, settings: ServerToolSettings) -> Offered:
-    choice, client = request.tool_choice, request.call.client
-    declared = {_name(tool): tool for tool in request.tools}
-    if choice == "none":
-        return Offered(request, {}, frozenset(declared))
-    functions = [name for name, tool in declared.items() if "function" in tool]
-    taken = shelf.taken(settings.takeover, functions, client) if settings.takeover else {}
-    own = {} if _is_forced(choice) else shelf.offers(settings.patterns, client)
+def menu_of(request: ChatRequest, shelf: ToolShelf, settings: ServerToolSettings) -> Menu:
+    declared = [_name(tool) for tool in request.tools]
+    if request.tool_choice == "none":
+        return Menu(request, {}, frozenset(declared))
+    client = request.call.client
+    own: Mapping[str, Offer] = {}
+    if not _is_forced(request.tool_choice):
+        own = shelf.offers(settings.patterns, client)
+    taken: Mapping[str, Offer] = {}
+    if settings.takeover:
+        functions = [_name(tool) for tool in request.tools if "function" in tool]
+        taken = shelf.taken(settings.takeover, functions, client)
     added = {name: offer for name, offer in own.items() if name not in declared}
-    shadowed = [own[name] for name in own if name in declared and name not in taken]
-    with_own = replace(
-        request,
-        tools=(*request.tools, *(offer.declaration for offer in added.values())),
-        tool_choice=_widened(choice, added),
-    )
-    return Offered(
-        with_own if added else request,
+    shadowed = own.keys() - added.keys() - taken.keys()
+    return Menu(
+        _with_tools(request, added) if added else request,
         {**taken, **added},
-        frozenset(declared.keys() - taken.keys()),
-        tuple(map(_shadowed, shadowed)),
+        frozenset(declared) - taken.keys(),
+        tuple(_shadowed(own[name]) for name in sorted(shadowed)),
     )
+
+
+def _with_tools(request: ChatRequest, added: Mapping[str, Offer]) -> ChatRequest:
+    more = tuple(offer.declaration for offer in added.values())
+    choice = _widened(request.tool_choice, added)
+    return replace(request, tools=(*request.tools, *more), tool_choice=choice)
 
 
 def _name(tool: Json) -> str:
@@ -92,7 +97,7 @@ def _is_forced(choice: str | Json | None) -> bool:
 
 def _widened(choice: str | Json | None, added: Mapping[str, Offer]) -> Any:
     """What a client allows is said of its own tools."""
-    if not added or not isinstance(choice, dict):
+    if not isinstance(choice, dict):
         return choice
     allowed = choice["allowed_tools"]
     more = [{"type": "function", "function": {"name": name}} for name in added]

@@ -13,7 +13,7 @@ import orjson
 from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta, ServerCall
 from middleware.tools.shelf import ToolShelf, no_such_tool
 from middleware.tools.tool import ToolContext, ToolResult
-from middleware.wrappers.server_tools.offered import Offered, Steps
+from middleware.wrappers.server_tools.menu import Menu, Steps
 from middleware.wrappers.server_tools.round import Round, RoundCall
 
 _SHOWN = 2000
@@ -21,7 +21,7 @@ _SHOWN = 2000
 
 
 @dataclass(slots=True)
-class Running:
+class Runner:
     shelf: ToolShelf
     context: ToolContext
     journey: Journey
@@ -29,11 +29,11 @@ class Running:
     done: list[Json] = field(default_factory=list)
     """Steps that are over, of all rounds."""
 
-    async def run(self, offered: Offered, answer: Round) -> AsyncGenerator[Event, None]:
+    async def run(self, menu: Menu, answer: Round) -> AsyncGenerator[Event, None]:
         """Run the round's calls to their ends; what is yielded is for the client."""
         steps: asyncio.Queue[Event | None] = asyncio.Queue()
         calls = answer.run_here
-        tasks = [asyncio.create_task(self._run(call, offered, answer, steps)) for call in calls]
+        tasks = [asyncio.create_task(self._run(call, menu, answer, steps)) for call in calls]
         for task in tasks:
             task.add_done_callback(lambda _: steps.put_nowait(None))
         left = len(tasks)
@@ -51,16 +51,16 @@ class Running:
         self._keep(calls, [task.result() for task in tasks], answer.number)
 
     async def _run(
-        self, call: RoundCall, offered: Offered, answer: Round, steps: asyncio.Queue[Event | None]
+        self, call: RoundCall, menu: Menu, answer: Round, steps: asyncio.Queue[Event | None]
     ) -> ToolResult:
         name, arguments, began = call.start.name, call.arguments, asyncio.get_running_loop().time()
-        offer, step = offered.run_here.get(name), _step(call, answer.number)
+        offer, step = menu.run_here.get(name), _step(call, answer.number)
         show = partial(self._show, steps)
         show({**step, "state": "started", "arguments": _read(arguments)})
         result = None
         try:
             if offer is None:
-                result = no_such_tool(name, offered.names)
+                result = no_such_tool(name, menu.names)
             else:
                 say = partial(_say, show, step) if self.manner else None
                 result = await self.shelf.run(offer, arguments, self.context, say)
