@@ -94,12 +94,15 @@ def failed(text: str, seconds: float = 0.0) -> ToolResult:
     return ToolResult(said, True, seconds, len(said))
 
 
-def cut(content: Content, most: int) -> tuple[Content, int, bool]:
-    """Content with no more characters than this, how many there were, and whether it was cut."""
+def cut(content: Content, most: int, length: int) -> tuple[Content, int, bool]:
+    """Content with no more characters than this, how many there were, and whether it was cut.
+
+    `length` is that of a whole text, of which the content may be the beginning.
+    """
     if isinstance(content, str):
-        if len(content) <= most:
-            return content, len(content), False
-        return f"{content[:most]}\n{_note(most, len(content))}", len(content), True
+        if length <= most:
+            return content, length, False
+        return f"{content[:most]}\n{_note(most, length)}", length, True
     count = sum(len(part["text"]) for part in content if part["type"] == "text")
     if count <= most:
         return content, count, False
