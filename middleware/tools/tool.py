@@ -77,7 +77,11 @@ class ServerTool(Protocol):
     def declaration(self) -> Json:
         """OpenAI's function tool, by `name`."""
 
-    async def run(self, arguments: Json, context: ToolContext) -> ToolResult:
+    @property
+    def timeout(self) -> float:
+        """Seconds a call may take."""
+
+    async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         """Run it; raises what the foreign code raises, or `ToolFailed`. Only the shelf calls it."""
 
 

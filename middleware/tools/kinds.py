@@ -1,0 +1,23 @@
+"""Which table a `kind` is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from middleware.config import ToolConfig
+from middleware.tools.http import HttpTable
+from middleware.tools.mcp import McpTable
+from middleware.tools.python.table import PythonTable
+from middleware.tools.table import Surroundings, ToolTable
+from middleware.tools.tavily import TavilyTable
+
+_TABLES: Mapping[str, Callable[[ToolConfig, Surroundings], ToolTable]] = {
+    "python": PythonTable,
+    "http": HttpTable,
+    "tavily": TavilyTable,
+    "mcp": McpTable,
+}
+
+
+def table_of(config: ToolConfig, around: Surroundings) -> ToolTable:
+    return _TABLES[config.kind](config, around)

@@ -1,0 +1,1 @@
+"""Python functions as tools: what models see of them, and how they are called."""

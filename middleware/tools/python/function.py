@@ -1,0 +1,159 @@
+"""`Function`: a callable prepared to be called by models."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from middleware.tools.foreign import Raised, outcome_of
+from middleware.tools.python.signature import CONTEXT, Callee, Signature, core, signature_of
+from middleware.tools.python.threads import Threads
+from middleware.tools.results import content_of, joined, piece_text
+from middleware.tools.tool import Content, ToolContext, ToolFailed
+
+
+class CallFacts(dict[str, Any]):
+    """What a function gets as `_context`: by key, by `get` and as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Finished(NamedTuple):
+    """What it returned, as it is sent."""
+
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    callee: Callee
+    signature: Signature
+
+    @property
+    def is_async(self) -> bool:
+        made = core(self.callee)
+        return inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made)
+
+    async def call(
+        self, arguments: Mapping[str, object], context: ToolContext, threads: Threads
+    ) -> Content:
+        """Call it, or raise `ToolFailed`."""
+        positional, named = self.signature.bound(arguments)
+        if self.signature.wants_context:
+            named[CONTEXT] = _facts(context)
+
+        def work() -> object:
+            return self.callee(*positional, **named)
+
+        outcome: object
+        if self.is_async:
+            outcome = await outcome_of(self._answered(work, context))
+        else:
+            outcome = await self._in_thread(work, context, threads)
+        if isinstance(outcome, Raised):
+            if isinstance(outcome.error, ToolFailed):
+                raise outcome.error
+            raise ToolFailed(str(outcome))
+        finished = outcome if isinstance(outcome, Finished) else self._finished(outcome)
+        return finished.content
+
+    async def _in_thread(
+        self, work: Callable[[], object], context: ToolContext, threads: Threads
+    ) -> object:
+        loop = asyncio.get_running_loop()
+
+        def whole() -> object:
+            value = work()
+            if inspect.isawaitable(value) or inspect.isasyncgen(value):
+                return value
+            if inspect.isgenerator(value):
+                value = _drained(value, context, loop)
+            return self._finished(value)  # here, as it may be large
+
+        outcome = await threads.run(self.name, whole)
+        if inspect.isawaitable(outcome) or inspect.isasyncgen(outcome):
+            return await outcome_of(self._answered(lambda: outcome, context))
+        return outcome
+
+    async def _answered(self, work: Callable[[], object], context: ToolContext) -> object:
+        value = work()
+        if inspect.isawaitable(value):
+            value = await value
+        return await _collected(value, context) if inspect.isasyncgen(value) else value
+
+    def _finished(self, value: object) -> Finished:
+        """Hold what it returned to what it says it returns, and write it down."""
+        returns = self.signature.returns
+        if returns is not None:
+            try:
+                returns.validate_python(value, strict=True)
+            except ValidationError as error:
+                # Half a character is mended later.
+                if any(one["type"] != "string_unicode" for one in error.errors()):
+                    told = f"it returned {type(value).__name__}, but is declared to return"
+                    raise ToolFailed(f"{told} {self.signature.returned}") from error
+        return Finished(content_of(value))
+
+
+def function_of(callee: Callee, name: str | None = None) -> Function:
+    """Prepare a callable, or raise `CannotBeTool`."""
+    usual = getattr(core(callee), "__name__", type(callee).__name__)
+    return Function(name or usual, callee, signature_of(callee))
+
+
+def _facts(context: ToolContext) -> CallFacts:
+    folder = context.workspace
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    shown = str(folder) if folder is not None else None
+    return CallFacts(
+        request_id=context.request,
+        client=context.owner or context.client,
+        model=context.model,
+        tool=context.tool,
+        deadline=context.deadline,
+        cancelled=context.cancelled,
+        session=context.session,
+        session_id=context.session,
+        workspace=shown,
+        python_workspace_root=shown,
+    )
+
+
+def _drained(
+    pieces: Generator[object, None, object], context: ToolContext, loop: asyncio.AbstractEventLoop
+) -> str:
+    """All a generator yields, in its own thread; it is closed when nobody waits any more."""
+    found: list[object] = []
+    try:
+        for piece in pieces:
+            if context.cancelled.is_set():
+                break
+            found.append(piece)
+            if context.say is not None:
+                loop.call_soon_threadsafe(context.say, piece_text(piece))
+    finally:
+        pieces.close()
+    return joined(found)
+
+
+async def _collected(pieces: AsyncGenerator[object, None], context: ToolContext) -> str:
+    found: list[object] = []
+    try:
+        async for piece in pieces:
+            found.append(piece)
+            if context.say is not None:
+                context.say(piece_text(piece))
+    finally:
+        await pieces.aclose()
+    return joined(found)

@@ -1,0 +1,118 @@
+"""What tools return → the content of a tool message."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from adapters.protocol import Json
+from middleware.tools.tool import Content, ToolFailed, ToolResult
+
+_MOST_OF_AN_ERROR = 4000
+_PICTURES: Sequence[tuple[bytes, str]] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+def content_of(value: object) -> Content:
+    """Text as it is, pictures, OpenAI's parts, and everything else as JSON."""
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, bytes | bytearray):
+        kind = picture(bytes(value[:16]))
+        if not kind:
+            raise ToolFailed("it returned bytes, which are no picture and no text")
+        return [image_part(bytes(value), kind)]
+    if isinstance(value, list) and value and all(map(_is_part, value)):
+        return [*value]
+    return whole_characters(json_of(value))
+
+
+def json_of(value: object) -> str:
+    """Compact JSON, as pydantic writes it."""
+    try:
+        return to_json(value, inf_nan_mode="constants").decode()
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        told = str(error).splitlines()[0]
+        raise ToolFailed(f"it returned {type(value).__name__}, which is no JSON: {told}") from error
+
+
+def joined(pieces: Iterable[object]) -> str:
+    """The pieces of a generator as one text; what is no text is JSON on a line of its own."""
+    text, alone = "", False
+    for piece in pieces:
+        apart = alone or (not isinstance(piece, str) and text and not text.endswith("\n"))
+        text += ("\n" if apart else "") + piece_text(piece)
+        alone = not isinstance(piece, str)
+    return text
+
+
+def piece_text(piece: object) -> str:
+    return whole_characters(piece) if isinstance(piece, str) else json_of(piece)
+
+
+def whole_characters(text: str) -> str:
+    """Half of a surrogate pair is no character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def picture(beginning: bytes) -> str:
+    """The kind of picture that begins so; empty: none."""
+    if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _PICTURES if beginning.startswith(start)), "")
+
+
+def image_part(data: bytes, kind: str) -> Json:
+    return image_url(base64.b64encode(data).decode(), kind)
+
+
+def image_url(encoded: str, kind: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{encoded}"}}
+
+
+def _is_part(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if value.get("type") == "text":
+        return isinstance(value.get("text"), str)
+    found = value.get("image_url") if value.get("type") == "image_url" else None
+    url = found.get("url") if isinstance(found, dict) else None
+    return isinstance(url, str) and url.startswith("data:")
+
+
+def failed(text: str, seconds: float = 0.0) -> ToolResult:
+    text = whole_characters(text)
+    if len(text) > _MOST_OF_AN_ERROR:
+        text = text[: _MOST_OF_AN_ERROR - 20] + " …"
+    said = text if text.startswith("Error: ") else f"Error: {text}"
+    return ToolResult(said, True, seconds, len(said))
+
+
+def cut(content: Content, most: int, length: int) -> tuple[Content, int, bool]:
+    """Content with no more characters than this, how many there were, and whether it was cut.
+
+    `length` is that of a whole text, of which the content may be the beginning.
+    """
+    if isinstance(content, str):
+        if length <= most:
+            return content, length, False
+        return f"{content[:most]}\n{_note(most, length)}", length, True
+    count = sum(len(part["text"]) for part in content if part["type"] == "text")
+    if count <= most:
+        return content, count, False
+    left, parts = most, [dict(part) for part in content]
+    for part in parts:
+        if part["type"] == "text":
+            part["text"] = part["text"][:left]
+            left -= len(part["text"])
+    return [*parts, {"type": "text", "text": _note(most, count)}], count, True
+
+
+def _note(most: int, count: int) -> str:
+    return f"[cut: the first {most} of {count} characters]"

@@ -1,0 +1,110 @@
+"""`ToolTable`: one `[tools.NAME]`, with the tools it has now and why it lacks others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from jsonschema import Draft202012Validator
+
+from adapters.protocol import Json
+from middleware.config import Config, ToolConfig
+from middleware.tools.python.signature import CannotBeTool
+from middleware.tools.tool import ServerTool, ToolFailed
+
+_MOST_PROBLEMS = 10
+
+
+class ToolTable(Protocol):
+    config: ToolConfig
+    version: int
+    """Another one when its tools have changed."""
+    reasons: Mapping[str, str]
+    """Id of what is not available → why."""
+
+    def tools(self) -> Sequence[ServerTool]: ...
+
+    async def begin(self) -> None:
+        """Start it, once; never raises."""
+
+    async def end(self) -> None: ...
+
+
+class Surroundings(NamedTuple):
+    """What tables are made in."""
+
+    config: Config
+    folder: Path
+    """Of the config: relative paths are beside it."""
+    states: Path
+    """Where states of tools are kept."""
+    say: Callable[[str], None]
+    """Tells the operator."""
+
+
+class Derived(NamedTuple):
+    """What a tool is by itself, before the config says otherwise."""
+
+    key: str
+    """What `overrides` call it; empty: it is all of its table."""
+    name: str
+    description: str
+    parameters: Json
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a table's tools have in common."""
+
+    id: str
+    name: str
+    declaration: Json
+    timeout: float
+    written: Json | None = None
+    """Parameters by hand: arguments are held to them."""
+
+    @cached_property
+    def _validator(self) -> Draft202012Validator:
+        schema = self.written or self.declaration["function"]["parameters"]
+        return Draft202012Validator({"additionalProperties": False, **schema})
+
+    def hold(self, arguments: Mapping[str, object]) -> None:
+        """Hold arguments to the schema; raises `ToolFailed`."""
+        problems = []
+        for error in self._validator.iter_errors(arguments):
+            where = ".".join(map(str, error.absolute_path))
+            problems.append(f"{where}: {error.message}" if where else error.message)
+        if problems:
+            told = "; ".join(problems[:_MOST_PROBLEMS])
+            raise ToolFailed(f"invalid arguments: {told}")
+
+
+def declared(config: ToolConfig, derived: Derived) -> Declared:
+    """What the config makes of a tool, or raise `CannotBeTool`."""
+    over = config.overrides.get(derived.key, {})
+    name = over.get("name") or config.name or derived.name
+    said = [over.get("description"), config.description, derived.description]
+    written = over.get("parameters") or config.parameters
+    parameters = dict(written or derived.parameters)
+    left = [one for one in parameters.get("required", []) if one not in config.defaults]
+    parameters.pop("required", None)
+    if left:
+        parameters["required"] = left
+    function: Json = {
+        "name": name,
+        "description": next(one for one in said if one is not None),
+        "parameters": parameters,
+    }
+    if config.strict:
+        for one in parameters.get("properties", {}):
+            if one not in left:
+                told = f"strict = true, but its parameter '{one}' is optional"
+                raise CannotBeTool(told)
+        function["strict"] = True
+    identity = f"{config.id}.{derived.key}" if derived.key else config.id
+    timeout = over.get("timeout") or config.timeout
+    declaration = {"type": "function", "function": function}
+    return Declared(identity, name, declaration, timeout, dict(written) if written else None)
