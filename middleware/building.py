@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
@@ -42,7 +42,6 @@ from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
 from middleware.state.store import State
-from middleware.tools.shelf import ToolShelf
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
@@ -58,9 +57,11 @@ from middleware.wrappers.recall import (
 )
 from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.route import Absent, Route, changes
-from middleware.wrappers.server_tools import ServerTools, ServerToolSettings
 from middleware.wrappers.show import Show
 from middleware.wrappers.strict import Strict
+
+if TYPE_CHECKING:
+    from middleware.tools.shelf import ToolShelf
 
 # Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
 _SAME_IN_BOTH = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
@@ -162,6 +163,8 @@ class _Builder:
         shelf = self.means.tools
         if shelf is None or not (model.server_tools or model.takeover):
             return inner
+        from middleware.wrappers.server_tools import ServerTools, ServerToolSettings
+
         settings = ServerToolSettings(
             model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
         )

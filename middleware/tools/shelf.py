@@ -15,10 +15,9 @@ from middleware.config.tools import matches
 from middleware.state.homes import state_folder
 from middleware.state.store import Hold, State
 from middleware.tools.calls import arguments_of, no_such_tool, timed
-from middleware.tools.masks import Masks
-from middleware.tools.python.threads import Threads
-from middleware.tools.results import cut, failed
 from middleware.tools.kinds import table_of
+from middleware.tools.masks import Masks
+from middleware.tools.results import cut, failed
 from middleware.tools.table import Surroundings, ToolTable
 from middleware.tools.tool import Offer, Say, ToolContext, ToolFailed, ToolResult
 from middleware.wrappers.recall.fingerprint import digest, plain_text

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
 from adapters.protocol import ChatRequest, Json
-from middleware.tools.shelf import ToolShelf
 from middleware.tools.tool import Content, Offer, Say, ToolContext, ToolResult
 
 Answer = Callable[[str, ToolContext, Say | None], Awaitable[ToolResult]]
@@ -23,6 +22,7 @@ class FakeTool:
     id: str
     answer: Answer
     ran: list[str] = field(default_factory=list)
+    timeout: float = 30
 
     @property
     def name(self) -> str:
@@ -32,23 +32,19 @@ class FakeTool:
     def declaration(self) -> Json:
         return declared(self.name)
 
-    async def run(self, arguments: Json, context: ToolContext) -> ToolResult:
+    async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         raise NotImplementedError  # the shelf asks its answer
 
 
-class FakeShelf(ToolShelf):
-    known: list[FakeTool]
-    left: list[str]
-    """Arguments of calls that were cancelled."""
-
+class FakeShelf:
     def __init__(self, **answers: Answer | Content) -> None:
         """Of tables of one name: `weather__now` is `weather.now`."""
-        known = [
+        self.known = [
             FakeTool(name.replace("__", "."), answer if callable(answer) else saying(answer))
             for name, answer in answers.items()
         ]
-        object.__setattr__(self, "known", known)  # shelves are frozen
-        object.__setattr__(self, "left", [])
+        self.left: list[str] = []
+        """Arguments of calls that were cancelled."""
 
     def ran(self, identity: str) -> list[str]:
         return next(tool.ran for tool in self.known if tool.id == identity)
@@ -72,7 +68,7 @@ class FakeShelf(ToolShelf):
     async def run(
         self, offer: Offer, arguments: str, context: ToolContext, say: Say | None = None
     ) -> ToolResult:
-        tool = next(tool for tool in self.known if tool is offer.tool)
+        tool = next(tool for tool in self.known if tool.id == offer.tool.id)
         tool.ran.append(arguments)
         try:
             return await tool.answer(arguments, context, say)

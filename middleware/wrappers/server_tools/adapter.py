@@ -18,19 +18,18 @@ from adapters.protocol import (
     TextDelta,
 )
 from adapters.receipts import Note, Receipt
-from middleware.tools.shelf import ToolShelf
 from middleware.wrappers.base import Wrapper, noted, with_notes
 from middleware.wrappers.recall import Store
 from middleware.wrappers.server_tools.client_answer import ClientAnswer
 from middleware.wrappers.server_tools.hidden import HiddenRounds
-from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, menu_of
+from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, Shelf, menu_of
 from middleware.wrappers.server_tools.round import Round, RoundCall
 from middleware.wrappers.server_tools.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTools(Wrapper):
-    shelf: ToolShelf
+    shelf: Shelf
     settings: ServerToolSettings
     store: Store | None = None
     """Keeps rounds that clients do not see."""

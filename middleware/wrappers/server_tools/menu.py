@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
-from middleware.tools.shelf import ToolShelf
-from middleware.tools.tool import Offer
+from middleware.tools.tool import Offer, Say, ToolContext, ToolResult
 
 Steps = bool | str
 """Whether clients see what tools do, or "reasoning"."""
 _WANTS_ITS_OWN = frozenset({"required", "any"})
+
+
+class Shelf(Protocol):
+    """Where tools are, and what runs them: `middleware.tools.shelf.ToolShelf`."""
+
+    def offers(self, patterns: Sequence[str], client: str) -> Mapping[str, Offer]: ...
+
+    def taken(
+        self, takeover: Collection[str], declared: Collection[str], client: str
+    ) -> Mapping[str, Offer]: ...
+
+    def context(self, request: ChatRequest, model: str) -> ToolContext: ...
+
+    async def run(
+        self, offer: Offer, arguments: str, context: ToolContext, say: Say | None = None
+    ) -> ToolResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,7 @@ class Menu:
         return replace(self.request, tools=(), tool_choice=None)
 
 
-def menu_of(request: ChatRequest, shelf: ToolShelf, settings: ServerToolSettings) -> Menu:
+def menu_of(request: ChatRequest, shelf: Shelf, settings: ServerToolSettings) -> Menu:
     declared = [_name(tool) for tool in request.tools]
     if request.tool_choice == "none":
         return Menu(request, {}, frozenset(declared))

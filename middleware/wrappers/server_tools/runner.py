@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta, ServerCall
-from middleware.tools.shelf import ToolShelf, no_such_tool
+from middleware.tools.calls import no_such_tool
 from middleware.tools.tool import ToolContext, ToolResult
-from middleware.wrappers.server_tools.menu import Menu, Steps
+from middleware.wrappers.server_tools.menu import Menu, Shelf, Steps
 from middleware.wrappers.server_tools.round import Round, RoundCall
 
 _SHOWN = 2000
@@ -22,7 +22,7 @@ _SHOWN = 2000
 
 @dataclass(slots=True)
 class Runner:
-    shelf: ToolShelf
+    shelf: Shelf
     context: ToolContext
     journey: Journey
     manner: Steps
