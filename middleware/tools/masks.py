@@ -19,7 +19,7 @@ class Masks:
     def __init__(self, config: Config, folder: Path) -> None:
         secrets = {value for secret in _secrets(config) for value in _parts(secret)}
         # Longer ones first: one may be a part of another.
-        self._blots = {value: _BLOT for value in sorted(secrets, key=len, reverse=True)}
+        self._blots = dict.fromkeys(sorted(secrets, key=len, reverse=True), _BLOT)
         paths = (f"{folder}/", f"{folder}", sys.prefix, sys.base_prefix, str(Path.home()))
         self._paths = {path: "" for path in paths if len(path) > 4 and path != "/root"}
         self._longest = max(map(len, (*self._blots, *self._paths, "")))

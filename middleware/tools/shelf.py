@@ -15,10 +15,9 @@ from middleware.config.tools import matches
 from middleware.state.homes import state_folder
 from middleware.state.store import Hold, State
 from middleware.tools.calls import arguments_of, no_such_tool, timed
-from middleware.tools.masks import Masks
-from middleware.tools.python.threads import Threads
-from middleware.tools.results import cut, failed
 from middleware.tools.kinds import table_of
+from middleware.tools.masks import Masks
+from middleware.tools.results import cut, failed
 from middleware.tools.table import Surroundings, ToolTable
 from middleware.tools.tool import Offer, Say, ToolContext, ToolFailed, ToolResult
 from middleware.wrappers.recall.fingerprint import digest, plain_text
@@ -26,7 +25,7 @@ from middleware.wrappers.recall.fingerprint import digest, plain_text
 __all__ = ("ToolShelf", "no_such_tool", "open_shelf")
 
 _START = 10.0
-"""Seconds the gateway waits for its tools; those that take longer are offered when they are there."""
+"""Seconds the gateway waits for its tools; those that take longer are offered later."""
 _MINUTE = 60.0
 _Key = tuple[tuple[str, ...], str]
 

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from yarl import URL
+
 from adapters.kind import known_kind
 from adapters.protocol import Json
 from middleware.config import ToolConfig
 from middleware.tools.http import WebRequest, WebTable, fetch
 from middleware.tools.table import Declared, Derived, Surroundings
 from middleware.tools.tool import ToolContext, ToolFailed, ToolResult
-from yarl import URL
 
 _ABOUT = (
     "Search the web for current information: news, weather, prices, facts. Returns titles, "
