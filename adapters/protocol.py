@@ -239,6 +239,18 @@ class PassedOver(NamedTuple):
     reason: Passing
 
 
+class ServerCall(NamedTuple):
+    """A call of a server tool."""
+
+    tool: str
+    """Its id in the config."""
+    round: int
+    seconds: float
+    ok: bool
+    chars: int
+    """Of its result."""
+
+
 @dataclass(slots=True)
 class Journey:
     """What became of a client's request below the door, its rounds and parts included."""
@@ -249,6 +261,9 @@ class Journey:
     """Seconds it waited for free slots."""
     pins: dict[str, str] = field(default_factory=dict)
     """Model of choices → the place that answered: what follows in this request asks it first."""
+    rounds: int = 0
+    """How often the model was asked, where server tools are; each time is an ask."""
+    tools: list[ServerCall] = field(default_factory=list)
 
     def calls(self) -> list[UpstreamCall]:
         return [step for step in self.steps if type(step) is UpstreamCall]

@@ -37,9 +37,10 @@ Told = Literal[
     "finish_without_calls", "logprobs_dropped", "parallel_calls_dropped", "price_unknown",
     "prompt_lines_dropped",
     "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
-    "search_failed", "thought_lost", "thoughts_left", "thoughts_restored", "tool_call_corrected",
-    "tool_call_withheld", "tool_name_read", "tool_repair_failed", "tool_unknown", "tools_emulated",
-    "turn_paused", "usage_estimated", "usage_unknown",
+    "result_cut", "rounds_exhausted", "search_failed", "thought_lost", "thoughts_left",
+    "thoughts_restored", "tool_call_corrected", "tool_call_withheld", "tool_name_read",
+    "tool_repair_failed", "tool_shadowed", "tool_unknown", "tools_emulated", "turn_paused",
+    "usage_estimated", "usage_unknown",
 ]  # fmt: skip
 
 
@@ -191,9 +192,14 @@ TOLD: Mapping[Told, str] = {
     "reasoner_failed": "Pipeline: the answer was made without the thought, or with a part of it.",
     "reasoning_hidden": "Show: thoughts are not shown beside JSON. To see them set "
     '`reasoning = "reasoning_content"`.',
-    "recall_not_kept": "Recall: this turn was not stored, so later ones go up without it.",
-    "recall_unavailable": "Recall: the store cannot be read. The request went up as it was sent.",
+    "recall_not_kept": "Recall, server tools: this turn was not stored, so later ones go up "
+    "without it.",
+    "recall_unavailable": "Recall, server tools: the store cannot be read. The request went up as "
+    "it was sent.",
     "refusal": "Claude: the model refused to answer.",
+    "result_cut": "Server tools: the result of a tool was longer than its `max_result`.",
+    "rounds_exhausted": "Server tools: the model still wanted to call tools after `max_rounds` "
+    "rounds. It was asked once more without any.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
     "thoughts_left": "Recall: thoughts of another upstream, which answered before, were left out.",
@@ -202,6 +208,7 @@ TOLD: Mapping[Told, str] = {
     "tool_call_withheld": "Emulation: a call was not allowed, or was cut by the token limit.",
     "tool_name_read": "Emulation: the name of a tool was written in another way.",
     "tool_repair_failed": "Emulation: a call stayed unusable after asking again.",
+    "tool_shadowed": "Server tools: the client has a tool of the same name. The client's counts.",
     "tool_unknown": "Ollama: the model called a tool it was not offered.",
     "tools_emulated": "Emulation: the model has no tools, so calls were asked for by prompt. Set "
     '`tools = "emulated"` to save the first try.',

@@ -1,6 +1,6 @@
 """Config → the table of models: the wrappers of each are nested here, once, in their one order.
 
-    Route › Show › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue
+    Route › Show › ServerTools › Retry › Strict › Recall › Automatic | EmulatedTools | LeakRescue
       › Breaker › Queue › Rotation › leaf
 
 A pipeline stands where a leaf does: Route › Show › Strict › Recall › ReasonThenAnswer. Its two
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
@@ -42,7 +42,6 @@ from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
 from middleware.state.store import State
-from middleware.tools.shelf import ToolShelf
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
@@ -60,6 +59,9 @@ from middleware.wrappers.retry import Budget, Retry
 from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.show import Show
 from middleware.wrappers.strict import Strict
+
+if TYPE_CHECKING:
+    from middleware.tools.shelf import ToolShelf
 
 # Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
 _SAME_IN_BOTH = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
@@ -154,7 +156,19 @@ class _Builder:
         route = self._asked(model, self._plain, strict=self.config.server.strict)
         if isinstance(route, Absent):
             return route
-        return replace(route, inner=Show(route.inner, model.reasoning))
+        return replace(route, inner=Show(self._with_tools(model, route.inner), model.reasoning))
+
+    def _with_tools(self, model: ModelConfig, inner: Adapter) -> Adapter:
+        """With the tools that are run here, outside of choices: one runs once, whoever answers."""
+        shelf = self.means.tools
+        if shelf is None or not (model.server_tools or model.takeover):
+            return inner
+        from middleware.wrappers.server_tools import ServerTools, ServerToolSettings
+
+        settings = ServerToolSettings(
+            model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
+        )
+        return ServerTools(inner, shelf, settings, self.store)
 
     def _part(self, name: str, decide: bool = False) -> Route | Absent:
         """A model as pipelines ask it; Strict and Show stand around the pipeline instead.

@@ -47,6 +47,10 @@ class OwnWords(TypedDict, total=False):
     """Who was considered, where the headers were too early for it."""
     model: str
     """Who answered, likewise."""
+    steps: list[dict[str, Any]]
+    """What server tools did, where the config shows that."""
+    step: dict[str, Any]
+    """One of them as it happens, beside an empty delta."""
     cost: float
     """USD, where the price is known."""
 

@@ -98,8 +98,15 @@ class Visit:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
         if self.journey.steps:
             self._tell_journey(told)
+        self._tell_tools(told)
         self._tell_trouble(told)
         return told
+
+    def _tell_tools(self, told: dict[str, Any]) -> None:
+        if self.journey.rounds:
+            told["rounds"] = self.journey.rounds
+        if self.journey.tools:
+            told["server_tools"] = [run._asdict() for run in self.journey.tools]
 
     def _tell_journey(self, told: dict[str, Any]) -> None:
         journey, calls = self.journey, self.journey.calls()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from middleware import config
 from middleware.config import Config, ConfigError, Mistake
-from middleware.config.keys import MODEL, SECTIONS, ability_keys, option_keys
+from middleware.config.keys import SECTIONS, ability_keys, option_keys
 from tests.config.reading import KEY, ONE
 from tests.support.paths import ROOT
 
@@ -165,18 +165,6 @@ def test_flat_abilities_outrank_the_table_and_options_go_to_the_leaf() -> None:
 def test_a_model_without_a_name_has_its_public_one() -> None:
     assert whole().models["own"].name == "own"
     assert whole().models["small"].name == "small-1"
-
-
-@pytest.mark.parametrize(
-    ("model", "coming"),
-    [
-        ("deepclaude", ()),
-        ("guarded", ("server_tools",)),
-        ("small", ()),
-    ],
-)
-def test_what_is_still_to_come_is_no_mistake(model: str, coming: tuple[str, ...]) -> None:
-    assert whole().models[model].coming == coming
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:

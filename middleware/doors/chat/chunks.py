@@ -152,6 +152,11 @@ class Chunks:
         if event.field in _AT_THE_END:
             self._last[event.field] = joined(self._last.get(event.field), event.value)
             return b""
+        if event.field == "steps":
+            self.tell("steps", event.value)
+            return b""
+        if event.field == "step":
+            return self._choice({}, None, None, {"step": event.value})
         return self._delta({event.field: event.value})
 
     def _finish(self, event: Finish) -> bytes:

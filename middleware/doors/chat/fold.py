@@ -41,6 +41,8 @@ class Fold:
     _reasoning: list[str] = field(default_factory=list)
     _calls: list[tuple[ToolCallStart, list[str]]] = field(default_factory=list)
     _asides: Json = field(default_factory=dict)
+    _steps: list[Json] = field(default_factory=list)
+    """What server tools did."""
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -67,6 +69,10 @@ class Fold:
                 self.finish = event
             case Noted():
                 pass  # the headers tell it
+            case Aside("step"):
+                pass  # `steps` has them all
+            case Aside("steps", value):
+                self._steps = value
             case Aside(name, value):
                 self._asides[name] = joined(self._asides.get(name), value)
             case _:
@@ -95,6 +101,8 @@ class Fold:
             completion["system_fingerprint"] = upstream.fingerprint
         if upstream.tier:
             completion["service_tier"] = upstream.tier
+        if self._steps:
+            completion["x_usetool"] = {"steps": self._steps}
         return orjson.dumps(completion)
 
     def message(self) -> Json:

@@ -1,0 +1,189 @@
+"""`ServerTools`: asks the model, runs what it calls here, and asks again until it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from adapters.protocol import (
+    Aside,
+    ChatRequest,
+    Event,
+    Events,
+    FinishReason,
+    Journey,
+    Json,
+    Planned,
+    TextDelta,
+)
+from adapters.receipts import Note, Receipt
+from middleware.wrappers.base import Wrapper, noted, with_notes
+from middleware.wrappers.recall import Store
+from middleware.wrappers.server_tools.client_answer import ClientAnswer
+from middleware.wrappers.server_tools.hidden import HiddenRounds
+from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, Shelf, menu_of
+from middleware.wrappers.server_tools.round import Round, RoundCall
+from middleware.wrappers.server_tools.runner import Runner
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTools(Wrapper):
+    shelf: Shelf
+    settings: ServerToolSettings
+    store: Store | None = None
+    """Keeps rounds that clients do not see."""
+
+    async def stream(self, request: ChatRequest) -> Events:
+        if request.call.journey is None:  # pins are of the whole request
+            request = replace(request, call=replace(request.call, journey=Journey()))
+        hidden = self._hidden(request)
+        await hidden.bring_near()
+        found = self._menu(request, hidden)
+        receipt = hidden.receipt() + found.receipt
+        if found.run_here:
+            events = _Conversation(self, found, hidden, receipt, self._runner(request)).events()
+        else:
+            events = self.inner.stream(found.request)
+        async with aclosing(events):
+            async for batch in events:
+                yield batch if found.run_here else with_notes(batch, receipt)
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        hidden = self._hidden(request)
+        found = self._menu(request, hidden)
+        return noted(self.inner.plan(found.request), hidden.receipt() + found.receipt)
+
+    def _hidden(self, request: ChatRequest) -> HiddenRounds:
+        return HiddenRounds(request, self.store, self.settings.model)
+
+    def _menu(self, request: ChatRequest, hidden: HiddenRounds) -> Menu:
+        whole = hidden.request(steps_as_thoughts=self.settings.steps == "reasoning")
+        return menu_of(whole, self.shelf, self.settings)
+
+    def _runner(self, request: ChatRequest) -> Runner:
+        journey, steps = request.call.journey, self.settings.steps
+        assert journey is not None
+        context = self.shelf.context(request, self.settings.model)
+        return Runner(self.shelf, context, journey, steps)
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """One request of a client: all of its rounds."""
+
+    wrapper: ServerTools
+    menu: Menu
+    hidden: HiddenRounds
+    receipt: Receipt
+    runner: Runner
+    said: list[Json] = field(default_factory=list)
+    """What came since the client's last message."""
+    sources: list[Json] = field(default_factory=list)
+
+    async def events(self) -> Events:
+        request, number = self.menu.request, 0
+        client = ClientAnswer(self.receipt, _wants_json(request))
+        while True:
+            number += 1
+            answer = Round(number, self.menu.of_client)
+            async with aclosing(self._ask(request, answer, client)) as events:
+                async for batch in events:
+                    yield batch
+            client.use(number, answer.finish.usage if answer.finish else None)
+            if not answer.run_here or not self._may_run(number):
+                break
+            async with aclosing(self.runner.run(self.menu, answer)) as steps:
+                async for step in steps:
+                    yield tuple(client.tell((step,)))
+            self._take(answer)
+            if told := tuple(client.note(self._receipt(answer, number))):
+                yield told
+            if answer.has_client_calls:
+                break
+            client.next_round()
+            request = self._next(number, client)
+        if last := tuple(await self._end(answer, client)):
+            yield last
+
+    async def _ask(self, request: ChatRequest, answer: Round, client: ClientAnswer) -> Events:
+        self.runner.journey.rounds = answer.number
+        async with aclosing(self.wrapper.inner.stream(request)) as events:
+            async for batch in events:
+                if client.is_plain and len(batch) == 1 and type(batch[0]) is TextDelta:
+                    answer.text.append(batch[0].text)
+                    client.text.append(batch[0].text)
+                    yield batch
+                elif told := tuple(client.tell(answer.read(batch))):
+                    yield told
+
+    def _may_run(self, number: int) -> bool:
+        """Whether tools were offered in this round."""
+        return number <= self.wrapper.settings.max_rounds
+
+    def _take(self, answer: Round) -> None:
+        """Add a round to what was said."""
+        turn = answer.turn()
+        if self.wrapper.store is None:
+            turn |= answer.own_thoughts()
+        self.said += [turn, *answer.results()]
+        for call in answer.run_here:
+            if call.result is not None:
+                self.sources += call.result.sources
+
+    def _next(self, number: int, client: ClientAnswer) -> ChatRequest:
+        """What the model is asked in the next round."""
+        call = self.menu.request.call
+        # Ids that a leaf makes are made of this one.
+        call = replace(call, id=f"{call.id}_{number + 1}")
+        if self._may_run(number + 1):
+            request = self.menu.without_choice()
+        else:
+            request, client.beside_json = self.menu.without_tools(), False
+        return replace(request, messages=(*request.messages, *self.said), call=call)
+
+    def _receipt(self, answer: Round, number: int) -> Receipt:
+        cut = tuple(self._cut(call) for call in answer.run_here if call.result and call.result.cut)
+        if answer.has_client_calls or self._may_run(number + 1):
+            return cut
+        text = f"after {number} rounds the model was asked to answer without tools"
+        return (*cut, Note("rounds_exhausted", "max_rounds", text))
+
+    def _cut(self, call: RoundCall) -> Note:
+        offer = self.menu.run_here[call.start.name]
+        assert call.result is not None
+        text = f"the result of '{offer.name}' had {call.result.characters} characters"
+        return Note("result_cut", f"tools.{offer.table}", text)
+
+    async def _end(self, answer: Round, client: ClientAnswer) -> Iterable[Event]:
+        finish = answer.finish
+        if finish is None:  # the stream broke, and the door says so
+            return ()
+        events = [*client.release(), *client.tell(answer.asides())]
+        if self.said:
+            kept = await self._keep(answer, client)
+            events += client.note(kept)
+        events += client.tell(self._members())
+        reason: FinishReason = "tool_calls" if answer.has_client_calls else finish.reason
+        if reason == "tool_calls" and not answer.has_client_calls and answer.calls:
+            reason = "stop"  # it called what it was not offered
+        if finish.reason in ("length", "content_filter"):
+            reason = finish.reason
+        return [*events, *client.end(finish, answer.number, reason)]
+
+    def _members(self) -> Iterator[Event]:
+        if self.sources:
+            yield Aside("annotations", self.sources)
+        if self.runner.done:
+            yield Aside("steps", self.runner.done)
+
+    async def _keep(self, answer: Round, client: ClientAnswer) -> Receipt:
+        own = [call.call() for call in answer.calls if call.of_client]
+        if not answer.run_here or not answer.has_client_calls:
+            self.said.append(answer.turn())
+        return await self.hidden.keep("".join(client.text), self.said, own)
+
+
+def _wants_json(request: ChatRequest) -> bool:
+    form = request.params.get("response_format") or {}
+    return form.get("type") in ("json_object", "json_schema")
