@@ -18,6 +18,7 @@ from middleware.config.shape import (
     SpendingLimit,
     StateConfig,
     TelemetryConfig,
+    ToolConfig,
     UpstreamConfig,
 )
 from middleware.config.source import load, parse, read
@@ -38,6 +39,7 @@ __all__ = (
     "SpendingLimit",
     "StateConfig",
     "TelemetryConfig",
+    "ToolConfig",
     "UpstreamConfig",
     "is_loopback",
     "load",

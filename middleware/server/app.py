@@ -170,7 +170,11 @@ def create(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await accounts.begin()
+        if (shelf := chat.runtime.shared.tools) is not None:
+            await shelf.begin()
         yield
+        if (shelf := chat.runtime.shared.tools) is not None:
+            await shelf.end()
         await accounts.end()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):

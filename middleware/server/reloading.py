@@ -34,6 +34,8 @@ class Reloader:
     """Load it again whether or not it looks changed."""
     _told: set[str] = field(default_factory=set)
     """What was said to wait for a restart."""
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+    """Tools that the config no longer has, until they have stopped."""
 
     def heed_signals(self) -> None:
         """SIGHUP loads the file again, where there is such a signal."""
@@ -98,7 +100,14 @@ class Reloader:
         except ConfigError as error:
             self.say(f"{error}\n{self.path}: not loaded; {_BEFORE}")
             return
+        before, shelf = self.gateway.chat.runtime.shared.tools, runtime.shared.tools
+        if shelf is not None:
+            await shelf.begin()
         self.gateway.use(runtime)
+        if before is not None:
+            ending = asyncio.create_task(before.end(shelf))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
         entries = runtime.routes.listing()
         count = sum(entry.available for entry in entries)
         self.say(

@@ -14,6 +14,7 @@ from middleware.accounts.clients import Client, clients_by_key
 from middleware.accounts.prices import Prices
 from middleware.building import Shared, build
 from middleware.cassettes.selection import Selection, is_named, not_allowed, refusal, select
+from middleware.cli.command import complain
 from middleware.config import Config, Server
 from middleware.machine.memory import MemoryBoard
 from middleware.routing import Routes
@@ -22,6 +23,7 @@ from middleware.server.models import ModelList
 from middleware.server.transport.hosts import Hosts
 from middleware.server.transport.intake import Caller, Keys
 from middleware.state.memory import MemoryState
+from middleware.tools.shelf import open_shelf
 
 if TYPE_CHECKING:  # loaded where there are cassettes
     from middleware.cassettes.studio import Studio
@@ -81,6 +83,8 @@ def build_runtime(
     """Build what a config says; memories of the one before are kept if they may be."""
     same = before is not None and before.config.recall == config.recall
     shared = shared or (before.shared if before else Shared(MemoryBoard(), MemoryState()))
+    shelf = open_shelf(config, shared.tools, shared.state, complain)
+    shared = shared._replace(tools=shelf)
     routes = build(config, transport, before.routes.store if before and same else None, shared)
     clients = clients_by_key(config)
     passes_keys = any(upstream.of_client for upstream in config.upstreams.values())

@@ -25,7 +25,7 @@ from middleware.wrappers.recall.fingerprint import digest, plain_text
 __all__ = ("ToolShelf", "no_such_tool", "open_shelf")
 
 _START = 10.0
-"""Seconds the gateway waits for its tools; those that take longer are offered when they are there."""
+"""Seconds the gateway waits for its tools; those that take longer are offered later."""
 _MINUTE = 60.0
 _Key = tuple[tuple[str, ...], str]
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
-
-from jsonschema import Draft202012Validator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from adapters.protocol import Json
 from middleware.config import Config, ToolConfig
 from middleware.tools.python.signature import CannotBeTool
 from middleware.tools.tool import ServerTool, ToolFailed
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 _MOST_PROBLEMS = 10
 
@@ -68,6 +69,8 @@ class Declared:
 
     @cached_property
     def _validator(self) -> Draft202012Validator:
+        from jsonschema import Draft202012Validator  # late: most tools do not need it
+
         schema = self.written or self.declaration["function"]["parameters"]
         return Draft202012Validator({"additionalProperties": False, **schema})
 

@@ -108,7 +108,7 @@ def _forget(own_name: str) -> None:
 
 
 def reason_of(raised: Raised, folder: Path) -> str:
-    """Why something cannot be used: the file that says so, without its path, the line, the words."""
+    """Why something cannot be used: the file without its path, the line, the words."""
     error = raised.error
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{Path(error.filename).name}, line {error.lineno}"

@@ -1,0 +1,266 @@
+"""Tables of kind `mcp`: the tools of an MCP server, over stdio or streamable HTTP.
+
+One task keeps the connection, as it must be opened and closed in one; calls come from others. The
+package is imported where such a table is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from adapters.protocol import Json
+from middleware.config import ToolConfig
+from middleware.config.tools import secrets_of
+from middleware.tools.foreign import Raised, attempt, outcome_of
+from middleware.tools.python.schemas import untitled
+from middleware.tools.results import image_url, json_of
+from middleware.tools.table import Declared, Derived, Surroundings, declared
+from middleware.tools.tool import Content, ToolContext, ToolFailed, ToolResult
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+    from mcp.types import CallToolResult, Tool
+
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "USER")
+_MOST_PAGES, _MOST_TOOLS = 100, 1000
+_START = 30.0
+"""Seconds until a server must have said what it has."""
+_APART = 1.0
+"""Seconds between two starts of a server."""
+_AGAIN = 60.0
+"""Seconds after which one that never came is tried once more."""
+_END = 8.0
+_SESSION_LOST = -32001
+_Word = Literal["gone", "list", "stop"]
+
+
+@dataclass(frozen=True)
+class McpTool(Declared):
+    own_name: str = ""
+    table: McpTable | None = None
+
+    async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
+        assert self.table is not None
+        return ToolResult(content_of(await self.table.call(self.own_name, arguments)))
+
+
+class McpTable:
+    def __init__(self, config: ToolConfig, around: Surroundings) -> None:
+        self.config = config
+        self.version = 0
+        self.reasons: dict[str, str] = {}
+        self._around = around
+        self._tools: list[McpTool] = []
+        self._session: ClientSession | None = None
+        self._words: asyncio.Queue[_Word] = asyncio.Queue()
+        self._wanted = asyncio.Event()
+        """A call waits for the server."""
+        self._tried = asyncio.Event()
+        """The last start has come to something."""
+        self._came = False
+        self._ending = False
+        self._keeper: asyncio.Task[None] | None = None
+
+    def tools(self) -> Sequence[McpTool]:
+        return self._tools
+
+    async def begin(self) -> None:
+        unset = [one.variable for one in secrets_of(self.config) if not one.value]
+        if unset:
+            told = f"the environment variable {', '.join(unset)} is not set"
+            self.reasons[self.config.id] = told
+        elif self.config.enabled:
+            self._keeper = self._keeper or asyncio.ensure_future(self._keep())
+            await self._tried.wait()
+
+    async def end(self) -> None:
+        if self._keeper is not None:
+            self._ending = True
+            self._words.put_nowait("stop")
+            self._wanted.set()
+            await asyncio.wait({self._keeper}, timeout=_END)
+            self._keeper.cancel()
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._ending:
+            began = loop.time()
+            self._wanted.clear()
+            self._tried.clear()
+            self._came = False
+            outcome = await outcome_of(self._serve())
+            self._session = None
+            if not self._came:
+                if isinstance(outcome, Raised):
+                    self._lacks(outcome)
+                self._tried.set()
+            if self._ending:
+                return
+            # One that had tools is started when they are called.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if self._tools else _AGAIN):
+                    await self._wanted.wait()
+            await asyncio.sleep(max(0.0, began + _APART - loop.time()))
+
+    def _lacks(self, raised: Raised) -> None:
+        error = raised.error
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self.reasons[self.config.id] = f"the MCP server did not start: {Raised(error)}"
+        self.version += 1
+
+    async def _serve(self) -> None:
+        """Connect, say what there is, and stay until it is lost or no longer wanted."""
+        self._words = asyncio.Queue()
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(_START):
+                session = await self._connect(stack)
+                await session.initialize()
+                await self._list(session)
+            self._session, self._came = session, True
+            self._tried.set()
+            while not self._ending and await self._words.get() == "list":
+                await self._list(session)
+            self._session = None
+
+    async def _connect(self, stack: AsyncExitStack) -> ClientSession:
+        await asyncio.to_thread(__import__, "mcp")
+        from mcp import ClientSession
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        logging.getLogger("mcp").setLevel(logging.CRITICAL)  # lines that are no JSON are skipped
+        if self.config.url:
+            headers = {name: one.value for name, one in self.config.headers.items()}
+            client = await stack.enter_async_context(create_mcp_http_client(headers))
+            opened = streamable_http_client(self.config.url, http_client=client)
+            read, write = await stack.enter_async_context(opened)
+            made = ClientSession(read, write, message_handler=self._heard)
+        else:
+            made = await self._started(stack)
+        return await stack.enter_async_context(made)
+
+    async def _started(self, stack: AsyncExitStack) -> ClientSession:
+        import anyio
+        from mcp import ClientSession, StdioServerParameters, stdio_client
+
+        command = self.config.command or ()
+        folder = self._around.folder
+        program = str(folder / command[0]) if os.sep in command[0] else command[0]
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        said = {name: one.value for name, one in self.config.env.items()}
+        parameters = StdioServerParameters(
+            command=program,
+            args=[*command[1:]],
+            env={**inherited, **said},
+            cwd=folder / (self.config.cwd or ""),
+        )
+        read, write = await stack.enter_async_context(stdio_client(parameters))
+        send, receive = anyio.create_memory_object_stream[Any](0)
+
+        async def hand_on() -> None:
+            """Between the server and the session, to notice when the server is gone."""
+            async with send:
+                async for message in read:
+                    await send.send(message)
+            self._words.put_nowait("gone")
+
+        handing = asyncio.ensure_future(hand_on())
+        stack.callback(handing.cancel)
+        return ClientSession(receive, write, message_handler=self._heard)
+
+    async def _heard(self, message: object) -> None:
+        from mcp.types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._words.put_nowait("list")
+
+    async def _list(self, session: ClientSession) -> None:
+        """Read all pages of what the server has."""
+        from mcp.types import PaginatedRequestParams
+
+        found: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(found) > _MOST_TOOLS:
+                break
+        self.reasons.clear()
+        self._tools = [tool for one in found[:_MOST_TOOLS] for tool in self._made(one)]
+        self.version += 1
+
+    def _made(self, found: Tool) -> Sequence[McpTool]:
+        schema = untitled(found.input_schema)
+        derived = Derived(found.name, found.name, found.description or "", schema)
+        made = attempt(lambda: declared(self.config, derived))
+        if isinstance(made, Raised):
+            self.reasons[f"{self.config.id}.{found.name}"] = str(made.error)
+            return ()
+        return (McpTool(**vars(made), own_name=found.name, table=self),)
+
+    async def call(self, name: str, arguments: Json) -> CallToolResult:
+        """Call one of its tools; a session that a server over HTTP has lost is begun anew, once."""
+        from mcp import MCPError
+
+        for attempts_left in (1, 0):
+            session = await self._connected()
+            try:
+                return await session.call_tool(name, arguments)
+            except MCPError as error:
+                if not _is_lost(error.code, error.message):
+                    raise ToolFailed(error.message) from error
+                if self._session is session:
+                    self._session = None
+                    self._words.put_nowait("gone")
+                if not (self.config.url and attempts_left):
+                    raise self._away(error.message) from error
+        raise self._away("it does not stay")
+
+    async def _connected(self) -> ClientSession:
+        if self._session is None:
+            self._tried.clear()
+            self._wanted.set()
+            await self._tried.wait()
+        if self._session is None:
+            raise self._away(self.reasons.get(self.config.id, "it did not start"))
+        return self._session
+
+    def _away(self, why: str) -> ToolFailed:
+        return ToolFailed(f"the MCP server of '{self.config.id}' is away: {why}")
+
+
+def _is_lost(code: int, message: str) -> bool:
+    """Servers use codes as they like, so the words count too."""
+    return code == _SESSION_LOST or message in ("Connection closed", "Session terminated")
+
+
+def content_of(result: CallToolResult) -> Content:
+    """What a model gets of it, or raise `ToolFailed`."""
+    texts = [text for one in result.content for text in _text(one)]
+    text = "\n".join(texts)
+    if result.is_error:
+        raise ToolFailed(text or "the server says no more than that it failed")
+    if not result.content and result.structured_content is not None:
+        return json_of(result.structured_content)
+    images = [image_url(one.data, one.mime_type) for one in result.content if one.type == "image"]
+    if not images:
+        return text
+    return [*([{"type": "text", "text": text}] if texts else []), *images]
+
+
+def _text(one: Any) -> Sequence[str]:
+    if one.type == "text":
+        return (one.text,)
+    if one.type == "resource_link":
+        return (str(one.uri),)
+    if one.type == "resource":
+        return (getattr(one.resource, "text", None) or f"[{one.resource.uri}]",)
+    return () if one.type == "image" else (f"[{one.type} of {one.mime_type}]",)
