@@ -58,7 +58,8 @@ class Round:
     calls: list[RoundCall] = field(default_factory=list)
     finish: Finish | None = None
     opened: Opened | None = None
-    _held: list[Aside] = field(default_factory=list)
+    asides: list[Aside] = field(default_factory=list)
+    """What the client may get of them, if it has to remember this answer itself."""
     _to_client: int = 0
 
     @property
@@ -85,7 +86,7 @@ class Round:
                 case Finish():
                     self.finish = event
                 case Aside(name) if name in _OF_ONE_ANSWER:
-                    self._held.append(event)
+                    self.asides.append(event)
                 case Opened():
                     self.opened = event
                     yield event
@@ -96,10 +97,6 @@ class Round:
                     yield event
                 case _:
                     assert_never(event)
-
-    def asides(self) -> list[Aside]:
-        """What was held back until it was known that this is what the client gets."""
-        return self._held
 
     def turn(self) -> Json:
         """The assistant's, as a history says it; without calls that nobody answers."""
