@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from adapters.protocol import (
+    RESULT_OF,
     TURN,
     Aside,
     Event,
@@ -34,6 +35,8 @@ class RoundCall:
     pieces: list[str] = field(default_factory=list)
     result: ToolResult | None = None
     """Of one that was run here."""
+    table: str = ""
+    """Its tool's."""
 
     @property
     def arguments(self) -> str:
@@ -117,7 +120,9 @@ class Round:
     def results(self) -> list[Json]:
         """Of what was run here, in the order of the calls."""
         return [
-            _message(call.start.id, call.result) for call in self.calls if call.result is not None
+            _message(call.start.id, call.result, call.table)
+            for call in self.calls
+            if call.result is not None
         ]
 
     def _start(self, event: ToolCallStart) -> Iterator[Event]:
@@ -134,6 +139,8 @@ class Round:
             yield ToolCallDelta(self._to_client - 1, event.arguments)
 
 
-def _message(identity: str, result: ToolResult) -> Json:
+def _message(identity: str, result: ToolResult, table: str) -> Json:
     message: Json = {"role": "tool", "tool_call_id": identity, "content": result.content}
+    if not isinstance(result.content, str):
+        message[RESULT_OF] = table
     return {**message, "is_error": True} if result.failed else message

@@ -20,7 +20,9 @@ def asked(stream: bool, **settings: Any) -> tuple[Door, list[Json]]:
     """What a client gets of a model that calls a tool: the body, or the chunks."""
     model = FakeAdapter(calling(CALL, text="Wait."), saying("It is sunny."))
     served = door(wrapped(model, FakeShelf(w__now="sunny"), **settings))
-    fields: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    fields: dict[str, Any] = (
+        {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    )
     heard = asyncio.run(served.chat(**fields))
     assert heard.status == 200
     if not stream:
