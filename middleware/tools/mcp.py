@@ -64,7 +64,7 @@ class McpTable:
         self._tried = asyncio.Event()
         """The last start has come to something."""
         self._came = False
-        self._ending = False
+        self._ending = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     def tools(self) -> Sequence[McpTool]:
@@ -81,7 +81,7 @@ class McpTable:
 
     async def end(self) -> None:
         if self._keeper is not None:
-            self._ending = True
+            self._ending.set()
             self._words.put_nowait("stop")
             self._wanted.set()
             await asyncio.wait({self._keeper}, timeout=_END)
@@ -89,7 +89,7 @@ class McpTable:
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
-        while not self._ending:
+        while not self._ending.is_set():
             began = loop.time()
             self._wanted.clear()
             self._tried.clear()
@@ -100,7 +100,7 @@ class McpTable:
                 if isinstance(outcome, Raised):
                     self._lacks(outcome)
                 self._tried.set()
-            if self._ending:
+            if self._ending.is_set():
                 return
             # One that had tools is started when they are called.
             with suppress(TimeoutError):
@@ -125,7 +125,7 @@ class McpTable:
                 await self._list(session)
             self._session, self._came = session, True
             self._tried.set()
-            while not self._ending and await self._words.get() == "list":
+            while not self._ending.is_set() and await self._words.get() == "list":
                 await self._list(session)
             self._session = None
 

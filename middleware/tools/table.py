@@ -20,11 +20,16 @@ _MOST_PROBLEMS = 10
 
 
 class ToolTable(Protocol):
-    config: ToolConfig
-    version: int
-    """Another one when its tools have changed."""
-    reasons: Mapping[str, str]
-    """Id of what is not available → why."""
+    @property
+    def config(self) -> ToolConfig: ...
+
+    @property
+    def version(self) -> int:
+        """Another one when its tools have changed."""
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Id of what is not available → why."""
 
     def tools(self) -> Sequence[ServerTool]: ...
 
