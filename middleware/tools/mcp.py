@@ -112,7 +112,9 @@ class McpTable:
         error = raised.error
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        self.reasons[self.config.id] = f"the MCP server did not start: {Raised(error)}"
+        command = self.config.command
+        name = f" {os.path.basename(command[0])}" if command else ""
+        self.reasons[self.config.id] = f"the MCP server{name} did not start: {Raised(error)}"
         self.version += 1
 
     async def _serve(self) -> None:
