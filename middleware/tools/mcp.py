@@ -47,6 +47,9 @@ class McpTool(Declared):
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         assert self.table is not None
+        held = attempt(lambda: self.hold(arguments))
+        if isinstance(held, Raised) and isinstance(held.error, ToolFailed):
+            raise held.error  # else the schema itself is wrong, and the server may know better
         return ToolResult(content_of(await self.table.call(self.own_name, arguments)))
 
 
@@ -206,7 +209,8 @@ class McpTable:
         if isinstance(made, Raised):
             self.reasons[f"{self.config.id}.{found.name}"] = str(made.error)
             return ()
-        return (McpTool(**vars(made), own_name=found.name, table=self),)
+        said = {**vars(made), "closed": False}
+        return (McpTool(**said, own_name=found.name, table=self),)
 
     async def call(self, name: str, arguments: Json) -> CallToolResult:
         """Call one of its tools; a session that a server over HTTP has lost is begun anew, once."""
