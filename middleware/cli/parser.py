@@ -17,6 +17,7 @@ from middleware.cli import (
     last,
     pull,
     serve,
+    tools,
     usage,
 )
 from middleware.cli.cassettes import cassette, record, replay
@@ -38,6 +39,7 @@ examples:
   usetool explain --model sonnet request.json   what would be sent, and what would be lost
   usetool last ID --curl                        what was sent, as commands that repeat it
   usetool usage --by client                     requests, tokens and USD
+  usetool tools                                 what the gateway runs itself, and what it lacks
   usetool chat --model sonnet                   talk to a model, with three example tools
   usetool import litellm proxy.yaml -o my.toml  come from LiteLLM's proxy
   eval "$(usetool completion bash)"             complete commands in this shell
@@ -68,7 +70,7 @@ def run(arguments: Sequence[str] | None) -> int:
     return code
 
 
-_COMMANDS = (serve, check, explain, last, usage, chat, init, importers, pull)
+_COMMANDS = (serve, check, explain, last, usage, tools, chat, init, importers, pull)
 
 
 def parser() -> argparse.ArgumentParser:

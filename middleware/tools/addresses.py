@@ -53,6 +53,9 @@ def _read(text: str) -> URL:
     try:
         url = URL(text)
         _ = url.port
+        as_written = URL(text, encoded=True)
+        if text.isascii() and as_written.host == url.host:
+            url = as_written  # what was encoded as data stays so
     except ValueError as error:
         raise ToolFailed("the address cannot be read") from error
     if url.user is not None or url.password is not None:

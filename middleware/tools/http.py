@@ -188,12 +188,10 @@ def _word(value: object) -> str:
 class WebTable:
     """A table of one tool that needs its secrets, and nothing to be started."""
 
-    version = 0
-
     def __init__(self, config: ToolConfig, around: Surroundings) -> None:
         self.config = config
+        self.version = 0
         self.reasons: dict[str, str] = {}
-        self._tools: list[Declared] = []
         unset = [secret.variable for secret in secrets_of(config) if not secret.value]
         if unset:
             told = f"the environment variable {', '.join(unset)} is not set"
@@ -219,7 +217,7 @@ class HttpTable(WebTable):
     def __init__(self, config: ToolConfig, around: Surroundings) -> None:
         super().__init__(config, around)
         made = self._take(Derived("", config.id, "", _EVERYTHING))
-        self._tools = [HttpTool(**vars(made), config=config)] if made else []
+        self._tools: Sequence[HttpTool] = [HttpTool(**vars(made), config=config)] if made else []
 
-    def tools(self) -> Sequence[Declared]:
+    def tools(self) -> Sequence[HttpTool]:
         return self._tools

@@ -47,6 +47,9 @@ class McpTool(Declared):
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         assert self.table is not None
+        held = attempt(lambda: self.hold(arguments))
+        if isinstance(held, Raised) and isinstance(held.error, ToolFailed):
+            raise held.error  # else the schema itself is wrong, and the server may know better
         return ToolResult(content_of(await self.table.call(self.own_name, arguments)))
 
 
@@ -64,7 +67,7 @@ class McpTable:
         self._tried = asyncio.Event()
         """The last start has come to something."""
         self._came = False
-        self._ending = False
+        self._ending = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     def tools(self) -> Sequence[McpTool]:
@@ -81,7 +84,7 @@ class McpTable:
 
     async def end(self) -> None:
         if self._keeper is not None:
-            self._ending = True
+            self._ending.set()
             self._words.put_nowait("stop")
             self._wanted.set()
             await asyncio.wait({self._keeper}, timeout=_END)
@@ -89,7 +92,7 @@ class McpTable:
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
-        while not self._ending:
+        while not self._ending.is_set():
             began = loop.time()
             self._wanted.clear()
             self._tried.clear()
@@ -100,7 +103,7 @@ class McpTable:
                 if isinstance(outcome, Raised):
                     self._lacks(outcome)
                 self._tried.set()
-            if self._ending:
+            if self._ending.is_set():
                 return
             # One that had tools is started when they are called.
             with suppress(TimeoutError):
@@ -112,7 +115,9 @@ class McpTable:
         error = raised.error
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        self.reasons[self.config.id] = f"the MCP server did not start: {Raised(error)}"
+        command = self.config.command
+        name = f" {os.path.basename(command[0])}" if command else ""
+        self.reasons[self.config.id] = f"the MCP server{name} did not start: {Raised(error)}"
         self.version += 1
 
     async def _serve(self) -> None:
@@ -125,7 +130,7 @@ class McpTable:
                 await self._list(session)
             self._session, self._came = session, True
             self._tried.set()
-            while not self._ending and await self._words.get() == "list":
+            while not self._ending.is_set() and await self._words.get() == "list":
                 await self._list(session)
             self._session = None
 
@@ -204,7 +209,8 @@ class McpTable:
         if isinstance(made, Raised):
             self.reasons[f"{self.config.id}.{found.name}"] = str(made.error)
             return ()
-        return (McpTool(**vars(made), own_name=found.name, table=self),)
+        said = {**vars(made), "closed": False}
+        return (McpTool(**said, own_name=found.name, table=self),)
 
     async def call(self, name: str, arguments: Json) -> CallToolResult:
         """Call one of its tools; a session that a server over HTTP has lost is begun anew, once."""

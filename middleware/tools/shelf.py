@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ __all__ = ("ToolShelf", "no_such_tool", "open_shelf")
 _START = 10.0
 """Seconds the gateway waits for its tools; those that take longer are offered later."""
 _MINUTE = 60.0
+_STEP, _MOST_STEPS = 0.1, 6000
+"""How often, and for how long, the calls of a table that has gone are waited for."""
 _Key = tuple[tuple[str, ...], str]
 
 
@@ -47,6 +50,8 @@ class ToolShelf:
     state: State
     masks: Masks
     _kept: dict[_Key, Offers] = field(default_factory=dict)
+    _running: Counter[str] = field(default_factory=Counter)
+    """Calls at work, by table."""
 
     def offers(self, patterns: Sequence[str], client: str) -> Mapping[str, Offer]:
         """What `server_tools` of a model means now, for one client: name → tool, in order."""
@@ -116,7 +121,11 @@ class ToolShelf:
         except ToolFailed as error:
             result = failed(f"{offer.name}: {error}")
         else:
-            result = await timed(tool.run(given, context), offer.name, tool.timeout, context)
+            self._running[offer.table] += 1
+            try:
+                result = await timed(tool.run(given, context), offer.name, tool.timeout, context)
+            finally:
+                self._running[offer.table] -= 1
         return self._finished(result, table.max_result)
 
     def _masked(self, say: Say) -> Say:
@@ -185,8 +194,16 @@ class ToolShelf:
     async def end(self, following: ToolShelf | None = None) -> None:
         """Stop all tables but those the next config goes on with."""
         kept = [] if following is None else [*map(id, following.tables.values())]
-        ending = [table.end() for table in self.tables.values() if id(table) not in kept]
-        await asyncio.gather(*ending)
+        ending = [table for table in self.tables.values() if id(table) not in kept]
+        await asyncio.gather(*(self._end(table, following is not None) for table in ending))
+
+    async def _end(self, table: ToolTable, patient: bool) -> None:
+        """Stop one; where others go on, not before its calls are over."""
+        for _ in range(_MOST_STEPS if patient else 0):
+            if not self._running[table.config.id]:
+                break
+            await asyncio.sleep(_STEP)
+        await table.end()
 
 
 def open_shelf(

@@ -20,11 +20,16 @@ _MOST_PROBLEMS = 10
 
 
 class ToolTable(Protocol):
-    config: ToolConfig
-    version: int
-    """Another one when its tools have changed."""
-    reasons: Mapping[str, str]
-    """Id of what is not available → why."""
+    @property
+    def config(self) -> ToolConfig: ...
+
+    @property
+    def version(self) -> int:
+        """Another one when its tools have changed."""
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Id of what is not available → why."""
 
     def tools(self) -> Sequence[ServerTool]: ...
 
@@ -66,13 +71,16 @@ class Declared:
     timeout: float
     written: Json | None = None
     """Parameters by hand: arguments are held to them."""
+    closed: bool = True
+    """Arguments that the schema does not name are refused, unless it says otherwise."""
 
     @cached_property
     def _validator(self) -> Draft202012Validator:
         from jsonschema import Draft202012Validator  # late: most tools do not need it
 
         schema = self.written or self.declaration["function"]["parameters"]
-        return Draft202012Validator({"additionalProperties": False, **schema})
+        closed = {"additionalProperties": False} if self.closed else {}
+        return Draft202012Validator({**closed, **schema})
 
     def hold(self, arguments: Mapping[str, object]) -> None:
         """Hold arguments to the schema; raises `ToolFailed`."""

@@ -106,7 +106,7 @@ class TavilyTable(WebTable):
             self.reasons[config.id] = "there is no key for it"
         made = self._take(Derived("", "tavily_search", _ABOUT, _PARAMETERS))
         url = f"{(address or known_kind('tavily').base_url).rstrip('/')}/search"
-        self._tools = [TavilyTool(**vars(made), url=url, key=key)] if made else []
+        self._tools: Sequence[TavilyTool] = [TavilyTool(**vars(made), url=url, key=key)] if made else []
 
-    def tools(self) -> Sequence[Declared]:
+    def tools(self) -> Sequence[TavilyTool]:
         return self._tools

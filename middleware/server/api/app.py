@@ -17,6 +17,7 @@ from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.health import add_health_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.routes import add_routes
+from middleware.server.api.tools import add_tools_route
 from middleware.server.api.usage import add_usage_route
 from middleware.server.edge import Edge, our_mistake
 from middleware.server.embeddings import ENDPOINT as EMBEDDINGS
@@ -50,6 +51,7 @@ def build_api(
     add_health_routes(api)
     add_cassette_routes(api)
     add_usage_route(api)
+    add_tools_route(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any, NamedTuple, Never
 
 from pydantic import ValidationError
 
@@ -131,7 +132,9 @@ def _facts(context: ToolContext) -> CallFacts:
 
 
 def _drained(
-    pieces: Generator[object, None, object], context: ToolContext, loop: asyncio.AbstractEventLoop
+    pieces: GeneratorType[object, Never, object],
+    context: ToolContext,
+    loop: asyncio.AbstractEventLoop,
 ) -> str:
     """All a generator yields, in its own thread; it is closed when nobody waits any more."""
     found: list[object] = []
@@ -147,7 +150,7 @@ def _drained(
     return joined(found)
 
 
-async def _collected(pieces: AsyncGenerator[object, None], context: ToolContext) -> str:
+async def _collected(pieces: AsyncGeneratorType[object, Never], context: ToolContext) -> str:
     found: list[object] = []
     try:
         async for piece in pieces:

@@ -118,7 +118,8 @@ def core(function: Callee) -> Callee:
         function = function.func
     if not inspect.isroutine(function) and not inspect.isclass(function):
         function = type(function).__call__
-    return inspect.unwrap(function)
+    found: Callee = inspect.unwrap(function)
+    return found
 
 
 def _documented(function: Callee) -> str | None:

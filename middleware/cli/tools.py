@@ -1,0 +1,99 @@
+"""`usetool tools`: the tools the gateway runs itself, and one of them tried out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from middleware.cli.command import FINE, LACKING, WronglyUsed, add_configured, complain, say
+
+if TYPE_CHECKING:
+    from middleware.tools.shelf import ToolShelf
+
+_ABOUT = """\
+Lists the tools of the config's [tools] as GET /v1/tools does, for all clients: modules are loaded
+and MCP servers started for it. `usetool tools call NAME JSON` runs one as a model would.
+
+Exit code of a call: 0 a result, 1 an error result, 2 there is no such tool, or no JSON.
+"""
+_Outcome = TypeVar("_Outcome")
+
+
+def add(commands: Any) -> None:
+    tools = add_configured(commands, "tools", "list server tools, run one", _ABOUT, run)
+    tools.add_argument("--json", action="store_true", help="print it for programs")
+    tools.add_argument("action", nargs="?", choices=("call",), help="run a tool")
+    tools.add_argument("name", nargs="?", metavar="NAME", help="its id or name")
+    tools.add_argument("arguments", nargs="?", metavar="JSON", help="its arguments", default="{}")
+
+
+def run(options: argparse.Namespace) -> int:
+    from middleware.config import load
+
+    config = load(options.config)
+    if options.action == "call":
+        return _with_shelf(config, lambda shelf: _call(shelf, options.name, options.arguments))
+    return _with_shelf(config, lambda shelf: _list(shelf, options.json))
+
+
+def _with_shelf(config: Any, work: Callable[[ToolShelf | None], Awaitable[_Outcome]]) -> _Outcome:
+    """Run something beside the started tools of a config."""
+    import asyncio
+
+    from middleware.state.memory import MemoryState
+    from middleware.tools.shelf import open_shelf
+
+    async def whole() -> _Outcome:
+        shelf = open_shelf(config, None, MemoryState(), complain)
+        if shelf is None:
+            return await work(None)
+        try:
+            await shelf.begin()
+            return await work(shelf)
+        finally:
+            await shelf.end()
+
+    return asyncio.run(whole())
+
+
+async def _list(shelf: ToolShelf | None, as_json: bool) -> int:
+    from middleware.cli.describe import columns
+
+    found = shelf.listing(None) if shelf is not None else []
+    if as_json:
+        say(json.dumps({"object": "list", "data": found}, ensure_ascii=False))
+        return FINE
+    if not found:
+        say("The config has no [tools].")
+        return FINE
+    rows = [("id", "kind", "models", "description")]
+    for row in found:
+        facts, function = row["x_usetool"], row["function"]
+        told = f"not available: {facts['reason']}" if "reason" in facts else ""
+        shown = told or function.get("description", "")
+        rows.append((facts["id"], facts["kind"], ", ".join(facts["models"]) or "-", shown))
+    say(columns(rows, indent=""))
+    return FINE
+
+
+async def _call(shelf: ToolShelf | None, name: str | None, arguments: str) -> int:
+    from middleware.tools.tool import ToolContext
+
+    if name is None:
+        raise WronglyUsed("Say which: usetool tools call NAME JSON.")
+    offer = shelf.find(name) if shelf is not None else None
+    if shelf is None or offer is None:
+        raise WronglyUsed(f"There is no tool '{name}'. `usetool tools` lists those there are.")
+    try:
+        json.loads(arguments)
+    except ValueError as error:
+        raise WronglyUsed(f"The arguments are no JSON: {error}") from error
+    context = ToolContext(request="req_cli", client="default", owner="cli", session="cli")
+    result = await shelf.run(offer, arguments, context)
+    if isinstance(result.content, str):
+        say(result.content)
+    else:
+        say(json.dumps(result.content, ensure_ascii=False))
+    return LACKING if result.failed else FINE
