@@ -22,14 +22,14 @@ from middleware.wrappers.base import Wrapper, noted, with_notes
 from middleware.wrappers.recall import Store
 from middleware.wrappers.server_tools.client_answer import ClientAnswer
 from middleware.wrappers.server_tools.hidden import HiddenRounds
-from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, Shelf, menu_of
+from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, ToolSource, menu_of
 from middleware.wrappers.server_tools.round import Round, RoundCall
 from middleware.wrappers.server_tools.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTools(Wrapper):
-    shelf: Shelf
+    shelf: ToolSource
     settings: ServerToolSettings
     store: Store | None = None
     """Keeps rounds that clients do not see."""
@@ -42,6 +42,8 @@ class ServerTools(Wrapper):
         found = self._menu(request, hidden)
         receipt = hidden.receipt() + found.receipt
         if found.run_here:
+            if (capture := request.call.capture) is not None:
+                capture.offered = found.declared_here
             events = _Conversation(self, found, hidden, receipt, self._runner(request)).events()
         else:
             events = self.inner.stream(found.request)
@@ -65,7 +67,7 @@ class ServerTools(Wrapper):
         journey, steps = request.call.journey, self.settings.steps
         assert journey is not None
         context = self.shelf.context(request, self.settings.model)
-        return Runner(self.shelf, context, journey, steps)
+        return Runner(self.shelf, context, journey, steps, request.call.capture)
 
 
 @dataclass(slots=True)
