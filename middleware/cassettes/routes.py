@@ -16,6 +16,7 @@ from adapters.wire.http import Transport
 from middleware.building import Means, build_with
 from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.errors import UnreadableCassette
+from middleware.cassettes.file.schema import ANY, EACH, Misshapen, checked
 from middleware.cassettes.replay.tools import PlayedTools
 from middleware.cassettes.replay.wire import PlayedLink, fact_key, repeat_as_recorded
 from middleware.config import (
@@ -36,8 +37,14 @@ from middleware.wrappers.retry import Retry
 
 _FIELDS = ("tools", "defaults", "override", "drop", "retry", "abilities", "recall", "reasoning")
 _OF_TOOLS = ("max_rounds", "steps", "takeover")
-"""Keys of a model with server tools; which those are, the recorder says."""
-_TOOL_KEYS = frozenset({"server_tools", *_OF_TOOLS})
+_SERVER_TOOLS = ("server_tools", *_OF_TOOLS)
+"""What a route says of server tools; their declarations are the recorder's to say."""
+_SHAPE: Mapping[str, Any] = {
+    "server_tools": [{EACH: ANY, "function": {EACH: ANY, "name": str}}],
+    "max_rounds": int,
+    "steps": ANY,
+    "takeover": [str],
+}
 _PARTS = ("reasoner", "answerer")
 
 
@@ -139,28 +146,43 @@ def played_routes(cassette: Cassette, path: str, config: Config | None = None) -
         )
 
     never_open, retry = MemoryBoard(math.inf), partial(Retry, wait_or_raise=repeat_as_recorded)
-    declared = {name: tool for route in cassette.routes.values() for name, tool in _declared(route)}
-    tools = PlayedTools(declared)
+    routes = _tools_in(cassette, path)
+    tools = PlayedTools({name: one for route in routes.values() for name, one in _declared(route)})
     means = Means(link, never_open, MemoryState(), tools, retry, recorded=True)
-    played = _with_tools(config or _config_of(cassette, path), cassette)
+    played = _with_tools(config or _config_of(cassette, path), routes)
     return build_with(means, played, MemoryStore())
+
+
+def _tools_in(cassette: Cassette, path: str) -> Mapping[str, Json]:
+    """What the routes say of server tools."""
+    try:
+        return {
+            name: checked({key: route[key] for key in _SERVER_TOOLS if key in route}, _SHAPE, name)
+            for name, route in cassette.routes.items()
+            if isinstance(route, dict)
+        }
+    except Misshapen as error:
+        raise UnreadableCassette(path, f"its routes cannot be meant: {error}") from None
 
 
 def _declared(route: Json) -> Iterator[tuple[str, Json]]:
     for tool in route.get("server_tools", ()):
-        yield tool["function"]["name"], tool
+        if name := tool.get("function", {}).get("name"):
+            yield name, tool
 
 
-def _with_tools(config: Config, cassette: Cassette) -> Config:
+def _with_tools(config: Config, routes: Mapping[str, Json]) -> Config:
     """With the server tools that were recorded, and no others: those of a config are not run."""
     models = {}
     for name, model in config.models.items():
-        route = cassette.routes.get(name, {})
-        said = {key: route[key] for key in _OF_TOOLS if key in route}
-        if "takeover" in said:
-            said["takeover"] = tuple(said["takeover"])
-        names = tuple(name for name, _ in _declared(route))
-        models[name] = replace(model, server_tools=names, **said)
+        route = routes.get(name, {})
+        models[name] = replace(
+            model,
+            server_tools=tuple(declared for declared, _ in _declared(route)),
+            takeover=tuple(route.get("takeover", ())),
+            max_rounds=route.get("max_rounds", model.max_rounds),
+            steps=route.get("steps", model.steps),
+        )
     return replace(config, models=models)
 
 
@@ -168,7 +190,9 @@ def _config_of(cassette: Cassette, path: str) -> Config:
     upstreams: Json = {}
     models: Json = {}
     for name, recorded in cassette.routes.items():
-        route = {key: recorded[key] for key in recorded if key not in _TOOL_KEYS}
+        route = recorded
+        if isinstance(route, dict):
+            route = {key: route[key] for key in route if key not in _SERVER_TOOLS}
         if "kind" not in route:
             models[name] = route
             continue
