@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from middleware.cli.command import FINE, LACKING, WronglyUsed, add_configured, complain, say
 
 if TYPE_CHECKING:
+    from middleware.config import Config
     from middleware.tools.shelf import ToolShelf
 
 _ABOUT = """\
@@ -34,11 +35,11 @@ def run(options: argparse.Namespace) -> int:
 
     config = load(options.config)
     if options.action == "call":
-        return _with_shelf(config, lambda shelf: _call(shelf, options.name, options.arguments))
-    return _with_shelf(config, lambda shelf: _list(shelf, options.json))
+        return with_shelf(config, lambda shelf: _call(shelf, options.name, options.arguments))
+    return with_shelf(config, lambda shelf: _list(shelf, options.json))
 
 
-def _with_shelf(config: Any, work: Callable[[ToolShelf | None], Awaitable[_Outcome]]) -> _Outcome:
+def with_shelf(config: Config, work: Callable[[ToolShelf | None], Awaitable[_Outcome]]) -> _Outcome:
     """Run something beside the started tools of a config."""
     import asyncio
 
@@ -56,6 +57,16 @@ def _with_shelf(config: Any, work: Callable[[ToolShelf | None], Awaitable[_Outco
             await shelf.end()
 
     return asyncio.run(whole())
+
+
+def missing(config: Config) -> list[str]:
+    """Tools that are not available, and why."""
+
+    async def rows(shelf: ToolShelf | None) -> list[str]:
+        found = [row["x_usetool"] for row in (shelf.listing(None) if shelf is not None else [])]
+        return [f"tools.{one['id']}: {one['reason']}" for one in found if "reason" in one]
+
+    return with_shelf(config, rows)
 
 
 async def _list(shelf: ToolShelf | None, as_json: bool) -> int:

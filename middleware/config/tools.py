@@ -156,13 +156,12 @@ def _tool_of(
     if not _NAME.fullmatch(name):
         wrong(path, "must be up to 32 of A-Z, a-z, 0-9, _ and -, as ids are made of it.")
     written = found if isinstance(found, dict) else {}
-    kind = written.get("kind")
-    own = OF_KIND.get(kind) if isinstance(kind, str) else None
-    if own is None and written:
-        if kind is None:
+    own = _own_keys(written.get("kind"))
+    if not own and written:  # that is the mistake, not what only it would know
+        if "kind" not in written:
             wrong((*path, "kind"), f"is missing: write one of {', '.join(OF_KIND)}.")
-        found = {key: value for key, value in written.items() if key in TOOL}
-    values = table(found, {**TOOL, **(own or {})}, path)
+        found = _given(written, TOOL)
+    values = table(found, {**TOOL, **own}, path)
     overrides = {
         of: _given(table(one, _OVERRIDE, (*path, "overrides", of)), one)
         for of, one in (values.get("overrides") or {}).items()
@@ -172,6 +171,10 @@ def _tool_of(
     for key, text in _mistakes_of(tool):
         wrong((*path, key), text)
     return tool
+
+
+def _own_keys(kind: object) -> Mapping[str, Key]:
+    return OF_KIND.get(kind, {}) if isinstance(kind, str) else {}
 
 
 def _given(values: Values, written: Mapping[str, Any]) -> Values:
