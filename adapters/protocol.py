@@ -29,6 +29,8 @@ Passing = Literal[
 """Why a place was not asked."""
 TURN = "turn"
 """Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
+RESULT_OF = "result_of"
+"""Key of a tool message with images: the table of the server tool that gave them."""
 
 _Class = TypeVar("_Class")
 

@@ -34,13 +34,12 @@ Told = Literal[
     "answer_member_dropped", "arguments_invalid", "arguments_late", "arguments_mismatch",
     "block_not_shown", "call_without_name", "choices_dropped", "citations_dropped",
     "custom_input_invalid", "dropped_by_config", "empty_arguments_dropped", "finish_unknown",
-    "finish_without_calls", "logprobs_dropped", "parallel_calls_dropped", "price_unknown",
-    "prompt_lines_dropped",
-    "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
-    "result_cut", "rounds_exhausted", "search_failed", "thought_lost", "thoughts_left",
-    "thoughts_restored", "tool_call_corrected", "tool_call_withheld", "tool_name_read",
-    "tool_repair_failed", "tool_shadowed", "tool_unknown", "tools_emulated", "turn_paused",
-    "usage_estimated", "usage_unknown",
+    "finish_without_calls", "image_dropped", "logprobs_dropped", "parallel_calls_dropped",
+    "price_unknown", "prompt_lines_dropped", "reasoner_failed", "reasoning_hidden",
+    "recall_not_kept", "recall_unavailable", "refusal", "result_cut", "rounds_exhausted",
+    "search_failed", "thought_lost", "thoughts_left", "thoughts_restored", "tool_call_corrected",
+    "tool_call_withheld", "tool_name_read", "tool_repair_failed", "tool_shadowed", "tool_unknown",
+    "tools_emulated", "turn_paused", "usage_estimated", "usage_unknown",
 ]  # fmt: skip
 
 
@@ -184,6 +183,7 @@ TOLD: Mapping[Told, str] = {
     "empty_arguments_dropped": "All upstreams: arguments began with a needless `{}`.",
     "finish_unknown": "Claude, compatible, Ollama: an unknown reason to end was taken for `stop`.",
     "finish_without_calls": "Claude, compatible: the answer ended for a call, and has none.",
+    "image_dropped": "All upstreams: a server tool gave an image, and the model reads none.",
     "logprobs_dropped": "Compatible, Ollama: log probabilities of tokens without text.",
     "parallel_calls_dropped": "Emulation, all upstreams: only the first call was passed on, as "
     "`parallel_tool_calls` is false.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from adapters.options import FLAG, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields
+from adapters.shared.result_images import without_images
 from adapters.shared.toolbox import Toolbox
 from adapters.shared.unknown_members import note_unknown_members
 
@@ -66,7 +67,10 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     words = choice_in_words(request, box, capability)
     form, form_in_words = encode_response_format(fields, capability)
     # "Message prefilling: incompatible with JSON outputs"
-    said = conversation(request.messages, content, words, prefill=form is None)
+    messages: Sequence[Json] = request.messages
+    if not capability.vision:
+        messages = without_images(messages, fields.notes)
+    said = conversation(messages, content, words, prefill=form is None)
     if content.lifetime and not content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         fields.note("parameter_dropped", "prompt_cache_options.ttl", text)

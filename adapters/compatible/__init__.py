@@ -18,6 +18,7 @@ from adapters.receipts import Notes, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at
+from adapters.shared.result_images import images_behind
 from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
@@ -61,7 +62,7 @@ def encode(request: ChatRequest, spoken: Dialect, notes: Notes | None = None) ->
         fields.take("parallel_tool_calls")
     body: Json = {
         "model": request.model,
-        "messages": _messages(request.messages, spoken, fields),
+        "messages": _messages(images_behind(request.messages), spoken, fields),
         **tools,
         **limit(fields, spoken.limit_field, spoken.longest),
         **_streaming(fields, request.call.streamed, spoken),

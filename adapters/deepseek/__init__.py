@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.shared.fields import Fields, take_thinking, unsupported
 from adapters.shared.history import GO_ON, text_of
 from adapters.shared.model_list import Listed, models_at
+from adapters.shared.result_images import images_behind, without_images
 from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
 from adapters.shared.unknown_members import note_unknown_members
 from adapters.wire.exchange import converse
@@ -74,7 +75,9 @@ def encode(request: ChatRequest, habits: Habits) -> EncodedRequest:
     thinks, thinking = _thinking(request.model, box, habits, fields)
     vision = "flash" in request.model if habits.vision is None else habits.vision
     writer = Writer(vision, habits.filler if thinks else None, fields)
-    told = [writer.message(*numbered) for numbered in enumerate(request.messages)]
+    said: Sequence[Json] = request.messages
+    said = images_behind(said) if vision else without_images(said, fields.notes)
+    told = [writer.message(*numbered) for numbered in enumerate(said)]
     messages = _turns(told, habits, fields)
     body: Json = {
         "model": request.model,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -15,6 +15,7 @@ from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Code, Notes
 from adapters.shared.fields import unsupported
 from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
+from adapters.shared.result_images import images_behind, without_images
 from adapters.shared.toolbox import alias
 
 _LOST: Mapping[str, tuple[Code, str]] = {
@@ -43,9 +44,12 @@ class _Turns:
 
 def messages(request: ChatRequest, abilities: Abilities, notes: Notes) -> list[Json]:
     turns = _Turns(abilities, notes)
+    said: Sequence[Json] = request.messages
+    sees = abilities.vision is not False
+    said = images_behind(said) if sees else without_images(said, notes)
     return [
         _message(turns, message, f"messages[{position}]")
-        for position, message in _in_call_order(request.messages)
+        for position, message in _in_call_order(said)
     ]
 
 

@@ -159,7 +159,9 @@ class _Conversation:
         finish = answer.finish
         if finish is None:  # the stream broke, and the door says so
             return ()
-        events = [*client.release(), *client.tell(answer.asides())]
+        events = [*client.release()]
+        if self.wrapper.store is None:  # else they are remembered, in the rounds they are of
+            events += client.tell(answer.asides)
         if self.said:
             kept = await self._keep(answer, client)
             events += client.note(kept)

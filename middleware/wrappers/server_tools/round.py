@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from adapters.protocol import (
+    RESULT_OF,
     TURN,
     Aside,
     Event,
@@ -34,6 +35,8 @@ class RoundCall:
     pieces: list[str] = field(default_factory=list)
     result: ToolResult | None = None
     """Of one that was run here."""
+    table: str = ""
+    """Its tool's."""
 
     @property
     def arguments(self) -> str:
@@ -58,7 +61,8 @@ class Round:
     calls: list[RoundCall] = field(default_factory=list)
     finish: Finish | None = None
     opened: Opened | None = None
-    _held: list[Aside] = field(default_factory=list)
+    asides: list[Aside] = field(default_factory=list)
+    """What the client may get of them, if it has to remember this answer itself."""
     _to_client: int = 0
 
     @property
@@ -85,7 +89,7 @@ class Round:
                 case Finish():
                     self.finish = event
                 case Aside(name) if name in _OF_ONE_ANSWER:
-                    self._held.append(event)
+                    self.asides.append(event)
                 case Opened():
                     self.opened = event
                     yield event
@@ -96,10 +100,6 @@ class Round:
                     yield event
                 case _:
                     assert_never(event)
-
-    def asides(self) -> list[Aside]:
-        """What was held back until it was known that this is what the client gets."""
-        return self._held
 
     def turn(self) -> Json:
         """The assistant's, as a history says it; without calls that nobody answers."""
@@ -120,7 +120,9 @@ class Round:
     def results(self) -> list[Json]:
         """Of what was run here, in the order of the calls."""
         return [
-            _message(call.start.id, call.result) for call in self.calls if call.result is not None
+            _message(call.start.id, call.result, call.table)
+            for call in self.calls
+            if call.result is not None
         ]
 
     def _start(self, event: ToolCallStart) -> Iterator[Event]:
@@ -137,6 +139,8 @@ class Round:
             yield ToolCallDelta(self._to_client - 1, event.arguments)
 
 
-def _message(identity: str, result: ToolResult) -> Json:
+def _message(identity: str, result: ToolResult, table: str) -> Json:
     message: Json = {"role": "tool", "tool_call_id": identity, "content": result.content}
+    if not isinstance(result.content, str):
+        message[RESULT_OF] = table
     return {**message, "is_error": True} if result.failed else message

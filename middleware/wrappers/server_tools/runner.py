@@ -56,6 +56,7 @@ class Runner:
         name, arguments, began = call.start.name, call.arguments, asyncio.get_running_loop().time()
         offer, step = menu.run_here.get(name), _step(call, answer.number)
         show = partial(self._show, steps)
+        call.table = offer.table if offer else ""
         show({**step, "state": "started", "arguments": _read(arguments)})
         result = None
         try:
