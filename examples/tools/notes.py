@@ -15,7 +15,10 @@ def write_note(title: Title, text: str, _context: Any = None) -> str:
 
 def read_note(title: Title, _context: Any = None) -> str:
     """Read a note again."""
-    return _file(title, _context).read_text(encoding="utf-8")
+    file = _file(title, _context)
+    if not file.exists():
+        raise LookupError(f"there is no note '{title}'")
+    return file.read_text(encoding="utf-8")
 
 
 def list_notes(_context: Any = None) -> list[str]:
