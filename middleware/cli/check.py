@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
-    from middleware.cli import describe
+    from middleware.cli import describe, tools
     from middleware.cli import live_check as probing
     from middleware.config import load
 
@@ -50,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     models, statuses = _listed(config)
     say(describe.check(config, models, statuses, os.environ))
     well = not any(status.reason for status in statuses)
+    if config.tools and (lacking := tools.missing(config)):
+        say("\ntools that are not available\n  " + "\n  ".join(lacking))
     if options.from_docker:
         say(f"\n{describe.from_docker(config.server)}")
     if options.live:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from middleware.cli.command import FINE, LACKING, WRONG, add_configured, complain, say
 
 if TYPE_CHECKING:
+    from adapters.protocol import Planned
     from middleware.config import Config
+    from middleware.tools.shelf import ToolShelf
 
 _ABOUT = """\
 Takes a request as a client would send it, and prints what would be sent upstream: address, body,
@@ -42,9 +44,12 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from adapters.errors import GatewayError
     from adapters.wire.http import Transport
-    from middleware.building import build
+    from middleware.building import Shared, build
     from middleware.cli import describe
+    from middleware.cli.tools import with_shelf
     from middleware.doors import CHAT_DOOR
+    from middleware.machine.memory import MemoryBoard
+    from middleware.state.memory import MemoryState
 
     config = load_without_keys(options.config)
     try:
@@ -55,7 +60,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         server = config.server
         parsed = CHAT_DOOR.parse(body, repair=server.history_repair, strict=server.strict)
-        planned = build(config, Transport()).find(parsed.request.model).plan(parsed.request)
+
+        async def plan(shelf: ToolShelf | None) -> tuple[Planned, ...]:
+            shared = Shared(MemoryBoard(), MemoryState(), shelf)
+            routes = build(config, Transport(), shared=shared)
+            return routes.find(parsed.request.model).plan(parsed.request)
+
+        planned = with_shelf(config, plan)
     except GatewayError as error:
         where = f" at {error.param}" if error.param else ""
         complain(f"{error.status} {error.code}{where}: {error.message}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from middleware.cli.command import FINE, LACKING, WronglyUsed, add_configured, complain, say
 
 if TYPE_CHECKING:
+    from middleware.config import Config
     from middleware.tools.shelf import ToolShelf
 
 _ABOUT = """\
@@ -24,21 +25,27 @@ _Outcome = TypeVar("_Outcome")
 def add(commands: Any) -> None:
     tools = add_configured(commands, "tools", "list server tools, run one", _ABOUT, run)
     tools.add_argument("--json", action="store_true", help="print it for programs")
-    tools.add_argument("action", nargs="?", choices=("call",), help="run a tool")
-    tools.add_argument("name", nargs="?", metavar="NAME", help="its id or name")
-    tools.add_argument("arguments", nargs="?", metavar="JSON", help="its arguments", default="{}")
+    call = tools.add_subparsers(metavar="call").add_parser("call", help="run one")
+    call.add_argument("name", metavar="NAME", help="its id or name")
+    call.add_argument("arguments", nargs="?", metavar="JSON", help="its arguments", default="{}")
+    call.add_argument("--config", default=argparse.SUPPRESS, metavar="FILE")
+    call.set_defaults(command=run_one)
 
 
 def run(options: argparse.Namespace) -> int:
     from middleware.config import load
 
-    config = load(options.config)
-    if options.action == "call":
-        return _with_shelf(config, lambda shelf: _call(shelf, options.name, options.arguments))
-    return _with_shelf(config, lambda shelf: _list(shelf, options.json))
+    return with_shelf(load(options.config), lambda shelf: _list(shelf, options.json))
 
 
-def _with_shelf(config: Any, work: Callable[[ToolShelf | None], Awaitable[_Outcome]]) -> _Outcome:
+def run_one(options: argparse.Namespace) -> int:
+    from middleware.config import load
+
+    name, arguments = options.name, options.arguments
+    return with_shelf(load(options.config), lambda shelf: _call(shelf, name, arguments))
+
+
+def with_shelf(config: Config, work: Callable[[ToolShelf | None], Awaitable[_Outcome]]) -> _Outcome:
     """Run something beside the started tools of a config."""
     import asyncio
 
@@ -56,6 +63,16 @@ def _with_shelf(config: Any, work: Callable[[ToolShelf | None], Awaitable[_Outco
             await shelf.end()
 
     return asyncio.run(whole())
+
+
+def missing(config: Config) -> list[str]:
+    """Tools that are not available, and why."""
+
+    async def rows(shelf: ToolShelf | None) -> list[str]:
+        found = [row["x_usetool"] for row in (shelf.listing(None) if shelf is not None else [])]
+        return [f"tools.{one['id']}: {one['reason']}" for one in found if "reason" in one]
+
+    return with_shelf(config, rows)
 
 
 async def _list(shelf: ToolShelf | None, as_json: bool) -> int:
@@ -78,11 +95,9 @@ async def _list(shelf: ToolShelf | None, as_json: bool) -> int:
     return FINE
 
 
-async def _call(shelf: ToolShelf | None, name: str | None, arguments: str) -> int:
-    from middleware.tools.tool import ToolContext
+async def _call(shelf: ToolShelf | None, name: str, arguments: str) -> int:
+    from adapters.protocol import ChatRequest, RequestContext
 
-    if name is None:
-        raise WronglyUsed("Say which: usetool tools call NAME JSON.")
     offer = shelf.find(name) if shelf is not None else None
     if shelf is None or offer is None:
         raise WronglyUsed(f"There is no tool '{name}'. `usetool tools` lists those there are.")
@@ -90,7 +105,8 @@ async def _call(shelf: ToolShelf | None, name: str | None, arguments: str) -> in
         json.loads(arguments)
     except ValueError as error:
         raise WronglyUsed(f"The arguments are no JSON: {error}") from error
-    context = ToolContext(request="req_cli", client="default", owner="cli", session="cli")
+    call = RequestContext(id="req_cli", owner="cli")
+    context = shelf.context(ChatRequest("", (), call=call), "")
     result = await shelf.run(offer, arguments, context)
     if isinstance(result.content, str):
         say(result.content)

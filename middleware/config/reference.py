@@ -30,9 +30,6 @@ or it does not start.
 
 
 def reference() -> str:
-    # The others have sections of their own.
-    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.SERVER_TOOLS}
-    of_models = {name: key for name, key in keys.MODEL.items() if name not in apart}
     parts = [
         _HEAD,
         _section("[server]", "How the gateway listens.", keys.SERVER),
@@ -58,6 +55,17 @@ def reference() -> str:
         ),
         _section("[upstreams.NAME]", "A service behind the gateway.", keys.UPSTREAM),
         _kinds(),
+        *_models(),
+        *_tools(),
+    ]
+    return "\n".join(parts)
+
+
+def _models() -> list[str]:
+    # The others have sections of their own.
+    apart = {*keys.CHOICES, *keys.PIPELINE, *keys.SERVER_TOOLS}
+    of_models = {name: key for name, key in keys.MODEL.items() if name not in apart}
+    return [
         _section(
             "[models.NAME]", "A name clients may ask for; `*` stands for any text.", of_models
         ),
@@ -79,9 +87,7 @@ def reference() -> str:
             "([tools.md](tools.md)).",
             keys.SERVER_TOOLS,
         ),
-        *_tools(),
     ]
-    return "\n".join(parts)
 
 
 def _section(title: str, text: str, described: Mapping[str, keys.Key]) -> str:

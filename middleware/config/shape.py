@@ -218,9 +218,6 @@ class CassettesConfig:
     repeats: str | None
 
 
-ToolKind = Literal["python", "http", "tavily", "mcp"]
-
-
 @dataclass(frozen=True, slots=True)
 class ToolConfig:
     """Tools the gateway runs; the keys, many of one kind alone, are explained in `tools.py`."""

@@ -25,7 +25,7 @@ from adapters.options import (
 )
 from middleware.config.hints import suggest
 from middleware.config.keys import TOOL_KINDS, Key
-from middleware.config.shape import Config, Secret, ToolConfig
+from middleware.config.shape import Config, ModelConfig, Secret, ToolConfig
 from middleware.config.values import ADDRESS, HEADERS, SECONDS, SECRET
 
 Path = tuple[str, ...]
@@ -155,17 +155,16 @@ def _tool_of(
     path: Path = ("tools", name)
     if not _NAME.fullmatch(name):
         wrong(path, "must be up to 32 of A-Z, a-z, 0-9, _ and -, as ids are made of it.")
-    kind = found.get("kind") if isinstance(found, dict) else None
-    own = OF_KIND.get(kind, {}) if isinstance(kind, str) else {}
-    if isinstance(found, dict) and not own:
-        if kind is None:
+    written = found if isinstance(found, dict) else {}
+    own = _own_keys(written.get("kind"))
+    if not own and written:  # that is the mistake, not what only it would know
+        if "kind" not in written:
             wrong((*path, "kind"), f"is missing: write one of {', '.join(OF_KIND)}.")
-        found = {key: value for key, value in found.items() if key in TOOL}
+        found = _given(written, TOOL)
     values = table(found, {**TOOL, **own}, path)
     overrides = {
-        of: {key: given for key, given in said.items() if key in one}
+        of: _given(table(one, _OVERRIDE, (*path, "overrides", of)), one)
         for of, one in (values.get("overrides") or {}).items()
-        for said in [table(one, _OVERRIDE, (*path, "overrides", of))]
     }
     given = {**values, "kind": values["kind"] or "", "overrides": overrides}
     tool = ToolConfig(id=name, **given)
@@ -174,9 +173,18 @@ def _tool_of(
     return tool
 
 
+def _own_keys(kind: object) -> Mapping[str, Key]:
+    return OF_KIND.get(kind, {}) if isinstance(kind, str) else {}
+
+
+def _given(values: Values, written: Mapping[str, Any]) -> Values:
+    return {name: value for name, value in values.items() if name in written}
+
+
 def _mistakes_of(tool: ToolConfig) -> Iterator[tuple[str, str]]:
     if tool.kind == "python":
         yield from _of_python(tool)
+        yield from _of_overrides(tool)
     elif tool.kind == "http":
         yield from _of_http(tool)
     elif tool.kind == "mcp" and (tool.command is None) == (tool.url is None):
@@ -193,12 +201,15 @@ def _of_python(tool: ToolConfig) -> Iterator[tuple[str, str]]:
     elif len(tool.functions) > 1:
         for key in said:
             yield key, "is for a table of one function: write it in overrides, by function."
+
+
+def _of_overrides(tool: ToolConfig) -> Iterator[tuple[str, str]]:
     known = {one.rpartition(":")[2] for one in tool.functions}
-    if "*" not in known:
-        for name in tool.overrides.keys() - known:
-            if all(one[:1].islower() for one in known):  # the methods of a class are not known
-                hint = suggest(name, known)
-                yield "overrides", f"has '{name}', which is none of the functions.{hint}"
+    if _is_open(tool.functions):  # what it has is not known
+        return
+    for name in tool.overrides.keys() - known:
+        hint = suggest(name, known)
+        yield "overrides", f"has '{name}', which is none of the functions.{hint}"
 
 
 def _of_http(tool: ToolConfig) -> Iterator[tuple[str, str]]:
@@ -222,30 +233,34 @@ def _of_http(tool: ToolConfig) -> Iterator[tuple[str, str]]:
 def mistakes_of_tools(config: Config) -> Iterator[tuple[Path, str]]:
     """What tools, models, clients and upstreams say of each other and cannot mean."""
     for tool in config.tools.values():
-        path = ("tools", tool.id)
-        for name in tool.clients:
-            if name != "default" and name not in config.clients:
-                hint = suggest(name, ("default", *config.clients))
-                yield (*path, "clients"), f"has '{name}', but there is no [clients.{name}].{hint}"
-        upstream = config.upstreams.get(tool.upstream or "")
-        if tool.upstream and (upstream is None or upstream.kind != "tavily"):
-            told = f"is '{tool.upstream}', which is no upstream of kind tavily."
-            yield (*path, "upstream"), told
-        if tool.command and config.server.workers > 1:
-            told = "starts a server, but [server] workers is more than 1, and each would start one."
-            yield (*path, "command"), told
+        for key, text in _of_others(tool, config):
+            yield ("tools", tool.id, key), text
     for model in config.models.values():
-        for pattern in model.server_tools:
-            if not any(_may_be(pattern, tool) for tool in config.tools.values()):
-                hint = suggest(pattern, config.tools)
-                yield (
-                    ("models", model.id, "server_tools"),
-                    f"has '{pattern}', but there is no such tool or table.{hint}",
-                )
-        for name in model.takeover:
-            if not any(_may_have(name, tool) for tool in config.tools.values()):
-                told = f"has '{name}', but no table of [tools] has a tool of this name."
-                yield ("models", model.id, "takeover"), told
+        for key, text in _of_model(model, config.tools):
+            yield ("models", model.id, key), text
+
+
+def _of_others(tool: ToolConfig, config: Config) -> Iterator[tuple[str, str]]:
+    for name in tool.clients:
+        if name != "default" and name not in config.clients:
+            hint = suggest(name, ("default", *config.clients))
+            yield "clients", f"has '{name}', but there is no [clients.{name}].{hint}"
+    upstream = config.upstreams.get(tool.upstream or "")
+    if tool.upstream and (upstream is None or upstream.kind != "tavily"):
+        yield "upstream", f"is '{tool.upstream}', which is no upstream of kind tavily."
+    if tool.command and config.server.workers > 1:
+        told = "starts a server, but [server] workers is more than 1, and each would start one."
+        yield "command", told
+
+
+def _of_model(model: ModelConfig, tools: Mapping[str, ToolConfig]) -> Iterator[tuple[str, str]]:
+    for pattern in model.server_tools:
+        if not any(_may_be(pattern, tool) for tool in tools.values()):
+            hint = suggest(pattern, tools)
+            yield "server_tools", f"has '{pattern}', but there is no such tool or table.{hint}"
+    for name in model.takeover:
+        if not any(_may_have(name, tool) for tool in tools.values()):
+            yield "takeover", f"has '{name}', but no table of [tools] has a tool of this name."
 
 
 def matches(pattern: str, table: str, identity: str) -> bool:

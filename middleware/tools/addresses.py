@@ -16,7 +16,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from middleware.tools.tool import ToolFailed
+from middleware.tools.tool import CallFailed
 
 _UNSAFE = re.compile(r"[\\\s\x00-\x1f\x7f]")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -32,24 +32,24 @@ class Destination(NamedTuple):
 
 
 async def destination_of(text: str, allow: Collection[str]) -> Destination:
-    """Read an address and judge where it leads, or raise `ToolFailed`."""
+    """Read an address and judge where it leads, or raise `CallFailed`."""
     url = _read(text)
     host, port = url.host or "", url.port or 0
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise ToolFailed(f"the host of {_shown(url)} is not found") from error
+        raise CallFailed(f"the host of {_shown(url)} is not found") from error
     addresses = tuple(dict.fromkeys(str(one[4][0]) for one in found))
     if f"{host}:{port}" not in allow and not all(map(_is_public, addresses)):
         told = f"{_shown(url)} is not allowed: it leads to an address that is not public"
-        raise ToolFailed(f'{told}. The operator may let it through: allow = ["{host}:{port}"]')
+        raise CallFailed(f'{told}. The operator may let it through: allow = ["{host}:{port}"]')
     return Destination(url, addresses)
 
 
 def _read(text: str) -> URL:
     if _UNSAFE.search(text) or not re.match(r"https?://[^/]", text, re.IGNORECASE):
-        raise ToolFailed("the address is not allowed: only http:// and https://, without blanks")
+        raise CallFailed("the address is not allowed: only http:// and https://, without blanks")
     try:
         url = URL(text)
         _ = url.port
@@ -57,11 +57,11 @@ def _read(text: str) -> URL:
         if text.isascii() and as_written.host == url.host:
             url = as_written  # what was encoded as data stays so
     except ValueError as error:
-        raise ToolFailed("the address cannot be read") from error
+        raise CallFailed("the address cannot be read") from error
     if url.user is not None or url.password is not None:
-        raise ToolFailed("the address is not allowed: it has user information in it")
+        raise CallFailed("the address is not allowed: it has user information in it")
     if url.scheme not in ("http", "https") or not url.host:
-        raise ToolFailed("the address is not allowed: only http:// and https://")
+        raise CallFailed("the address is not allowed: only http:// and https://")
     return url.with_fragment(None)
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 from adapters.protocol import Json
 from middleware.tools.foreign import Raised, outcome_of
 from middleware.tools.results import failed
-from middleware.tools.tool import ToolContext, ToolFailed, ToolResult
+from middleware.tools.tool import CallFailed, ToolContext, ToolResult
 
 _GRACE = 0.3
 """Seconds in which what was cancelled may close what it has open."""
@@ -22,9 +22,9 @@ def arguments_of(text: str) -> Json:
         found = json.loads(text, parse_constant=_no_json) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         told = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise ToolFailed(f"the arguments are no JSON: {told}") from error
+        raise CallFailed(f"the arguments are no JSON: {told}") from error
     if not isinstance(found, dict):
-        raise ToolFailed("the arguments are no JSON object")
+        raise CallFailed("the arguments are no JSON object")
     return found
 
 
@@ -57,7 +57,7 @@ async def timed(
 
 
 def told(raised: Raised) -> str:
-    return str(raised.error) if isinstance(raised.error, ToolFailed) else str(raised)
+    return str(raised.error) if isinstance(raised.error, CallFailed) else str(raised)
 
 
 def no_such_tool(name: str, names: Iterable[str]) -> ToolResult:

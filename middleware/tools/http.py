@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
@@ -16,16 +16,16 @@ from yarl import URL
 from adapters.protocol import Json
 from middleware.config import ToolConfig
 from middleware.config.tools import PLACEHOLDER, secrets_of
-from middleware.tools.addresses import connector_to, destination_of
+from middleware.tools.addresses import Destination, connector_to, destination_of
 from middleware.tools.foreign import Raised, attempt
 from middleware.tools.results import image_part, picture
-from middleware.tools.table import Declared, Derived, Surroundings, declared
-from middleware.tools.tool import Content, ToolContext, ToolFailed, ToolResult
+from middleware.tools.table import Declared, Derived, TableContext, declared
+from middleware.tools.tool import CallFailed, Content, ToolContext, ToolResult
 
 _MOST_REDIRECTS = 3
 _SHOWN = 500
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_EVERYTHING: Json = {"type": "object", "properties": {}}
+_EVERYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 class WebRequest(NamedTuple):
@@ -44,9 +44,9 @@ class WebAnswer(NamedTuple):
     """It was read to its end."""
 
     def content(self) -> Content:
-        """What a model gets of it, or raise `ToolFailed`."""
+        """What a model gets of it, or raise `CallFailed`."""
         if not 200 <= self.status < 300:
-            raise ToolFailed(f"status {self.status}: {self._text('replace')[:_SHOWN]}".strip())
+            raise CallFailed(f"status {self.status}: {self._text('replace')[:_SHOWN]}".strip())
         kind = picture(self.body)
         if kind or (self.content_type.startswith("image/") and "svg" not in self.content_type):
             return [image_part(self.body, kind or self.content_type)]
@@ -54,7 +54,7 @@ class WebAnswer(NamedTuple):
             return self._text("strict")
         except UnicodeDecodeError as error:
             told = f"the answer is no text: content type {self.content_type}"
-            raise ToolFailed(told) from error
+            raise CallFailed(told) from error
 
     def _text(self, errors: str) -> str:
         try:
@@ -66,26 +66,39 @@ class WebAnswer(NamedTuple):
 
 async def fetch(request: WebRequest, allow: Sequence[str], most: int) -> WebAnswer:
     """Ask, and follow redirects by GET; headers go to the first origin alone."""
-    method, url, body = request.method, request.url, request.body
     first: URL | None = None
     for _ in range(_MOST_REDIRECTS + 1):
-        destination = await destination_of(url, allow)
+        destination = await destination_of(request.url, allow)
         first = first or destination.url.origin()
-        headers = request.headers if destination.url.origin() == first else {}
-        connector = connector_to(destination)
-        async with _session(connector) as session:
-            try:
-                async with session.request(
-                    method, destination.url, data=body, headers=headers, allow_redirects=False
-                ) as response:
-                    target = response.headers.get("location")
-                    if response.status not in _REDIRECTS or target is None:
-                        return await _read(response, most)
-            except (aiohttp.ClientError, OSError, ValueError) as error:
-                told = f"{destination.url.host} did not answer: {type(error).__name__}"
-                raise ToolFailed(told) from error
-        url, method, body = _joined(destination.url, target), "GET", None
-    raise ToolFailed(f"more than {_MOST_REDIRECTS} redirects")
+        if destination.url.origin() != first:
+            request = request._replace(headers={})
+        try:
+            found = await _ask(request, destination, most)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            told = f"{destination.url.host} did not answer: {type(error).__name__}"
+            raise CallFailed(told) from error
+        if isinstance(found, WebAnswer):
+            return found
+        request = WebRequest("GET", _joined(destination.url, found), request.headers)
+    raise CallFailed(f"more than {_MOST_REDIRECTS} redirects")
+
+
+async def _ask(request: WebRequest, destination: Destination, most: int) -> WebAnswer | str:
+    """The answer, or where it is to be looked for."""
+    async with (
+        _session(connector_to(destination)) as session,
+        session.request(
+            request.method,
+            destination.url,
+            data=request.body,
+            headers=request.headers,
+            allow_redirects=False,
+        ) as response,
+    ):
+        target = response.headers.get("location")
+        if response.status in _REDIRECTS and target is not None:
+            return target
+        return await _read(response, most)
 
 
 @asynccontextmanager
@@ -163,7 +176,7 @@ def _filled(template: str, arguments: Mapping[str, object]) -> str:
     for name in PLACEHOLDER.findall(path):
         value = _word(arguments.get(name, ""))
         if value in ("", ".", ".."):
-            raise ToolFailed(f"invalid arguments: {name}: '{value}' cannot be a part of a path")
+            raise CallFailed(f"invalid arguments: {name}: '{value}' cannot be a part of a path")
         path = path.replace(f"{{{name}}}", quote(value, safe="", errors="replace"))
     for name in PLACEHOLDER.findall(query):
         value = quote(_word(arguments.get(name, "")), safe="", errors="replace")
@@ -188,7 +201,7 @@ def _word(value: object) -> str:
 class WebTable:
     """A table of one tool that needs its secrets, and nothing to be started."""
 
-    def __init__(self, config: ToolConfig, around: Surroundings) -> None:
+    def __init__(self, config: ToolConfig, around: TableContext) -> None:
         self.config = config
         self.version = 0
         self.reasons: dict[str, str] = {}
@@ -214,9 +227,9 @@ class WebTable:
 
 
 class HttpTable(WebTable):
-    def __init__(self, config: ToolConfig, around: Surroundings) -> None:
+    def __init__(self, config: ToolConfig, around: TableContext) -> None:
         super().__init__(config, around)
-        made = self._take(Derived("", config.id, "", _EVERYTHING))
+        made = self._take(Derived("", config.id, "", {**_EVERYTHING}))
         self._tools: Sequence[HttpTool] = [HttpTool(**vars(made), config=config)] if made else []
 
     def tools(self) -> Sequence[HttpTool]:

@@ -8,10 +8,10 @@ from middleware.config import ToolConfig
 from middleware.tools.http import HttpTable
 from middleware.tools.mcp import McpTable
 from middleware.tools.python.table import PythonTable
-from middleware.tools.table import Surroundings, ToolTable
+from middleware.tools.table import TableContext, ToolTable
 from middleware.tools.tavily import TavilyTable
 
-_TABLES: Mapping[str, Callable[[ToolConfig, Surroundings], ToolTable]] = {
+_TABLES: Mapping[str, Callable[[ToolConfig, TableContext], ToolTable]] = {
     "python": PythonTable,
     "http": HttpTable,
     "tavily": TavilyTable,
@@ -19,5 +19,5 @@ _TABLES: Mapping[str, Callable[[ToolConfig, Surroundings], ToolTable]] = {
 }
 
 
-def table_of(config: ToolConfig, around: Surroundings) -> ToolTable:
+def table_of(config: ToolConfig, around: TableContext) -> ToolTable:
     return _TABLES[config.kind](config, around)

@@ -9,6 +9,7 @@ from pathlib import Path
 from adapters.protocol import Json
 from middleware.config import Config, Secret
 from middleware.config.tools import secrets_of
+from middleware.state.homes import state_folder
 from middleware.tools.tool import Content
 
 _SHORTEST = 8
@@ -20,7 +21,15 @@ class Masks:
         secrets = {value for secret in _secrets(config) for value in _parts(secret)}
         # Longer ones first: one may be a part of another.
         self._blots = dict.fromkeys(sorted(secrets, key=len, reverse=True), _BLOT)
-        paths = (f"{folder}/", f"{folder}", sys.prefix, sys.base_prefix, str(Path.home()))
+        state = state_folder(config)
+        paths = (
+            f"{state}/",
+            f"{folder}/",
+            f"{folder}",
+            sys.prefix,
+            sys.base_prefix,
+            str(Path.home()),
+        )
         self._paths = {path: "" for path in paths if len(path) > 4 and path != "/root"}
         self._longest = max(map(len, (*self._blots, *self._paths, "")))
 

@@ -20,8 +20,8 @@ from middleware.config.tools import secrets_of
 from middleware.tools.foreign import Raised, attempt, outcome_of
 from middleware.tools.python.schemas import untitled
 from middleware.tools.results import image_url, json_of
-from middleware.tools.table import Declared, Derived, Surroundings, declared
-from middleware.tools.tool import Content, ToolContext, ToolFailed, ToolResult
+from middleware.tools.table import Declared, Derived, TableContext, declared
+from middleware.tools.tool import CallFailed, Content, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -48,13 +48,13 @@ class McpTool(Declared):
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         assert self.table is not None
         held = attempt(lambda: self.hold(arguments))
-        if isinstance(held, Raised) and isinstance(held.error, ToolFailed):
+        if isinstance(held, Raised) and isinstance(held.error, CallFailed):
             raise held.error  # else the schema itself is wrong, and the server may know better
         return ToolResult(content_of(await self.table.call(self.own_name, arguments)))
 
 
 class McpTable:
-    def __init__(self, config: ToolConfig, around: Surroundings) -> None:
+    def __init__(self, config: ToolConfig, around: TableContext) -> None:
         self.config = config
         self.version = 0
         self.reasons: dict[str, str] = {}
@@ -222,7 +222,7 @@ class McpTable:
                 return await session.call_tool(name, arguments)
             except MCPError as error:
                 if not _is_lost(error.code, error.message):
-                    raise ToolFailed(error.message) from error
+                    raise CallFailed(error.message) from error
                 if self._session is session:
                     self._session = None
                     self._words.put_nowait("gone")
@@ -239,8 +239,8 @@ class McpTable:
             raise self._away(self.reasons.get(self.config.id, "it did not start"))
         return self._session
 
-    def _away(self, why: str) -> ToolFailed:
-        return ToolFailed(f"the MCP server of '{self.config.id}' is away: {why}")
+    def _away(self, why: str) -> CallFailed:
+        return CallFailed(f"the MCP server of '{self.config.id}' is away: {why}")
 
 
 def _is_lost(code: int, message: str) -> bool:
@@ -249,11 +249,11 @@ def _is_lost(code: int, message: str) -> bool:
 
 
 def content_of(result: CallToolResult) -> Content:
-    """What a model gets of it, or raise `ToolFailed`."""
+    """What a model gets of it, or raise `CallFailed`."""
     texts = [text for one in result.content for text in _text(one)]
     text = "\n".join(texts)
     if result.is_error:
-        raise ToolFailed(text or "the server says no more than that it failed")
+        raise CallFailed(text or "the server says no more than that it failed")
     if not result.content and result.structured_content is not None:
         return json_of(result.structured_content)
     images = [image_url(one.data, one.mime_type) for one in result.content if one.type == "image"]

@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 from adapters.protocol import Json
 from middleware.tools.calls import arguments_of, no_such_tool, timed
 from middleware.tools.foreign import Raised, attempt
-from middleware.tools.python.function import Function, function_of
+from middleware.tools.python.function import PreparedFunction, function_of
 from middleware.tools.python.threads import Threads
 from middleware.tools.results import failed
-from middleware.tools.tool import Content, ToolContext, ToolFailed, ToolResult
+from middleware.tools.tool import CallFailed, Content, ToolContext, ToolResult
 from middleware.tools.tool_marks import mark_of
 
 _SECONDS = 30.0
@@ -48,7 +48,7 @@ class Registry:
 
     def __init__(self, timeout: float = _SECONDS) -> None:
         self._timeout = timeout
-        self._functions: dict[str, tuple[Function, Json]] = {}
+        self._functions: dict[str, tuple[PreparedFunction, Json]] = {}
 
     def register(self, function: _Callee, name: str | None = None) -> _Callee:
         """Take a function in; gives it back, so it works as a decorator."""
@@ -75,7 +75,7 @@ class Registry:
         function, _ = self._functions[name]
         try:
             given = arguments_of(arguments) if isinstance(arguments, str) else arguments
-        except ToolFailed as error:
+        except CallFailed as error:
             return failed(f"{name}: {error}")
         context = replace(ToolContext(), tool=name, deadline=time.time() + self._timeout)
         return await timed(_called(function, given, context), name, self._timeout, context)
@@ -106,7 +106,7 @@ class Registry:
 
 
 async def _called(
-    function: Function, arguments: Mapping[str, object], context: ToolContext
+    function: PreparedFunction, arguments: Mapping[str, object], context: ToolContext
 ) -> ToolResult:
     content = await function.call(arguments, context, Threads(print))
     return ToolResult(content)

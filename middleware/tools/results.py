@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pydantic_core import PydanticSerializationError, to_json
 
 from adapters.protocol import Json
-from middleware.tools.tool import Content, ToolFailed, ToolResult
+from middleware.tools.tool import CallFailed, Content, ToolResult
 
 _MOST_OF_AN_ERROR = 4000
 _PICTURES: Sequence[tuple[bytes, str]] = (
@@ -26,7 +26,7 @@ def content_of(value: object) -> Content:
     if isinstance(value, bytes | bytearray):
         kind = picture(bytes(value[:16]))
         if not kind:
-            raise ToolFailed("it returned bytes, which are no picture and no text")
+            raise CallFailed("it returned bytes, which are no picture and no text")
         return [image_part(bytes(value), kind)]
     if isinstance(value, list) and value and all(map(_is_part, value)):
         return [*value]
@@ -39,7 +39,7 @@ def json_of(value: object) -> str:
         return to_json(value, inf_nan_mode="constants").decode()
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         told = str(error).splitlines()[0]
-        raise ToolFailed(f"it returned {type(value).__name__}, which is no JSON: {told}") from error
+        raise CallFailed(f"it returned {type(value).__name__}, which is no JSON: {told}") from error
 
 
 def joined(pieces: Iterable[object]) -> str:

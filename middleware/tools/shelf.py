@@ -19,8 +19,8 @@ from middleware.tools.calls import arguments_of, no_such_tool, timed
 from middleware.tools.kinds import table_of
 from middleware.tools.masks import Masks
 from middleware.tools.results import cut, failed
-from middleware.tools.table import Surroundings, ToolTable
-from middleware.tools.tool import Offer, Say, ToolContext, ToolFailed, ToolResult
+from middleware.tools.table import TableContext, ToolTable
+from middleware.tools.tool import CallFailed, Offer, Say, ToolContext, ToolResult
 from middleware.wrappers.recall.fingerprint import digest, plain_text
 
 __all__ = ("ToolShelf", "no_such_tool", "open_shelf")
@@ -118,7 +118,7 @@ class ToolShelf:
         try:
             given = {**table.defaults, **arguments_of(arguments)}
             await self._count(offer, table, context)
-        except ToolFailed as error:
+        except CallFailed as error:
             result = failed(f"{offer.name}: {error}")
         else:
             self._running[offer.table] += 1
@@ -144,7 +144,7 @@ class ToolShelf:
         identity = offer.tool.id
         most, minute = table.calls_per_request, table.calls_per_minute
         if context.counts[identity] >= most:
-            raise ToolFailed(f"limit reached: at most {most} calls of it in one request")
+            raise CallFailed(f"limit reached: at most {most} calls of it in one request")
         context.counts[identity] += 1
         if minute is None:
             return
@@ -153,7 +153,7 @@ class ToolShelf:
         if taken.refused:
             wait = max(1, round(taken.wait))
             told = f"limit reached: at most {minute} calls of it a minute; again in {wait} s"
-            raise ToolFailed(told)
+            raise CallFailed(told)
 
     def listing(self, client: str | None) -> list[Json]:
         """All tools with what they are for, one client's or everybody's, in config order."""
@@ -214,7 +214,7 @@ def open_shelf(
         return None
     kept = before.tables if before is not None else {}
     folder = Path(config.source).absolute().parent
-    around = Surroundings(config, folder, state_folder(config) / "tools", say)
+    around = TableContext(config, folder, state_folder(config) / "tools", say)
     tables = {
         name: kept[name] if _is_same(kept.get(name), tool) else table_of(tool, around)
         for name, tool in config.tools.items()

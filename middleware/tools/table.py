@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from adapters.protocol import Json
 from middleware.config import Config, ToolConfig
 from middleware.tools.python.signature import CannotBeTool
-from middleware.tools.tool import ServerTool, ToolFailed
+from middleware.tools.tool import CallFailed, ServerTool
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -39,7 +39,7 @@ class ToolTable(Protocol):
     async def end(self) -> None: ...
 
 
-class Surroundings(NamedTuple):
+class TableContext(NamedTuple):
     """What tables are made in."""
 
     config: Config
@@ -83,39 +83,46 @@ class Declared:
         return Draft202012Validator({**closed, **schema})
 
     def hold(self, arguments: Mapping[str, object]) -> None:
-        """Hold arguments to the schema; raises `ToolFailed`."""
+        """Hold arguments to the schema; raises `CallFailed`."""
         problems = []
         for error in self._validator.iter_errors(arguments):
             where = ".".join(map(str, error.absolute_path))
             problems.append(f"{where}: {error.message}" if where else error.message)
         if problems:
             told = "; ".join(problems[:_MOST_PROBLEMS])
-            raise ToolFailed(f"invalid arguments: {told}")
+            raise CallFailed(f"invalid arguments: {told}")
 
 
 def declared(config: ToolConfig, derived: Derived) -> Declared:
     """What the config makes of a tool, or raise `CannotBeTool`."""
     over = config.overrides.get(derived.key, {})
-    name = over.get("name") or config.name or derived.name
     said = [over.get("description"), config.description, derived.description]
     written = over.get("parameters") or config.parameters
-    parameters = dict(written or derived.parameters)
-    left = [one for one in parameters.get("required", []) if one not in config.defaults]
-    parameters.pop("required", None)
-    if left:
-        parameters["required"] = left
     function: Json = {
-        "name": name,
+        "name": over.get("name") or config.name or derived.name,
         "description": next(one for one in said if one is not None),
-        "parameters": parameters,
+        "parameters": _with_defaults(written or derived.parameters, config),
     }
     if config.strict:
-        for one in parameters.get("properties", {}):
-            if one not in left:
-                told = f"strict = true, but its parameter '{one}' is optional"
-                raise CannotBeTool(told)
+        _require_all(function["parameters"])
         function["strict"] = True
-    identity = f"{config.id}.{derived.key}" if derived.key else config.id
-    timeout = over.get("timeout") or config.timeout
-    declaration = {"type": "function", "function": function}
-    return Declared(identity, name, declaration, timeout, dict(written) if written else None)
+    return Declared(
+        id=f"{config.id}.{derived.key}" if derived.key else config.id,
+        name=function["name"],
+        declaration={"type": "function", "function": function},
+        timeout=over.get("timeout") or config.timeout,
+        written=dict(written) if written else None,
+    )
+
+
+def _with_defaults(parameters: Mapping[str, Any], config: ToolConfig) -> Json:
+    """What the operator presets is not required."""
+    left = [one for one in parameters.get("required", ()) if one not in config.defaults]
+    bare = {name: said for name, said in parameters.items() if name != "required"}
+    return {**bare, "required": left} if left else bare
+
+
+def _require_all(parameters: Mapping[str, Any]) -> None:
+    for one in parameters.get("properties", ()):
+        if one not in parameters.get("required", ()):
+            raise CannotBeTool(f"strict = true, but its parameter '{one}' is optional")

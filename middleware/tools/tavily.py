@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from yarl import URL
 
@@ -12,16 +13,16 @@ from adapters.kind import known_kind
 from adapters.protocol import Json
 from middleware.config import ToolConfig
 from middleware.tools.http import WebRequest, WebTable, fetch
-from middleware.tools.table import Declared, Derived, Surroundings
-from middleware.tools.tool import ToolContext, ToolFailed, ToolResult
+from middleware.tools.table import Declared, Derived, TableContext
+from middleware.tools.tool import CallFailed, ToolContext, ToolResult
 
 _ABOUT = (
     "Search the web for current information: news, weather, prices, facts. Returns titles, "
     "addresses and excerpts of pages."
 )
-_DOMAINS: Json = {"type": "array", "items": {"type": "string"}}
+_DOMAINS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 _DAY = "A day, YYYY-MM-DD"
-_PARAMETERS: Json = {
+_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "minLength": 1, "description": "What to search for"},
@@ -76,9 +77,9 @@ class TavilyTool(Declared):
         try:
             found = json.loads(text) if isinstance(text, str) else None
         except ValueError as error:
-            raise ToolFailed("the search did not answer with JSON") from error
+            raise CallFailed("the search did not answer with JSON") from error
         if not isinstance(found, dict):
-            raise ToolFailed("the search did not answer with a JSON object")
+            raise CallFailed("the search did not answer with a JSON object")
         return ToolResult(text, sources=tuple(_sources(found)))
 
 
@@ -94,7 +95,7 @@ def _sources(found: Json) -> Iterator[Json]:
 
 
 class TavilyTable(WebTable):
-    def __init__(self, config: ToolConfig, around: Surroundings) -> None:
+    def __init__(self, config: ToolConfig, around: TableContext) -> None:
         super().__init__(config, around)
         upstream = around.config.upstreams.get(config.upstream or "")
         secret, address = config.api_key, config.base_url
@@ -104,9 +105,11 @@ class TavilyTable(WebTable):
         key = secret.value if secret is not None else ""
         if not key and not self.reasons:
             self.reasons[config.id] = "there is no key for it"
-        made = self._take(Derived("", "tavily_search", _ABOUT, _PARAMETERS))
+        made = self._take(Derived("", "tavily_search", _ABOUT, {**_PARAMETERS}))
         url = f"{(address or known_kind('tavily').base_url).rstrip('/')}/search"
-        self._tools: Sequence[TavilyTool] = [TavilyTool(**vars(made), url=url, key=key)] if made else []
+        self._tools: Sequence[TavilyTool] = (
+            [TavilyTool(**vars(made), url=url, key=key)] if made else []
+        )
 
     def tools(self) -> Sequence[TavilyTool]:
         return self._tools

@@ -82,7 +82,7 @@ class ServerTool(Protocol):
         """Seconds a call may take."""
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
-        """Run it; raises what the foreign code raises, or `ToolFailed`. Only the shelf calls it."""
+        """Run it; raises what the foreign code raises, or `CallFailed`. Only the shelf calls it."""
 
 
 class Offer(NamedTuple):
@@ -100,5 +100,5 @@ class Offer(NamedTuple):
         return name
 
 
-class ToolFailed(Exception):
+class CallFailed(Exception):
     """A call failed in a way that is said in full: the text for the model, without `Error: `."""

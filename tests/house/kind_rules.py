@@ -10,9 +10,10 @@ from adapters.kind import kind_names
 from tests.house.source import Module, at, imports, nodes
 
 # What reads other gateways' configs, or fetches files for one kind; names of families of models and
-# of formats they call tools in.
+# of formats they call tools in; kinds of server tools, of which one has the name of its service.
 NAME_KINDS = re.compile(
-    r"middleware/(cli/(import\w*|pull)/.*|server/catalog\.py|wrappers/emulation/formats/table\.py)"
+    r"middleware/(cli/(import\w*|pull)/.*|server/catalog\.py|wrappers/emulation/formats/table\.py"
+    r"|config/(keys|tools)\.py|server/api/tools\.py|tools/(kinds|tavily)\.py)"
 )
 
 

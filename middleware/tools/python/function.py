@@ -1,4 +1,4 @@
-"""`Function`: a callable prepared to be called by models."""
+"""`PreparedFunction`: a callable prepared to be called by models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from middleware.tools.foreign import Raised, outcome_of
 from middleware.tools.python.signature import CONTEXT, Callee, Signature, core, signature_of
 from middleware.tools.python.threads import Threads
 from middleware.tools.results import content_of, joined, piece_text
-from middleware.tools.tool import Content, ToolContext, ToolFailed
+from middleware.tools.tool import CallFailed, Content, ToolContext
 
 
 class CallFacts(dict[str, Any]):
@@ -28,14 +28,14 @@ class CallFacts(dict[str, Any]):
             raise AttributeError(name) from None
 
 
-class Finished(NamedTuple):
+class ReturnedContent(NamedTuple):
     """What it returned, as it is sent."""
 
     content: Content
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class PreparedFunction:
     name: str
     callee: Callee
     signature: Signature
@@ -48,7 +48,7 @@ class Function:
     async def call(
         self, arguments: Mapping[str, object], context: ToolContext, threads: Threads
     ) -> Content:
-        """Call it, or raise `ToolFailed`."""
+        """Call it, or raise `CallFailed`."""
         positional, named = self.signature.bound(arguments)
         if self.signature.wants_context:
             named[CONTEXT] = _facts(context)
@@ -62,10 +62,10 @@ class Function:
         else:
             outcome = await self._in_thread(work, context, threads)
         if isinstance(outcome, Raised):
-            if isinstance(outcome.error, ToolFailed):
+            if isinstance(outcome.error, CallFailed):
                 raise outcome.error
-            raise ToolFailed(str(outcome))
-        finished = outcome if isinstance(outcome, Finished) else self._finished(outcome)
+            raise CallFailed(str(outcome))
+        finished = outcome if isinstance(outcome, ReturnedContent) else self._finished(outcome)
         return finished.content
 
     async def _in_thread(
@@ -92,7 +92,7 @@ class Function:
             value = await value
         return await _collected(value, context) if inspect.isasyncgen(value) else value
 
-    def _finished(self, value: object) -> Finished:
+    def _finished(self, value: object) -> ReturnedContent:
         """Hold what it returned to what it says it returns, and write it down."""
         returns = self.signature.returns
         if returns is not None:
@@ -102,14 +102,14 @@ class Function:
                 # Half a character is mended later.
                 if any(one["type"] != "string_unicode" for one in error.errors()):
                     told = f"it returned {type(value).__name__}, but is declared to return"
-                    raise ToolFailed(f"{told} {self.signature.returned}") from error
-        return Finished(content_of(value))
+                    raise CallFailed(f"{told} {self.signature.returned}") from error
+        return ReturnedContent(content_of(value))
 
 
-def function_of(callee: Callee, name: str | None = None) -> Function:
+def function_of(callee: Callee, name: str | None = None) -> PreparedFunction:
     """Prepare a callable, or raise `CannotBeTool`."""
     usual = getattr(core(callee), "__name__", type(callee).__name__)
-    return Function(name or usual, callee, signature_of(callee))
+    return PreparedFunction(name or usual, callee, signature_of(callee))
 
 
 def _facts(context: ToolContext) -> CallFacts:

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from middleware.tools.tool_marks import is_marked
 _EVERYTHING = "*"
 
 
-class Named(NamedTuple):
+class ModuleMember(NamedTuple):
     """Something a module has, by the name it has there."""
 
     name: str
@@ -30,31 +30,36 @@ class ToolModules(NamedTuple):
 
     by_path: Mapping[str, ModuleType]
 
-    def chosen(self, entry: str) -> Iterator[Named]:
+    def chosen(self, entry: str) -> Sequence[ModuleMember]:
         """What an entry of `functions` means; raises `LookupError` where it is not there."""
         where, _, name = entry.rpartition(":")
         if where and where not in self.by_path:
             there = ", ".join(self.by_path) or "none"
             raise LookupError(f"there is no file '{where}' ({there})")
         modules = [self.by_path[where]] if where else [*self.by_path.values()]
-        if name == _EVERYTHING:
-            public = [one for module in modules for one in _public(module)]
-            marked = [one for one in public if is_marked(one.value)]
-            yield from marked or [one for one in public if inspect.isfunction(one.value)]
-            return
-        module = next((one for one in modules if hasattr(one, name)), None)
-        if module is None:
-            files = ", ".join(_file(one) for one in modules)
-            raise LookupError(f"there is no '{name}' in {files}")
-        yield Named(name, getattr(module, name))
+        return _tools(modules) if name == _EVERYTHING else [_member(modules, name)]
 
 
-def _public(module: ModuleType) -> Iterator[Named]:
+def _tools(modules: Sequence[ModuleType]) -> list[ModuleMember]:
+    """Those that are marked, if any are, else all functions."""
+    public = [one for module in modules for one in _public(module)]
+    marked = [one for one in public if is_marked(one.value)]
+    return marked or [one for one in public if inspect.isfunction(one.value)]
+
+
+def _member(modules: Sequence[ModuleType], name: str) -> ModuleMember:
+    for module in modules:
+        if hasattr(module, name):
+            return ModuleMember(name, getattr(module, name))
+    raise LookupError(f"there is no '{name}' in {', '.join(map(_file, modules))}")
+
+
+def _public(module: ModuleType) -> Iterator[ModuleMember]:
     """What a module itself defines, in lexical order."""
     for name, value in sorted(vars(module).items()):
         own = getattr(value, "__module__", None) == module.__name__
         if own and not name.startswith("_") and callable(value):
-            yield Named(name, value)
+            yield ModuleMember(name, value)
 
 
 def _file(module: ModuleType) -> str:

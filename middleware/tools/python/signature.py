@@ -18,7 +18,7 @@ from typing_extensions import is_typeddict
 from adapters.protocol import Json
 from middleware.tools.python.docstrings import described
 from middleware.tools.python.schemas import Definitions
-from middleware.tools.tool import ToolFailed
+from middleware.tools.tool import CallFailed
 
 CONTEXT = "_context"
 _MISSING = inspect.Parameter.empty
@@ -61,7 +61,7 @@ class Signature:
     """The declared type, for people."""
 
     def bound(self, arguments: Mapping[str, object]) -> tuple[list[object], dict[str, object]]:
-        """Validated and converted, as they are passed; raises `ToolFailed`."""
+        """Validated and converted, as they are passed; raises `CallFailed`."""
         known = self.schema["properties"]
         problems = [f"{name}: no such argument" for name in arguments if name not in known]
         values: dict[str, object] = {}
@@ -76,7 +76,7 @@ class Signature:
             except ValidationError as error:
                 problems += _problems(error, () if self.whole else (one.shown,))
         if problems:
-            raise ToolFailed(f"invalid arguments: {'; '.join(problems)}")
+            raise CallFailed(f"invalid arguments: {'; '.join(problems)}")
         return self._passed(values)
 
     def _passed(self, values: dict[str, object]) -> tuple[list[object], dict[str, object]]:
@@ -153,24 +153,40 @@ def _parameter(one: inspect.Parameter, hint: Any, documented: str) -> Parameter:
     marks: Sequence[object] = getattr(hint, "__metadata__", ())
     fields = [mark for mark in marks if isinstance(mark, FieldInfo)]
     alias = next((mark.alias for mark in fields if mark.alias), None)
-    if alias:  # pydantic knows it of fields alone
-        kept = [one for mark in marks for one in getattr(mark, "metadata", (mark,))]
-        hint = typing.get_args(hint)[0]
-        for one_mark in kept:
-            hint = Annotated[hint, one_mark]
+    if alias:
+        hint = _without_alias(hint)
     words = next(filter(None, map(_words, (*fields, *marks))), documented)
     more: Json = {"description": words} if words else {}
-    for mark in marks:
-        allowed = None if isinstance(mark, FieldInfo) else getattr(mark, "enum", None)
-        if isinstance(allowed, (list, tuple)):
-            hint = Annotated[hint, AfterValidator(_one_of(tuple(allowed)))]
+    for allowed in map(_allowed, marks):
+        if allowed:
+            hint = Annotated[hint, AfterValidator(_one_of(allowed))]
             more["enum"] = [*allowed]
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(hint)
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        raise CannotBeTool(f"its parameter '{one.name}': {_short(error)}") from error
     positional = one.kind is inspect.Parameter.POSITIONAL_ONLY
-    return Parameter(one.name, alias or one.name, adapter, default, positional, more)
+    return Parameter(
+        one.name, alias or one.name, _adapter(one.name, hint), default, positional, more
+    )
+
+
+def _without_alias(hint: Any) -> Any:
+    """pydantic knows aliases of fields alone."""
+    bare = typing.get_args(hint)[0]
+    for mark in hint.__metadata__:
+        for one in getattr(mark, "metadata", (mark,)):
+            bare = Annotated[bare, one]
+    return bare
+
+
+def _allowed(mark: object) -> tuple[object, ...]:
+    """What an object in `Annotated` lets through, if it has an `enum`."""
+    found = None if isinstance(mark, FieldInfo) else getattr(mark, "enum", None)
+    return tuple(found) if isinstance(found, list | tuple) else ()
+
+
+def _adapter(name: str, hint: Any) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(hint)
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        raise CannotBeTool(f"its parameter '{name}': {_short(error)}") from error
 
 
 def _short(error: Exception) -> str:

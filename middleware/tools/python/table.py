@@ -13,11 +13,11 @@ from pathlib import Path
 from adapters.protocol import Json
 from middleware.config import ToolConfig
 from middleware.tools.foreign import Raised, attempt, outcome_of
-from middleware.tools.python.function import Function, function_of
-from middleware.tools.python.modules import Named, ToolModules, load_modules, reason_of
+from middleware.tools.python.function import PreparedFunction, function_of
+from middleware.tools.python.modules import ModuleMember, ToolModules, load_modules, reason_of
 from middleware.tools.python.signature import CannotBeTool
 from middleware.tools.python.threads import Threads
-from middleware.tools.table import Declared, Derived, Surroundings, declared
+from middleware.tools.table import Declared, Derived, TableContext, declared
 from middleware.tools.tool import ToolContext, ToolResult
 from middleware.tools.tool_marks import mark_of
 
@@ -28,7 +28,7 @@ _LONGEST_STEP = 30.0
 
 @dataclass(frozen=True)
 class PythonTool(Declared):
-    function: Function | None = None
+    function: PreparedFunction | None = None
     threads: Threads | None = None
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
@@ -40,7 +40,7 @@ class PythonTool(Declared):
 
 
 class PythonTable:
-    def __init__(self, config: ToolConfig, around: Surroundings) -> None:
+    def __init__(self, config: ToolConfig, around: TableContext) -> None:
         self.config = config
         self.version = 0
         self.reasons: dict[str, str] = {}
@@ -84,7 +84,7 @@ class PythonTable:
             else:
                 self._prepare(named)
 
-    def _prepare(self, named: Named) -> None:
+    def _prepare(self, named: ModuleMember) -> None:
         """Make a tool of a function."""
         config, callee = self.config, named.value
         identity = f"{config.id}.{named.name}"
@@ -106,7 +106,7 @@ class PythonTable:
         tool = PythonTool(**vars(whole), function=made, threads=self._threads)
         self._tools.append(tool)
 
-    async def _start(self, named: Named, identity: str) -> None:
+    async def _start(self, named: ModuleMember, identity: str) -> None:
         """Make an object of a class and start it; its public methods are the tools."""
         if self._around.config.server.workers > 1:
             told = "it is a class, but [server] workers is more than 1, and each would have one"
@@ -125,7 +125,7 @@ class PythonTable:
                 return self._lacks(identity, outcome)
         self._objects[named.name] = made
         for name in _methods(made):
-            self._prepare(Named(name, getattr(made, name)))
+            self._prepare(ModuleMember(name, getattr(made, name)))
 
     async def _live(self, made: object, step: str, *given: object) -> object:
         """One step of an object's life, if it has it."""
