@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from adapters.protocol import ChatRequest, Json
-from middleware.tools.tool import Offer, Say, ToolContext, ToolFailed, ToolResult
+from middleware.tools.tool import Offer, Say, ToolContext, CallFailed, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PlayedTool:
         return name
 
     async def run(self, _arguments: Json, _context: ToolContext, /) -> ToolResult:
-        raise ToolFailed("a recording runs no tools")
+        raise CallFailed("a recording runs no tools")
 
 
 @dataclass(frozen=True, slots=True)
