@@ -62,6 +62,7 @@ from middleware.wrappers.strict import Strict
 
 if TYPE_CHECKING:
     from middleware.tools.shelf import ToolShelf
+    from middleware.wrappers.server_tools.menu import ToolSource
 
 # Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
 _SAME_IN_BOTH = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
@@ -74,7 +75,7 @@ class Means:
     link: Callable[[UpstreamConfig], Link]
     board: Board
     state: State
-    tools: ToolShelf | None = None
+    tools: ToolSource | None = None
     """Server tools; None: there are none in the config."""
     retry: Callable[..., Retry] = Retry
     recorded: bool = False

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from adapters.errors import Again, GatewayError
 
@@ -64,8 +64,30 @@ class CapturedCall:
         self.size += sum(map(len, pieces))
 
 
+class CapturedTool(NamedTuple):
+    """What a call of a server tool came to."""
+
+    name: str
+    """As the model calls it."""
+    arguments: str
+    content: str | list[dict[str, Any]]
+    failed: bool = False
+    sources: Sequence[dict[str, Any]] = ()
+    """What the client's message cites because of it."""
+
+
 class Capture(list[CapturedCall]):
     """All calls made for one request, in their order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tools: list[CapturedTool] = []
+        self.offered: Sequence[dict[str, Any]] = ()
+        """Declarations of all server tools the model could call."""
+
+    def known_result(self, name: str, arguments: str) -> CapturedTool | None:
+        """What a recorded call came to, where tools are not to be run; None: run it."""
+        return None
 
     def begin(self, call: CapturedCall) -> CapturedCall:
         self.append(call)

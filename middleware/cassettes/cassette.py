@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from adapters.errors import Again
 from adapters.protocol import Json
+from adapters.wire.capture import CapturedTool
 from middleware.config import CassetteMode
 
 FORMAT = 1
@@ -88,6 +89,8 @@ class CassetteTurn:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of the ask: those on a list."""
     exchanges: tuple[RecordedExchange, ...] = ()
+    tools: tuple[CapturedTool, ...] = ()
+    """What its calls of server tools came to."""
     ended: Ended = "whole"
     session: str = ""
     lane: str = ""

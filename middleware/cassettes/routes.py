@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,8 @@ from adapters.wire.http import Transport
 from middleware.building import Means, build_with
 from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.errors import UnreadableCassette
+from middleware.cassettes.file.schema import ANY, EACH, Misshapen, checked
+from middleware.cassettes.replay.tools import PlayedTools
 from middleware.cassettes.replay.wire import PlayedLink, fact_key, repeat_as_recorded
 from middleware.config import (
     Config,
@@ -33,6 +36,15 @@ from middleware.wrappers.recall import MemoryStore
 from middleware.wrappers.retry import Retry
 
 _FIELDS = ("tools", "defaults", "override", "drop", "retry", "abilities", "recall", "reasoning")
+_OF_TOOLS = ("max_rounds", "steps", "takeover")
+_SERVER_TOOLS = ("server_tools", *_OF_TOOLS)
+"""What a route says of server tools; their declarations are the recorder's to say."""
+_SHAPE: Mapping[str, Any] = {
+    "server_tools": [{EACH: ANY, "function": {EACH: ANY, "name": str}}],
+    "max_rounds": int,
+    "steps": ANY,
+    "takeover": [str],
+}
 _PARTS = ("reasoner", "answerer")
 
 
@@ -42,14 +54,15 @@ def routes_of(config: Config, model: str) -> Iterator[tuple[str, Json]]:
     if meant is None:
         return
     found = config.models[meant.id]
+    tools = _tools(found)
     if not found.pipeline:
         alone = {} if found.choices else _route(config, found, _name(found, meant))
-        yield model, alone | _choices(found)
+        yield model, alone | _choices(found) | tools
         for other in (*found.choices, *found.fallback):
             yield from routes_of(config, other)
         return
     route = {name: value for name, value in found.pipeline.items() if value is not None}
-    yield model, route | _changed(found, None)
+    yield model, route | _changed(found, None) | tools
     for part in _PARTS:
         yield from routes_of(config, route[part])
     if search := route.get("search"):
@@ -82,6 +95,12 @@ def _choices(model: ModelConfig) -> Json:
     said = {name: [*getattr(model, name)] for name in ("choices", "fallback")}
     route = {name: names for name, names in said.items() if names}
     return route | _changed(model, None) if model.choices else route
+
+
+def _tools(model: ModelConfig) -> Json:
+    said = {name: getattr(model, name) for name in _OF_TOOLS}
+    changed = {name: value for name, value in said.items() if value != keys.MODEL[name].default}
+    return {name: [*value] if name == "takeover" else value for name, value in changed.items()}
 
 
 def _is_public(upstream: UpstreamConfig) -> bool:
@@ -127,14 +146,53 @@ def played_routes(cassette: Cassette, path: str, config: Config | None = None) -
         )
 
     never_open, retry = MemoryBoard(math.inf), partial(Retry, wait_or_raise=repeat_as_recorded)
-    means = Means(link, never_open, MemoryState(), retry=retry, recorded=True)
-    return build_with(means, config or _config_of(cassette, path), MemoryStore())
+    routes = _tools_in(cassette, path)
+    tools = PlayedTools({name: one for route in routes.values() for name, one in _declared(route)})
+    means = Means(link, never_open, MemoryState(), tools, retry, recorded=True)
+    played = _with_tools(config or _config_of(cassette, path), routes)
+    return build_with(means, played, MemoryStore())
+
+
+def _tools_in(cassette: Cassette, path: str) -> Mapping[str, Json]:
+    """What the routes say of server tools."""
+    try:
+        return {
+            name: checked({key: route[key] for key in _SERVER_TOOLS if key in route}, _SHAPE, name)
+            for name, route in cassette.routes.items()
+            if isinstance(route, dict)
+        }
+    except Misshapen as error:
+        raise UnreadableCassette(path, f"its routes cannot be meant: {error}") from None
+
+
+def _declared(route: Json) -> Iterator[tuple[str, Json]]:
+    for tool in route.get("server_tools", ()):
+        if name := tool.get("function", {}).get("name"):
+            yield name, tool
+
+
+def _with_tools(config: Config, routes: Mapping[str, Json]) -> Config:
+    """With the server tools that were recorded, and no others: those of a config are not run."""
+    models = {}
+    for name, model in config.models.items():
+        route = routes.get(name, {})
+        models[name] = replace(
+            model,
+            server_tools=tuple(declared for declared, _ in _declared(route)),
+            takeover=tuple(route.get("takeover", ())),
+            max_rounds=route.get("max_rounds", model.max_rounds),
+            steps=route.get("steps", model.steps),
+        )
+    return replace(config, models=models)
 
 
 def _config_of(cassette: Cassette, path: str) -> Config:
     upstreams: Json = {}
     models: Json = {}
-    for name, route in cassette.routes.items():
+    for name, recorded in cassette.routes.items():
+        route = recorded
+        if isinstance(route, dict):
+            route = {key: route[key] for key in route if key not in _SERVER_TOOLS}
         if "kind" not in route:
             models[name] = route
             continue

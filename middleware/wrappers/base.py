@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Opened, Planned
@@ -51,3 +52,10 @@ def with_notes(batch: tuple[Event, ...], receipt: Receipt) -> tuple[Event, ...]:
     if not receipt or type(first) is not Opened:
         return batch
     return (replace(first, receipt=receipt + first.receipt), *batch[1:])
+
+
+async def noting(events: Events, receipt: Receipt) -> Events:
+    """The stream with something more in its receipt."""
+    async with aclosing(events):
+        async for batch in events:
+            yield with_notes(batch, receipt)

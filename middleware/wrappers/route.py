@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
 from middleware.doors import FIELDS
-from middleware.wrappers.base import Fork, Wrapper, noted, with_notes
+from middleware.wrappers.base import Fork, Wrapper, noted, noting
 from middleware.wrappers.calls import Guarded
 
 # Two names of one limit: whoever sets one of them has set both.
@@ -153,7 +152,7 @@ class Route(Wrapper):
     def stream(self, request: ChatRequest) -> Events:
         changed, notes = self._changed(request)
         events = self.inner.stream(changed)
-        return _noting(events, notes) if notes else events
+        return noting(events, notes) if notes else events
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         changed, notes = self._changed(request)
@@ -164,12 +163,6 @@ class Route(Wrapper):
         if self.changes is None:
             return renamed, ()
         return self.changes.apply(renamed), self.changes.receipt(request)
-
-
-async def _noting(events: Events, notes: Receipt) -> Events:
-    async with aclosing(events):
-        async for batch in events:
-            yield with_notes(batch, notes)
 
 
 def _told(adapter: Adapter, names: list[str]) -> Adapter | None:

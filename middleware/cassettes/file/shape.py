@@ -8,6 +8,7 @@ from typing import Any, get_args
 from urllib.parse import quote, unquote
 
 from adapters.protocol import Json
+from adapters.wire.capture import CapturedTool
 from middleware.cassettes.cassette import (
     CassetteTurn,
     Ended,
@@ -71,6 +72,7 @@ _TURN: Mapping[str, Any] = {
     "ended": get_args(Ended),
     "ask": {"operation": get_args(Operation), "headers": _HEADERS, "body": dict},
     "upstream": [{"request": _REQUEST, "response": _RESPONSE}],
+    "tools": [{"name": str, "arguments": str, "content": ANY, "failed": bool, "sources": [dict]}],
     "answer": {**_ANSWER},
 }
 
@@ -84,6 +86,7 @@ def turn_to_json(turn: CassetteTurn) -> Json:
         **said({**{name: getattr(turn, name) for name in _PLAIN}, "ended": ended}),
         "ask": {**said({"operation": operation, "headers": turn.headers}), "body": turn.body},
         **said({"upstream": [_exchange_to_json(one) for one in turn.exchanges]}),
+        **said({"tools": [said(one._asdict()) for one in turn.tools]}),
         "answer": {name: value for name, value in answer.items() if value is not None},
     }
 
@@ -149,10 +152,20 @@ def _turn(found: Json, line: int) -> CassetteTurn:
         headers=_headers(ask),
         body=ask["body"],
         exchanges=tuple(exchanges),
+        tools=tuple(_tool(one, at) for at, one in enumerate(found.get("tools", ()))),
         answer=RecordedAnswer(**found["answer"]),
         line=line,
         **{name: found[name] for name in _PLAIN if name in found},
     )
+
+
+def _tool(said: Json, at: int) -> CapturedTool:
+    content = said.get("content", "")
+    if not said.get("name") or not isinstance(content, str | list):
+        raise wrong(f"turn.tools[{at}]", said, "a tool's name, its arguments and what it gave")
+    arguments = said.get("arguments", "{}")
+    sources = said.get("sources", ())
+    return CapturedTool(said["name"], arguments, content, said.get("failed", False), sources)
 
 
 def _exchange(request: Json, response: Json, at: str) -> RecordedExchange:

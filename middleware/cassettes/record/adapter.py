@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from adapters.errors import GatewayError
 from adapters.protocol import ChatRequest, Event, Events, Finish, Json, RequestContext
-from adapters.wire.capture import Capture, CapturedCall
+from adapters.wire.capture import Capture, CapturedCall, CapturedTool
 from middleware.cassettes.asks import error_object
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
@@ -38,6 +38,9 @@ class RawTurn(NamedTuple):
     """The client went away before the end."""
     body: Json | None = None
     """An answer that is no chat."""
+    tools: Sequence[CapturedTool] = ()
+    offered: Sequence[Json] = ()
+    """Declarations of the server tools that could be called."""
     answer: RecordedAnswer | None = None
     """What all of it comes to, once that is known."""
 
@@ -91,7 +94,8 @@ class RecordingAdapter(Wrapper):
         finally:
             status = failure.status if failure and not batches else 200
             told = error_object(failure) if failure else None
-            self.keeper.put(RawTurn(self.asked, capture, batches, status, told, left))
+            turn = RawTurn(self.asked, capture, batches, status, told, left)
+            self.keeper.put(turn._replace(tools=capture.tools, offered=capture.offered))
 
 
 async def recorded_vectors(

@@ -10,7 +10,7 @@ from typing import cast
 import orjson
 
 from adapters.protocol import Json, RequestContext
-from adapters.wire.capture import CapturedCall, CapturedFailure
+from adapters.wire.capture import CapturedCall, CapturedFailure, CapturedTool
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
@@ -33,6 +33,7 @@ def line_of(raw: RawTurn, at: int, is_clean: Callable[[bytes], bool]) -> bytes |
         "left": raw.left,
         "calls": [_call_to_json(call) for call in raw.calls],
         "answer": answer_of(raw),
+        "tools": [one._asdict() for one in raw.tools],
     }
     head = orjson.dumps(said)
     heard = [b"".join(call.pieces) for call in raw.calls]
@@ -66,7 +67,9 @@ def raw_of(line: Json) -> RawTurn:
     asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
     count = len(line["calls"])
     calls = [*map(_call_from_json, line["calls"], bodies[:count], bodies[count:])]
-    return RawTurn(asked, calls, left=line["left"], answer=RecordedAnswer(**line["answer"]))
+    tools = [CapturedTool(**told) for told in line["tools"]]
+    answer = RecordedAnswer(**line["answer"])
+    return RawTurn(asked, calls, left=line["left"], tools=tools, answer=answer)
 
 
 def _call_from_json(said: Json, sent: bytes, heard: bytes) -> CapturedCall:

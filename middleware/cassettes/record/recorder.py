@@ -100,7 +100,8 @@ class Recorder:
         if model not in part.models:
             part.models.add(model)
             for name, route in self.routes(model):
-                part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
+                tools = {"server_tools": [*raw.offered]} if raw.offered and name == model else {}
+                part.write(orjson.dumps({"route": name, "is": blotter.json(route | tools)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
             for fact in told_facts(self.facts, blotter):

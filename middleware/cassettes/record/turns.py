@@ -39,6 +39,7 @@ def turn_of(raw: RawTurn, keeps_retries: bool = False) -> CassetteTurn:
         id=asked.visitor.call.id,
         operation=asked.operation,
         exchanges=exchanges,
+        tools=tuple(raw.tools),
         ended=_ended(raw, exchanges),
         session=asked.name.session,
         lane=asked.visitor.selection.lane,

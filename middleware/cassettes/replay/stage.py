@@ -52,7 +52,7 @@ class Stage:
         """What a turn comes to over these exchanges; without any, its stored answer."""
         if not exchanges:
             return stored(turn)
-        played = PlayedTurn(exchanges)
+        played = PlayedTurn(exchanges, turn.tools)
         if not self._routes.line(turn.model):  # nothing here reads what was recorded
             played.end()
             return replace(stored(turn), drift=tuple(played.drift))

@@ -11,7 +11,7 @@ import orjson
 
 from adapters.errors import BY_STATUS, GatewayError, Truncated, Unavailable, UpstreamError
 from adapters.protocol import ChatRequest
-from adapters.wire.capture import Capture
+from adapters.wire.capture import Capture, CapturedTool
 from adapters.wire.failures import timed_out
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
@@ -48,8 +48,11 @@ class PlayedTurn(Capture):
     What would be sent is compared with what was sent.
     """
 
-    def __init__(self, exchanges: Sequence[RecordedExchange]) -> None:
+    def __init__(
+        self, exchanges: Sequence[RecordedExchange], tools: Sequence[CapturedTool] = ()
+    ) -> None:
         super().__init__()
+        self._results = [*tools]
         self.elapsed = 0.0
         """Milliseconds since the question, as recorded."""
         self.drift: list[Drift] = []
@@ -76,6 +79,17 @@ class PlayedTurn(Capture):
         if body is not None and not _is_same(exchange.sent, body):
             self.drift += _encode_drift(position, exchange.sent, body)
         return exchange
+
+    def known_result(self, name: str, arguments: str) -> CapturedTool | None:
+        """The next result of this call, or of one of this tool."""
+        own = [one for one in self._results if one.name == name]
+        if not own:
+            self.lacking = True
+            return CapturedTool(name, arguments, "Error: no result of it was recorded.", True)
+        same = (one for one in own if one.arguments == arguments)
+        taken = next(same, own[0])
+        self._results.remove(taken)
+        return taken
 
     def expected(self) -> Sequence[str]:
         return [exchange.upstream for _, exchange in self._waiting]

@@ -42,6 +42,10 @@ def blotted(turn: CassetteTurn, blotter: TurnBlotter) -> CassetteTurn:
             body=blotter.json(said.body),
         ),
         headers=blotter.json(dict(turn.headers)),
+        tools=tuple(
+            one._replace(arguments=blotter.text(one.arguments), content=blotter.json(one.content))
+            for one in turn.tools
+        ),
         exchanges=tuple(_exchange(one, blotter) for one in turn.exchanges),
     )
 

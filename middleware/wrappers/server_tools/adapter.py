@@ -18,36 +18,43 @@ from adapters.protocol import (
     TextDelta,
 )
 from adapters.receipts import Note, Receipt
-from middleware.wrappers.base import Wrapper, noted, with_notes
+from middleware.wrappers.base import Wrapper, noted, noting
 from middleware.wrappers.recall import Store
 from middleware.wrappers.server_tools.client_answer import ClientAnswer
 from middleware.wrappers.server_tools.hidden import HiddenRounds
-from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, Shelf, menu_of
+from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, ToolSource, menu_of
 from middleware.wrappers.server_tools.round import Round, RoundCall
 from middleware.wrappers.server_tools.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTools(Wrapper):
-    shelf: Shelf
+    shelf: ToolSource
     settings: ServerToolSettings
     store: Store | None = None
     """Keeps rounds that clients do not see."""
 
-    async def stream(self, request: ChatRequest) -> Events:
+    def stream(self, request: ChatRequest) -> Events:
         if request.call.journey is None:  # pins are of the whole request
             request = replace(request, call=replace(request.call, journey=Journey()))
         hidden = self._hidden(request)
+        return self._from_afar(request, hidden) if hidden.is_far else self._answer(request, hidden)
+
+    async def _from_afar(self, request: ChatRequest, hidden: HiddenRounds) -> Events:
         await hidden.bring_near()
-        found = self._menu(request, hidden)
-        receipt = hidden.receipt() + found.receipt
-        if found.run_here:
-            events = _Conversation(self, found, hidden, receipt, self._runner(request)).events()
-        else:
-            events = self.inner.stream(found.request)
-        async with aclosing(events):
+        async with aclosing(self._answer(request, hidden)) as events:
             async for batch in events:
-                yield batch if found.run_here else with_notes(batch, receipt)
+                yield batch
+
+    def _answer(self, request: ChatRequest, hidden: HiddenRounds) -> Events:
+        menu = self._menu(request, hidden)
+        receipt = hidden.receipt() + menu.receipt
+        if not menu.run_here:
+            events = self.inner.stream(menu.request)
+            return noting(events, receipt) if receipt else events
+        if (capture := request.call.capture) is not None:
+            capture.offered = menu.declared_here
+        return _Conversation(self, menu, hidden, receipt, self._runner(request)).events()
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         hidden = self._hidden(request)
@@ -65,7 +72,7 @@ class ServerTools(Wrapper):
         journey, steps = request.call.journey, self.settings.steps
         assert journey is not None
         context = self.shelf.context(request, self.settings.model)
-        return Runner(self.shelf, context, journey, steps)
+        return Runner(self.shelf, context, journey, steps, request.call.capture)
 
 
 @dataclass(slots=True)
@@ -87,9 +94,11 @@ class _Conversation:
         while True:
             number += 1
             answer = Round(number, self.menu.of_client)
-            async with aclosing(self._ask(request, answer, client)) as events:
+            self.runner.journey.rounds = number
+            async with aclosing(self.wrapper.inner.stream(request)) as events:
                 async for batch in events:
-                    yield batch
+                    if told := _told(batch, answer, client):
+                        yield told
             client.use(number, answer.finish.usage if answer.finish else None)
             if not answer.run_here or not self._may_run(number):
                 break
@@ -105,17 +114,6 @@ class _Conversation:
             request = self._next(number, client)
         if last := tuple(await self._end(answer, client)):
             yield last
-
-    async def _ask(self, request: ChatRequest, answer: Round, client: ClientAnswer) -> Events:
-        self.runner.journey.rounds = answer.number
-        async with aclosing(self.wrapper.inner.stream(request)) as events:
-            async for batch in events:
-                if client.is_plain and len(batch) == 1 and type(batch[0]) is TextDelta:
-                    answer.text.append(batch[0].text)
-                    client.text.append(batch[0].text)
-                    yield batch
-                elif told := tuple(client.tell(answer.read(batch))):
-                    yield told
 
     def _may_run(self, number: int) -> bool:
         """Whether tools were offered in this round."""
@@ -184,6 +182,16 @@ class _Conversation:
         if not answer.run_here or not answer.has_client_calls:
             self.said.append(answer.turn())
         return await self.hidden.keep("".join(client.text), self.said, own)
+
+
+def _told(batch: tuple[Event, ...], answer: Round, client: ClientAnswer) -> tuple[Event, ...]:
+    """What of it the client gets."""
+    first = batch[0]
+    if client.is_plain and len(batch) == 1 and type(first) is TextDelta:
+        answer.text.append(first.text)
+        client.text.append(first.text)
+        return batch
+    return tuple(client.tell(answer.read(batch)))
 
 
 def _wants_json(request: ChatRequest) -> bool:

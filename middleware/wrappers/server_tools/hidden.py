@@ -61,8 +61,12 @@ class HiddenRounds:
             self._read(position, message)
         self._end_results()
 
+    @property
+    def is_far(self) -> bool:
+        return self._store is not None and self._store.distant
+
     async def bring_near(self) -> None:
-        if self._store is not None and self._store.distant:
+        if self._store is not None:
             keys = [key for turn in self._turns[-_LOOKED_AT:] for key in turn.keys]
             self._store = await self._store.near(keys)
 

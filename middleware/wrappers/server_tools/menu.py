@@ -15,7 +15,7 @@ Steps = bool | str
 _WANTS_ITS_OWN = frozenset({"required", "any"})
 
 
-class Shelf(Protocol):
+class ToolSource(Protocol):
     """Where tools are, and what runs them: `middleware.tools.shelf.ToolShelf`."""
 
     def offers(self, patterns: Sequence[str], client: str) -> Mapping[str, Offer]: ...
@@ -54,11 +54,18 @@ class Menu:
     run_here: Mapping[str, Offer]
     """By the names the model sees."""
     of_client: frozenset[str]
+    added: frozenset[str] = frozenset()
+    """Names of those that the client did not declare."""
     receipt: Receipt = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*sorted(self.of_client), *self.run_here)
+
+    @property
+    def declared_here(self) -> tuple[Json, ...]:
+        """Of those that are run here, but for what a client declares."""
+        return tuple(tool for tool in self.request.tools if _name(tool) in self.added)
 
     def without_choice(self) -> ChatRequest:
         """For the rounds behind the first: a call that was forced has been made."""
@@ -69,7 +76,7 @@ class Menu:
         return replace(self.request, tools=(), tool_choice=None)
 
 
-def menu_of(request: ChatRequest, shelf: Shelf, settings: ServerToolSettings) -> Menu:
+def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSettings) -> Menu:
     declared = [_name(tool) for tool in request.tools]
     if request.tool_choice == "none":
         return Menu(request, {}, frozenset(declared))
@@ -87,6 +94,7 @@ def menu_of(request: ChatRequest, shelf: Shelf, settings: ServerToolSettings) ->
         _with_tools(request, added) if added else request,
         {**taken, **added},
         frozenset(declared) - taken.keys(),
+        frozenset(added),
         tuple(_shadowed(own[name]) for name in sorted(shadowed)),
     )
 

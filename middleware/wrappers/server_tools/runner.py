@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta, ServerCall
+from adapters.wire.capture import Capture, CapturedTool
 from middleware.tools.calls import no_such_tool
 from middleware.tools.tool import ToolContext, ToolResult
-from middleware.wrappers.server_tools.menu import Menu, Shelf, Steps
+from middleware.wrappers.server_tools.menu import Menu, Steps, ToolSource
 from middleware.wrappers.server_tools.round import Round, RoundCall
 
 _SHOWN = 2000
@@ -22,10 +23,12 @@ _SHOWN = 2000
 
 @dataclass(slots=True)
 class Runner:
-    shelf: Shelf
+    shelf: ToolSource
     context: ToolContext
     journey: Journey
     manner: Steps
+    capture: Capture | None = None
+    """Where results are recorded, or come from."""
     done: list[Json] = field(default_factory=list)
     """Steps that are over, of all rounds."""
 
@@ -62,6 +65,8 @@ class Runner:
         try:
             if offer is None:
                 result = no_such_tool(name, menu.names)
+            elif known := self._known(name, arguments):
+                result = _recorded(known)
             else:
                 say = partial(_say, show, step) if self.manner else None
                 result = await self.shelf.run(offer, arguments, self.context, say)
@@ -71,9 +76,15 @@ class Runner:
             if result is not None:
                 show({**step, "state": "done", **_told(result)})
 
+    def _known(self, name: str, arguments: str) -> CapturedTool | None:
+        return self.capture.known_result(name, arguments) if self.capture is not None else None
+
     def _keep(self, calls: Sequence[RoundCall], results: Sequence[ToolResult], number: int) -> None:
         for call, result in zip(calls, results, strict=True):
             call.result = result
+            if self.capture is not None:
+                came = call.start.name, call.arguments, result.content, result.failed
+                self.capture.tools.append(CapturedTool(*came, result.sources))
             if self.manner is True:
                 told = {"state": "done", "arguments": _read(call.arguments), **_told(result)}
                 self.done.append({**_step(call, number), **told})
@@ -89,6 +100,11 @@ class Runner:
         ok = result is not None and not result.failed
         characters = len(result.text) if result is not None else 0
         self.journey.tools.append(ServerCall(tool, number, seconds, ok, characters))
+
+
+def _recorded(known: CapturedTool) -> ToolResult:
+    result = ToolResult(known.content, known.failed, sources=(*known.sources,))
+    return result._replace(characters=len(result.text))
 
 
 def _say(show: Any, step: Json, text: str) -> None:

@@ -136,6 +136,7 @@ ROUTES: Sequence[Json] = (
     {"m": {"kind": "compatible", "upstream": "up", "name": "x", "tools": "sometimes"}},
     {"m": {"pipeline": "reason-then-answer", "reasoner": "a", "answerer": "b"}},
     {"m": "x"},
+    {"m": {"kind": "compatible", "upstream": "up", "server_tools": [{"function": {"name": 1}}]}},
 )
 
 

@@ -139,9 +139,6 @@ name = "*"
 pipeline = "reason-then-answer"
 reasoner = "plain"
 answerer = "locked-x"
-[models.guarded]
-upstream = "up"
-server_tools = ["clock"]
 """
 
 
@@ -150,7 +147,6 @@ server_tools = ["clock"]
     [
         ("locked-x", "the environment variable GONE_KEY is not set"),
         ("thinking", "the environment variable GONE_KEY is not set"),
-        ("guarded", "this version cannot do server_tools yet"),
     ],
 )
 def test_an_unavailable_model_answers_503_with_the_reason(model: str, reason: str) -> None:
@@ -195,7 +191,6 @@ def test_the_listing_says_what_is_there_and_why_not() -> None:
         ("plain", True, "up"),
         ("locked-*", False, "locked"),
         ("thinking", False, ""),
-        ("guarded", False, "up"),
     ]
     assert found[0] == ModelEntry(
         "plain", "up", True, "", "up", ("Route", "Show", "Retry", *NET, "Breaker", "Compatible")
