@@ -157,7 +157,7 @@ def _tool_of(
         wrong(path, "must be up to 32 of A-Z, a-z, 0-9, _ and -, as ids are made of it.")
     written = found if isinstance(found, dict) else {}
     own = _own_keys(written.get("kind"))
-    if not own and written:  # that is the mistake, not what only it would know
+    if not own and isinstance(found, dict):  # that is the mistake, not what only it would know
         if "kind" not in written:
             wrong((*path, "kind"), f"is missing: write one of {', '.join(OF_KIND)}.")
         found = _given(written, TOOL)

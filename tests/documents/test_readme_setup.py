@@ -23,13 +23,15 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="its commands are for a 
 
 
 def test_the_config_shown_is_read() -> None:
-    several, relay = blocks(README, "toml")
+    tools, several, relay = blocks(README, "toml")
     found = config.parse(f"[server]\nport = 8000\n{relay}", environment={"RELAY_KEY": "k"})
     assert list(found.models) == ["relay/*"]
     assert found.models["relay/*"].upstream in found.upstreams
     shipped = (ROOT / "config.toml").read_text("utf-8")  # which has its models
     found = config.parse(f"{shipped}\n{several}", environment={"SHOP_KEY": "k"})
     assert found.models["best"].fallback == ("deepseek",)
+    found = config.parse(f"{shipped}\n{tools}", environment={})
+    assert found.models["secretary"].server_tools == ("desk",)
 
 
 def test_every_kind_named_is_one_there_is() -> None:

@@ -112,14 +112,14 @@ def _forget(own_name: str) -> None:
             del sys.modules[name]
 
 
-def reason_of(raised: Raised, folder: Path) -> str:
+def reason_of(raised: Raised, module: Path) -> str:
     """Why something cannot be used: the file without its path, the line, the words."""
     error = raised.error
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{Path(error.filename).name}, line {error.lineno}"
         return f"{where}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(module)]
     if not own:
         return str(raised)
     return f"{Path(own[-1].filename).name}, line {own[-1].lineno}: {raised}"

@@ -145,7 +145,7 @@ class PythonTable:
             return Raised(TimeoutError(f"it did not end within {_LONGEST_STEP:g} s"))
 
     def _lacks(self, identity: str, raised: Raised) -> None:
-        self.reasons[identity] = reason_of(raised, self._around.folder)
+        self.reasons[identity] = reason_of(raised, self._around.folder / (self.config.module or ""))
 
     async def end(self) -> None:
         """Keep the states of objects and stop them."""
