@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from adapters.protocol import ChatRequest, Json
-from middleware.tools.tool import Offer, Say, ToolContext, CallFailed, ToolResult
+from middleware.tools.tool import CallFailed, Offer, Say, ToolContext, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
