@@ -75,7 +75,7 @@ OTHERS = $(foreach minor,13 12 11 14,$(if $(call version,python3.$(minor),venv),
 .venv/runtime: requirements.lock pyproject.toml
 	$(if $(STAYS)$(GIVEN),,$(error Usetool needs Python 3.11 or newer, and '$(PYTHON)' is $(FOUND). Write: make $(or $(MAKECMDGOALS),run) PYTHON=$(firstword $(OTHERS) python3.12)))
 	$(if $(STAYS),,$(PYTHON) -m venv --clear .venv)
-	@echo "Installing into .venv, once: 85 packages and a small model (230 MB to download, 550 MB of disk)."
+	@echo "Installing into .venv, once: 93 packages and a small model (230 MB to download, 550 MB of disk)."
 	$(INSTALL) --require-hashes --requirement requirements.lock
 	$(INSTALL) --no-build-isolation --editable .
 	touch $@

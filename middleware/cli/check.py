@@ -74,15 +74,21 @@ def _listed(config: Config) -> tuple[ModelList, list[Status]]:
     import asyncio
 
     from adapters.wire.http import Transport
-    from middleware.building import build
+    from middleware.building import Shared, build
+    from middleware.machine.memory import MemoryBoard
     from middleware.server.models import ModelList
+    from middleware.state.memory import MemoryState
+    from middleware.tools.shelf import open_shelf
     from middleware.wrappers.recall import MemoryStore
 
     async def ask() -> tuple[ModelList, list[Status]]:
         transport = Transport()
         # The nesting as it is, without opening the file.
         store = None if config.recall.store == "off" else MemoryStore()
-        models = ModelList(config, build(config, transport, store))
+        # Of tools only the tables are wanted: nothing is started.
+        shelf = open_shelf(config, None, MemoryState(), complain)
+        shared = Shared(MemoryBoard(), MemoryState(), shelf)
+        models = ModelList(config, build(config, transport, store, shared))
         try:
             return models, await models.statuses(only_local=True)
         finally:

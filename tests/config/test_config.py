@@ -66,6 +66,10 @@ answerer = "own"
 upstream = "home"
 fallback = ["small"]
 server_tools = ["clock"]
+
+[tools.clock]
+kind = "python"
+module = "clock.py"
 """
 
 
