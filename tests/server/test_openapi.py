@@ -53,6 +53,7 @@ ADDRESSES = (
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
+    "GET /v1/tools",
     "GET /v1/usage",
 )
 PAGES = {"/", "/docs", "/openapi.json"}

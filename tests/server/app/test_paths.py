@@ -13,6 +13,7 @@ from tests.support.door import ANSWER, Door, Heard, chat, door
 ROUTES = {
     (CHAT, "POST"),
     ("/v1/models", "GET"),
+    ("/v1/tools", "GET"),
     ("/v1/usage", "GET"),
     ("/v1/models/{model:path}", "GET"),
     ("/v1/embeddings", "POST"),
