@@ -58,6 +58,9 @@ class SpanSender:
         self._made.clear()
         return not spans or self._sender.export(spans) is SpanExportResult.SUCCESS
 
+    def close(self) -> None:
+        self._sender.shutdown()
+
 
 def make_spans(tracer: Tracer, told: Told, names: Vocabulary) -> None:
     visit, offset = told.visit, told.clock - told.now
