@@ -143,7 +143,9 @@ class Bill:
         visit = self.visit
         if self._allowance is not None:
             spent = visit.spent.prompt + visit.spent.completion if visit.spent else 0
-            await self._allowance.settle(spent, visit.cost or 0.0, visit.played)
+            # What was played or refused is no request.
+            none = visit.played or bool(visit.limit)
+            await self._allowance.settle(spent, visit.cost or 0.0, none)
 
 
 def _sum(several: Sequence[Usage]) -> Usage:

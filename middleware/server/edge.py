@@ -131,10 +131,10 @@ class Edge:
         runtime, visit = self.runtime, answer.visit
         server = runtime.server
         caller = runtime.keys.caller(scope)
+        visit.client, visit.owner = caller.client.name, caller.owner
         # Where no key is asked, whoever likes could be many.
         owner = caller.owner if runtime.config.asks_keys else ""
         self.crowd.enter(visit.id, owner, server.max_concurrent)
-        visit.client = caller.client.name
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
         if not _is_played(runtime, selection):

@@ -136,6 +136,28 @@ def test_a_spent_budget_is_no_matter_of_waiting_a_little() -> None:
     play(script)
 
 
+def test_what_another_limit_refused_is_no_request() -> None:
+    async def script() -> None:
+        door = counting("requests_per_minute = 2\ntokens_per_minute = 1")
+        assert (await ask(door)).status == 200
+        assert [(await ask(door)).error()["type"] for _ in range(3)] == ["tokens"] * 3
+
+    play(script)
+
+
+def test_what_one_client_was_refused_no_other_sees() -> None:
+    async def script() -> None:
+        door = counting("requests_per_minute = 1")
+        assert [(await ask(door)).status for _ in range(2)] == [200, 429]
+        seen = []
+        for key in (KEY, ("authorization", "Bearer B")):
+            heard = await door.ask(method="GET", path="/v1/x_usetool/last", headers=[key])
+            seen.append([one["status"] for one in heard.json()["data"]])
+        assert seen == [[429, 200], []]
+
+    play(script)
+
+
 def test_an_answer_without_end_hides_none_of_the_others() -> None:
     async def script() -> None:
         door = counting("tokens_per_minute = 200")
