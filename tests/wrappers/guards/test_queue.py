@@ -205,12 +205,12 @@ class Slow(MemoryState):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(clock)
-        self.reading = Wait()
+        self.looked = Wait()
 
     async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
         if len(names) == 1:
-            self.reading.reached.set()
-            await self.reading.over.wait()
+            self.looked.reached.set()
+            await self.looked.over.wait()
         return await super().read(names)
 
 
@@ -225,7 +225,7 @@ def test_who_leaves_as_its_key_is_looked_at_holds_no_slot() -> None:
         second = asyncio.create_task(guarding.ask(chosen="up#1"))
         await settled()
         leaf.waits[0].over.set()
-        await state.reading.until_reached()
+        await state.looked.until_reached()
         await cancelled(second)
         assert await first is None
         assert guarding.ring.board.free("up#1", 1) == 1
