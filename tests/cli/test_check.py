@@ -36,6 +36,20 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
     )
 
 
+def test_check_shows_what_clients_may(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clients = (
+        '[clients.shop]\nkey = "k1"\nmodels = ["demo"]\nrequests_per_minute = 5\n'
+        'budget = "2.5 USD/day"\n[clients.ops]\nkey = "k2"\nadmin = true\n'
+    )
+    model = '[upstreams.d]\nkind = "scripted"\n[models.demo]\nupstream = "d"\n'
+    (folder / "config.toml").write_text(clients + model, "utf-8")
+    assert main(["check"]) == FINE
+    assert (
+        "\n\nclients\n  shop  demo        5 requests a minute, 2.5 USD/day\n"
+        "  ops   all models  admin, no limits\n\nmodels\n"
+    ) in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("store", "kept"), [("file", True), ("memory", True), ("off", False)])
 def test_check_shows_the_memory_between_turns_and_opens_no_file(
     store: str, kept: bool, folder: Path, capsys: pytest.CaptureFixture[str]
