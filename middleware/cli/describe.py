@@ -201,6 +201,7 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
     named = [(f"upstreams.{up.id}", up.secrets()) for up in config.upstreams.values()]
     named.append(("server.keys", config.server.keys))
     named += [(f"clients.{one.id}", (one.key,)) for one in config.clients.values()]
+    named += [("state.secret", (secret,)) for secret in (config.state.secret,) if secret]
     return [
         (
             secret.variable,

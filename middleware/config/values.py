@@ -114,6 +114,8 @@ def _from_environment(value: str, environment: Environment) -> Secret:
 def _alike(name: str, environment: Environment) -> str:
     from difflib import get_close_matches
 
+    if name[-1].isdigit():  # one of several keys, which others need not be
+        return ""
     there = [one for one, value in environment.items() if value.strip()]
     return next(iter(get_close_matches(name, there, n=1, cutoff=0.85)), "")
 

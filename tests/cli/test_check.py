@@ -133,6 +133,19 @@ def test_a_variable_that_is_nearly_set_is_asked_about(
     assert "LOCKED_KEY: Did you mean LOKED_KEY, which is set?" in describe.banner(found, ())
 
 
+def test_one_of_several_keys_that_is_not_set_is_no_misspelt_one(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKED_KEY", KEY)
+    keys = 'api_key = ["env:LOCKED_KEY", "env:LOCKED_KEY_2"]\n'
+    model = f'[upstreams.c]\nkind = "claude"\n{keys}[models.sonnet]\nupstream = "c"\n'
+    (folder / "config.toml").write_text(model, "utf-8")
+    assert main(["check"]) == FINE
+    said = capsys.readouterr().out
+    assert "LOCKED_KEY_2  missing  upstreams.c" in said
+    assert "Did you mean" not in said
+
+
 def test_check_says_that_the_proxy_of_the_environment_is_not_used(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
