@@ -15,6 +15,7 @@ from adapters.options import (
     ANY_TEXT,
     ANYTHING,
     FLAG,
+    FOLDER,
     PATH,
     TABLE,
     TEXT,
@@ -101,7 +102,7 @@ TIMEOUTS: Mapping[str, Key] = {
     ),
     "content": Key(SECONDS, "Time without content in a stream that pings, from its beginning; 300"),
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
-    "total": Key(SECONDS, "One attempt, from end to end; 600"),
+    "total": Key(SECONDS, "An answer with all its attempts, from end to end; 600"),
 }
 DEFAULTS: Mapping[str, Key] = {
     "timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})
@@ -133,7 +134,7 @@ STATE: Mapping[str, Key] = {
         "gateways, or memory; if not given, a file of this config in `folder`",
     ),
     "folder": Key(
-        PATH, "Where the gateway's own files are; the user's state directory if not given"
+        FOLDER, "Where the gateway's own files are; the user's state directory if not given"
     ),
     "secret": Key(
         OWN_SECRET,
@@ -181,7 +182,7 @@ CASSETTES: Mapping[str, Key] = {
         "recordings, recorded, both (what is new is recorded), or recorded where it changed",
         "off",
     ),
-    "folder": Key(PATH, "Where the files are", "cassettes"),
+    "folder": Key(FOLDER, "Where the files are", "cassettes"),
     "allow": Key(
         listed(choice(*MODES), "a list of modes"),
         "Modes a request may choose by its header x-usetool-mode",
@@ -250,7 +251,12 @@ MODEL: Mapping[str, Key] = {
     "defaults": Key(TABLE, "Fields for requests that do not have them", {}),
     "override": Key(TABLE, "Fields for every request, whatever the client sent", {}),
     "drop": Key(TEXTS, "Fields that are not passed on", ()),
-    "retry": Key(whole(0, 5), "How often a call that failed before its first word is repeated", 2),
+    "retry": Key(
+        whole(0, 5),
+        "How often a call that failed before its first word is repeated; with several places or "
+        "keys three calls are the most",
+        2,
+    ),
     "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
     "options": Key(TABLE, "Options of its upstream's kind and of tools by prompt", {}),
     "recall": Key(
@@ -265,7 +271,10 @@ MODEL: Mapping[str, Key] = {
         choice("live", *MODES), "Another mode of cassettes for it; live: never recorded or replayed"
     ),
     "fallback": Key(
-        TEXTS, "Models asked in order when it fails before its first word; theirs do not count", ()
+        TEXTS,
+        "Models asked in order when it fails before its first word; theirs do not count, and may "
+        "not lead back",
+        (),
     ),
     "price": Key(PRICE, "USD a million tokens, where the gateway is wrong about it"),
     "context_length": Key(whole(1), "Tokens of its context, where the gateway is wrong about it"),

@@ -85,7 +85,15 @@ MISTAKES = [
         "models.x.choices",
         "leads back to itself: x → y → x",
     ),
-    ("[models.x]\nupstream = 'a'\nprice = { inptu = 1 }", "models.x.price", "USD a million"),
+    (
+        "[models.x]\npipeline = 'reason-then-answer'\nreasoner = 'one'\nanswerer = 'two'\n"
+        "fallback = ['x']",
+        "models.x.fallback",
+        "leads back to itself: x → x",
+    ),
+    ("[models.x]\nupstream = 'a'\nprice = 3", "models.x.price", "USD a million"),
+    ("[models.x]\nupstream = 'a'\nprice = { inptu = 1 }", "models.x.price", "'inptu' is none"),
+    ("[models.x]\nupstream = 'a'\nprice = { input = '1' }", "models.x.price", "input has to be a"),
 ]
 
 
@@ -96,7 +104,12 @@ def test_a_mistake_is_named_with_its_key(text: str, key: str, said: str) -> None
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("[]", "the list is empty"), ("['k', 'client']", "stands alone"), ("['']", "it is empty")],
+    [
+        ("[]", "the list is empty"),
+        ("['k', 'client']", "stands alone"),
+        ("['']", "it is empty"),
+        ("['k', 'l', 'k']", "the same key twice"),
+    ],
 )
 def test_keys_that_cannot_rotate_are_refused(written: str, said: str) -> None:
     found = mistakes(UP.replace("'k'", written))
