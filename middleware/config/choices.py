@@ -21,6 +21,8 @@ def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Pat
                 if names.meant(name) is None:
                     hint = suggest(name, models)
                     yield (*path, key), f"has '{name}', but there is no such model here.{hint}"
+                elif "*" in name and "*" not in model.name:
+                    yield (*path, key), f"has '{name}', but '{model.name}' has no * to fill it."
             if len(set(named)) < len(named):
                 yield (*path, key), "has a name twice."
         if not model.pipeline and (circle := _circle(model, models, names)):
