@@ -22,6 +22,8 @@ def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Pat
                 if names.meant(name) is None:
                     hint = suggest(name, models)
                     yield (*path, key), f"has '{name}', but there is no such model here.{hint}"
+                elif "*" in name and "*" not in model.name:
+                    yield (*path, key), f"has '{name}', but '{model.name}' has no * to fill it."
             if len(set(named)) < len(named):
                 yield (*path, key), "has a name twice."
         if circle := _circle(model, models, names):

@@ -226,7 +226,12 @@ PIPELINE: Mapping[str, Key] = {
     "search_show": Key(FLAG, "Findings are shown with the thought"),
 }
 CHOICES: Mapping[str, Key] = {
-    "choices": Key(TEXTS, "The models it is made of; then it has no upstream of its own", ()),
+    "choices": Key(
+        TEXTS,
+        "The models it is made of; then it has no upstream of its own. A `*` stands for what "
+        "stands in its name",
+        (),
+    ),
     "pick": Key(
         choice("order", "weight", "latency", "busy", "cost"),
         "Who is asked first: as written, by shares, who is quickest, who has the fewest open "

@@ -74,6 +74,11 @@ MISTAKES = [
     ("[telemetry]\notlp = 'collector:4318'", "telemetry.otlp", "scheme is missing"),
     ("[server]\nworkers = 0", "server.workers", "from 1 to 256"),
     ("[models.x]\nchoices = ['one', 'tow']", "models.x.choices", "Did you mean 'two'?"),
+    (
+        "[models.'any-*']\nupstream = 'a'\n[models.x]\nchoices = ['any-*']",
+        "models.x.choices",
+        "'x' has no * to fill it",
+    ),
     ("[models.x]\nchoices = ['one', 'one']", "models.x.choices", "has a name twice"),
     ("[models.x]\nchoices = ['one']\nupstream = 'a'", "models.x.upstream", "have their own"),
     ("[models.x]\nchoices = ['one', 'two']\nweights = [1]", "models.x.weights", "1 numbers for 2"),
