@@ -9,6 +9,7 @@ from middleware.config.public_names import PublicNames
 from middleware.config.shape import ModelConfig
 
 Path = tuple[str, ...]
+_PARTS = ("reasoner", "answerer")
 
 
 def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, str]]:
@@ -55,7 +56,7 @@ def _circle(
         model = models[way[-1]] if way else start
         # What a pipeline says of its own parts is looked at where pipelines are.
         said = {} if model is start else model.pipeline
-        parts = [said[part] for part in ("reasoner", "answerer") if said]
+        parts = [said[part] for part in _PARTS if part in said]
         for name in (*model.choices, *model.fallback, *parts):
             meant = names.meant(name)
             if meant is None:

@@ -142,8 +142,6 @@ class Answer:
                 self.visit.receipt += event.receipt
             elif type(event) is Finish:
                 self.visit.finish = event
-        if self.bill is not None:
-            self.bill.hear(events)
         return opened
 
     def _close_bill(self) -> Receipt:
@@ -173,8 +171,6 @@ class Answer:
                 for event in batch:
                     if type(event) is Noted:
                         self.visit.receipt += event.receipt
-                if self.bill is not None:
-                    self.bill.hear(batch)
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()

@@ -66,6 +66,7 @@ class AdmittedRequest:
         if _is_played(self.runtime, self.selection, model):
             self.bill.forgive()
         else:
+            await self.bill.enter()  # had it seemed that a recording would answer
             await self.bill.reserve(len(self.body), answer)
 
     def visitor(self, model: str) -> Visitor:
@@ -131,10 +132,10 @@ class Edge:
         runtime, visit = self.runtime, answer.visit
         server = runtime.server
         caller = runtime.keys.caller(scope)
+        visit.client, visit.owner = caller.client.name, caller.owner
         # Where no key is asked, whoever likes could be many.
         owner = caller.owner if runtime.config.asks_keys else ""
         self.crowd.enter(visit.id, owner, server.max_concurrent)
-        visit.client = caller.client.name
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
         if not _is_played(runtime, selection):
@@ -178,13 +179,15 @@ class Edge:
 
     async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
         self.crowd.leave(answer.visit.id)
-        if answer.bill is not None:
-            answer.bill.close()
-        self._end(answer.visit, now, bodies)
-        for observer in self.observers:
-            observer.ended(answer.visit, now)
-        if answer.bill is not None:
-            await answer.bill.settle()
+        try:
+            if answer.bill is not None:
+                answer.bill.close()
+            self._end(answer.visit, now, bodies)
+            for observer in self.observers:
+                observer.ended(answer.visit, now)
+        finally:  # whatever could not be told, nobody is kept out for it
+            if answer.bill is not None:
+                await answer.bill.settle()
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)

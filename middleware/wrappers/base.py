@@ -15,8 +15,13 @@ class Fork(Adapter):
 
     @property
     def described(self) -> str:
-        """What people are shown of it as the end of a nesting."""
+        """What people are shown of it."""
         return type(self).__name__
+
+    @property
+    def only(self) -> Adapter | None:
+        """What follows in the nesting, where nobody else can answer."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)

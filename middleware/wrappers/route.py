@@ -9,7 +9,7 @@ from typing import Any
 
 from adapters.errors import Busy
 from adapters.leaf import Leaf
-from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.protocol import Adapter, ChatRequest, Events, Json, Planned
 from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig
@@ -142,15 +142,13 @@ class Route(Wrapper):
     @property
     def nesting(self) -> tuple[str, ...]:
         """The names of all a request walks through, outermost first."""
-        names, adapter = [], self.inner
-        while isinstance(adapter, Wrapper):
-            names.append(type(adapter).__name__)
-            adapter = adapter.inner
-        if isinstance(adapter, Fork):
-            name = adapter.described
-        else:
-            name = self.leaf.described if self.leaf else type(adapter).__name__
-        return (type(self).__name__, *names, name)
+        names: list[str] = []
+        last: Adapter = self
+        while (inner := _told(last, names)) is not None:
+            last = inner
+        if self.leaf is not None and not isinstance(last, Fork):
+            names[-1] = self.leaf.described
+        return tuple(names)
 
     def stream(self, request: ChatRequest) -> Events:
         changed, notes = self._changed(request)
@@ -172,3 +170,12 @@ async def _noting(events: Events, notes: Receipt) -> Events:
     async with aclosing(events):
         async for batch in events:
             yield with_notes(batch, notes)
+
+
+def _told(adapter: Adapter, names: list[str]) -> Adapter | None:
+    """Name an adapter; return what follows in the nesting."""
+    if isinstance(adapter, Fork):
+        names.append(adapter.described)
+        return adapter.only
+    names.append(type(adapter).__name__)
+    return adapter.inner if isinstance(adapter, Wrapper) else None

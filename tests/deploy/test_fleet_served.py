@@ -74,9 +74,9 @@ def counted(gateway: Gateway, requests: int) -> dict[str, int]:
 def fleet(folder: Path, stack: ExitStack) -> list[Gateway]:
     (folder / "redis").mkdir()
     redis, postgres = RedisServer(folder / "redis"), PostgresServer()
-    for server, stop in ((redis, redis.kill), (postgres, postgres.stop)):
+    for server, end in ((redis, redis.kill), (postgres, postgres.remove)):
+        stack.callback(end)
         server.start()
-        stack.callback(stop)
     given = {
         "USETOOL_KEY": APP, "USETOOL_ADMIN_KEY": OPERATOR, "USETOOL_SECRET": "s",
         "STATE_URL": redis.url, "LEDGER_URL": postgres.url,

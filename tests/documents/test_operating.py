@@ -47,7 +47,9 @@ def test_what_the_shipped_config_has_as_comments_can_be_meant() -> None:
     lines = text("config.toml").splitlines()
     begun, found = False, list[str]()
     for line in lines:
-        begun = line.startswith("# [") or (begun and bool(re.match(r"# \w+ = ", line)))
+        begun = bool(re.match(r"# \[[\w.]+\]$", line)) or (
+            begun and bool(re.match(r"# \w+ = ", line))
+        )
         found.append(line[2:] if begun else line)
     written = "\n".join(found)
     given = {name: name for name in re.findall(r'"env:(\w+)"', written)}

@@ -33,6 +33,7 @@ PLACES: Mapping[str, str] = {
     "deepseek": "adapters/deepseek",
     "ollama": "adapters/ollama",
     "emulation": "middleware/wrappers/emulation",
+    "ledger": "middleware/accounts",
     "pipeline": "middleware/wrappers/pipeline",
     "recall": "middleware/wrappers/recall",
     "route": "middleware/wrappers/route.py",

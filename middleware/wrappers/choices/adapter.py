@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Events, Journey, Planned
+from adapters.protocol import Adapter, ChatRequest, Events, Journey, Planned
 from middleware.config.shape import Pick
 from middleware.state.store import State
 from middleware.wrappers.base import Fork
@@ -53,6 +53,10 @@ class Choices(Fork):
             for place in (*self.places, *self.fallback)
         ]
         return f"{type(self).__name__} of {', '.join(names)}"
+
+    @property
+    def only(self) -> Adapter | None:
+        return None if self.fallback or len(self.places) > 1 else self.places[0].adapter
 
     async def stream(self, request: ChatRequest) -> Events:
         inquiry, where = await self._begun(request)

@@ -78,7 +78,6 @@ def test_one_place_with_one_key_has_nobody_to_choose(routes: Routes) -> None:
 @pytest.mark.parametrize(
     ("model", "places"),
     [
-        ("m2", "m2"),
         ("up/x", "up/*, m2"),
         ("nested", "away (not available: the environment variable NOT_SET is not set), m1, m2"),
         ("over", "both, m2"),
@@ -86,6 +85,12 @@ def test_one_place_with_one_key_has_nobody_to_choose(routes: Routes) -> None:
 )
 def test_people_are_shown_who_may_be_asked(routes: Routes, model: str, places: str) -> None:
     assert routes.entry(model).nesting == ("Route", "Show", f"Choices of {places}")
+
+
+def test_where_keys_alone_are_chosen_people_are_shown_what_follows(routes: Routes) -> None:
+    nesting = routes.entry("m2").nesting
+    assert nesting[:4] == ("Route", "Show", "Choices of m2", "Route")
+    assert nesting[-3:] == ("Queue", "Rotation", "Compatible")
 
 
 def test_a_model_can_answer_while_one_of_its_places_can(routes: Routes) -> None:
