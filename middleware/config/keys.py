@@ -258,8 +258,7 @@ MODEL: Mapping[str, Key] = {
     "drop": Key(TEXTS, "Fields that are not passed on", ()),
     "retry": Key(
         whole(0, 5),
-        "How often a call that failed before its first word is repeated; with several places or "
-        "keys three calls are the most",
+        "How often a call that failed before its first word is repeated; of several, 3 in all",
         2,
     ),
     "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
@@ -276,10 +275,7 @@ MODEL: Mapping[str, Key] = {
         choice("live", *MODES), "Another mode of cassettes for it; live: never recorded or replayed"
     ),
     "fallback": Key(
-        TEXTS,
-        "Models asked in order when it fails before its first word; theirs do not count, and may "
-        "not lead back",
-        (),
+        TEXTS, "Models asked in order when it fails before its first word; theirs do not count", ()
     ),
     "price": Key(PRICE, "USD a million tokens, where the gateway is wrong about it"),
     "context_length": Key(whole(1), "Tokens of its context, where the gateway is wrong about it"),

@@ -9,12 +9,13 @@ import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from adapters.errors import Busy, GatewayError
+from adapters.errors import Busy, GatewayError, Unauthorized
 from adapters.protocol import RequestContext, value_class
 from middleware.accounts import Accounts, Bill
 from middleware.accounts.crowd import Crowd
@@ -164,6 +165,8 @@ class Edge:
         path = one_line(scope["path"][:_LONGEST_PATH])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
         visit.status, visit.error = self.door.error_status(error), error
+        with suppress(Unauthorized):
+            visit.client = self.runtime.keys.caller(scope).client.name
         if path.startswith(LAST):
             self.log.write(visit.line(now))  # looking at the records leaves none
         else:

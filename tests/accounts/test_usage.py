@@ -110,6 +110,8 @@ def test_metrics_are_for_admins() -> None:
         for key, status in ((KEY, 403), (ROOT, 200)):
             heard = await door.ask(method="GET", path="/metrics", headers=[key])
             assert heard.status == status
+        (line,) = door.lines()
+        assert line["client"] != "default"  # who was refused is told
 
     asyncio.run(script())
 
