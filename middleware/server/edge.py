@@ -119,7 +119,7 @@ class Edge:
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
-        # The only broad `except`: what we did not foresee is logged whole and is a 500 in the
+        # The one place for what nobody foresaw in a request: it is logged whole and is a 500 in the
         # door's shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
         except Exception as error:
             await answer.fail(_logged(error, visit.id))
