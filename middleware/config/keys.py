@@ -138,8 +138,8 @@ STATE: Mapping[str, Key] = {
     ),
     "secret": Key(
         OWN_SECRET,
-        "Signs what clients are given to carry, the same for all gateways of one Redis; if not "
-        "given it is made once, in `folder`",
+        "For what clients will be given to carry, the same for all gateways of one Redis; this "
+        "version signs nothing with it yet",
     ),
 }
 LEDGER: Mapping[str, Key] = {
