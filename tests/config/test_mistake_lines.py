@@ -56,7 +56,7 @@ def test_a_line_is_looked_for_only_so_long() -> None:
     text = "[server]\nkeys = [\n" + '"k",\n' * 20_000 + "]\nprot = 1\n" + ONE
     began = time.process_time()
     assert "server.prot" in mistakes(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(
