@@ -168,11 +168,13 @@ def from_status(
 ) -> UpstreamError:
     """Turn an upstream's HTTP failure into the error the client sees."""
     if 300 <= status < 400:
-        return UpstreamError(
+        redirect = UpstreamError(
             f"Upstream '{upstream}' answered with a redirect, which is never followed: "
             "set its base_url to the address it redirects to.",
             code="upstream_redirect",
         )
+        redirect.again = "elsewhere"
+        return redirect
     error = from_words(status, words_of(body), upstream, secrets)
     error.retry_after = headers.get("retry-after")
     return error

@@ -160,3 +160,4 @@ DURATION = plain(
     lambda value: type(value) is int or (isinstance(value, str) and bool(value)),
 )
 PATH = Allowed("the path of a file", _path)
+FOLDER = Allowed("the path of a folder", _path)

@@ -227,6 +227,8 @@ class UpstreamCall:
     opened: Opened | None = None
     finish: Finish | None = None
     error: GatewayError | None = None
+    letters: int = 0
+    """How long what came of it is, in case nobody says what was used for it."""
 
     @property
     def code(self) -> Outcome:

@@ -50,17 +50,20 @@ class PlaceBuilder:
     """What was recorded is: nobody rests, and nothing is waited for."""
     apart: frozenset[str] = frozenset()
     """Upstreams whose thoughts others of their kind must not see."""
+    asked: str = ""
+    """What those places are asked by: what stands there for a `*` stands for theirs too."""
 
     def are_several(self, model: ModelConfig) -> bool:
         """Whether there is anything to choose: places, or keys of one."""
         return bool(model.choices or model.fallback) or self._has_keys(model)
 
     def route(self, model: ModelConfig) -> Route | Absent:
-        return replace(self, apart=self._rivals(model))._route(model)
+        return replace(self, apart=self._rivals(model), asked=model.name)._route(model)
 
     def _route(self, model: ModelConfig) -> Route | Absent:
         own = Absent(model.id, "") if model.choices else self.make(model)
-        places = tuple(self._all(model.choices, model.weights)) or (self._own(model, own),)
+        choices = tuple(self._all(model.choices, model.weights))
+        places = choices or (self._place(model.id, Meant(model.id), own),)
         fallback = tuple(self._all(model.fallback))
         if model.pick == "cost":
             places = _priced(places, Prices(self.config))
@@ -74,11 +77,11 @@ class PlaceBuilder:
             times=0 if self.played else model.retry,
             total=self._total(model),
         )
-        choices = Choices(model.id, places, fallback, settings, self.state)
+        adapter = Choices(model.id, places, fallback, settings, self.state)
         if model.choices:
-            return Route(choices, model.name, changes(model))
+            return Route(adapter, model.name, changes(model))
         # What the config changes about its requests is for its own place.
-        return Route(choices, model.name, None, own.leaf, own.guarded)
+        return Route(adapter, model.name, None, own.leaf, own.guarded)
 
     def _has_keys(self, model: ModelConfig) -> bool:
         upstream = self.upstreams.get(model.upstream)
@@ -96,15 +99,10 @@ class PlaceBuilder:
             yield replace(self._place(name, meant, self.make(model)), weight=weight)
             return
         whole, changed = sum(model.weights) or len(model.choices), changes(model)
-        for place in self._all(model.choices, model.weights):
+        names = [one.replace("*", meant.carried or "*") for one in model.choices]
+        for place in self._all(names, model.weights):
             adapter = Route(place.adapter, "", changed) if changed else place.adapter
             yield replace(place, adapter=adapter, weight=weight * place.weight / whole)
-
-    def _own(self, model: ModelConfig, route: Route | Absent) -> Alternative:
-        """The place of a model that others stand in for."""
-        if isinstance(route, Route) and "*" in model.name:
-            route = replace(route, name="")  # it was renamed before
-        return self._place(model.id, Meant(model.id), route)
 
     def _place(self, name: str, meant: Meant, route: Route | Absent) -> Alternative:
         model = self.config.models[meant.id]
@@ -115,7 +113,8 @@ class PlaceBuilder:
         if isinstance(inner, Recall) and model.upstream in self.apart:
             inner = replace(inner, apart=True)
         inner = Strict(inner) if self.strict else inner
-        adapter = replace(route, inner=inner, name=route.name.replace("*", meant.carried or "*"))
+        renamed = route.name.replace("*", meant.carried or "*")
+        adapter = replace(route, inner=inner, name=renamed, asked=self.asked)
         upstream = self.upstreams.get(model.upstream)
         if upstream is None or route.leaf is None:
             return self._of_pipeline(Alternative(name, adapter), model)
@@ -129,6 +128,7 @@ class PlaceBuilder:
             queues=upstream.ring.limit is not None,
             several_keys=self._has_keys(model),
             emulates=_emulates(model, upstream),
+            asked=self.asked,
             traits=_traits(model, upstream, route.leaf, upstreams_name),
         )
 

@@ -17,12 +17,14 @@ _DETAILS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+_MOST = 1 << 53
+
 
 def figure(value: Any) -> int | None:
-    """A number of tokens; None for what is none."""
+    """A number of tokens; None for what is none, or cannot be written as JSON."""
     if type(value) is float and value.is_integer():
         value = int(value)
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= _MOST else None
 
 
 def usage_of(said: Any) -> tuple[Usage | None, Receipt]:

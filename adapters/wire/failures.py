@@ -63,8 +63,10 @@ def too_large(upstream: str, most: int) -> UpstreamError:
 
 def broke_off(upstream: str, error: Exception) -> UpstreamError:
     if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error).lower():
-        return UpstreamError(
+        unread = UpstreamError(
             f"Upstream '{upstream}' sent a compressed answer that cannot be read.",
             code="upstream_bad_encoding",
         )
+        unread.again = "elsewhere"
+        return unread
     return Truncated(f"Upstream '{upstream}' broke off in the middle of its answer.")

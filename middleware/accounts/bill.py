@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 
-from adapters.protocol import Event, ReasoningDelta, TextDelta, ToolCallDelta, UpstreamCall, Usage
+from adapters.protocol import UpstreamCall, Usage
 from adapters.receipts import Note, Receipt
 from middleware.accounts.lengths import AnswerLengths
 from middleware.accounts.limits import Allowance, LimitReached
@@ -14,12 +14,14 @@ from middleware.server.visits import Visit
 _LETTERS = 4
 """Of a token, about."""
 _DIGITS = 12
+_LONGEST = 1 << 24
+"""Tokens of an answer that are believed: beside a number without end all others would be lost."""
 _UNPRICED = Note(
     "price_unknown",
     "model",
     "nobody knows what this model costs: counted as 0. Set its `price` under [models].",
 )
-_LEFT = Note("usage_estimated", "usage", "the client left before the upstream said what it used")
+_LEFT = Note("usage_estimated", "usage", "a call was left before its upstream said what it used")
 _UNSAID = Note("usage_estimated", "usage", "the upstream counted no tokens: its cost is estimated")
 Used = tuple[str, Usage]
 """Of a call: the model's public name, and its tokens."""
@@ -29,7 +31,7 @@ class Bill:
     """Begun when a request is let in; closed once, when nothing more is used."""
 
     __slots__ = (
-        *("_allowance", "_closed", "_letters", "_lengths", "_prices", "_prompt"),
+        *("_allowance", "_closed", "_lengths", "_prices", "_prompt"),
         "visit",
     )
 
@@ -45,8 +47,6 @@ class Bill:
         self._lengths = lengths
         self._allowance = allowance
         self._prompt = 0
-        self._letters = 0
-        """How long what was told of the answer is."""
         self._closed = False
 
     @property
@@ -55,7 +55,9 @@ class Bill:
         return self._allowance.headers if self._allowance is not None else {}
 
     async def enter(self) -> None:
-        """Take a place among its client's requests, or raise `LimitReached`."""
+        """Take a place among its client's requests, or raise `LimitReached`; once."""
+        if self.visit.counted:
+            return
         if self._allowance is not None:
             await self._take(self._allowance.enter())
         self.visit.counted = True
@@ -68,6 +70,7 @@ class Bill:
         visit = self.visit
         if answer is None:
             answer = self._lengths.of(visit.client, visit.model)
+        answer = min(answer, _LONGEST)
         likely = Usage(self._prompt, answer)
         price = self._prices.expected(visit.model)
         await self._take(self._allowance.reserve(self._prompt + answer, price.cost(likely)))
@@ -82,14 +85,6 @@ class Bill:
     def forgive(self) -> None:
         """Count nothing of it: a recording answers."""
         self.visit.counted = False
-
-    def hear(self, batch: Iterable[Event]) -> None:
-        """Measure what the client is told, in case nobody says what was used for it."""
-        for event in batch:
-            if type(event) is TextDelta or type(event) is ReasoningDelta:
-                self._letters += len(event.text)
-            elif type(event) is ToolCallDelta:
-                self._letters += len(event.arguments)
 
     def missing(self) -> Receipt:
         """What the accounts lack of the call that answers now."""
@@ -129,13 +124,15 @@ class Bill:
         """None: it failed, and costs nothing."""
         if call.finish is not None:
             return call.finish.usage or self._estimate(call)
-        return self._estimate(call) if self.visit.gone and call.error is None else None
+        # A pipeline leaves its reasoner as soon as that has thought.
+        left = self.visit.gone or (self.visit.error is None and call.outcome == "ok")
+        return self._estimate(call) if left and call.error is None else None
 
     def _estimate(self, call: UpstreamCall) -> Usage:
         """Of a call whose usage nobody said: what went there, and what came."""
-        guess = Usage(self._prompt, self._letters // _LETTERS)
+        guess = Usage(self._prompt, call.letters // _LETTERS)
         price = self._prices.of(call.place)
-        if call.finish is None:
+        if call.finish is None and (self.visit.gone or call.opened is not None):
             self.visit.receipt += (_LEFT,)
         elif price is not None and price.cost(guess):
             self.visit.receipt += (_UNSAID,)
@@ -146,7 +143,9 @@ class Bill:
         visit = self.visit
         if self._allowance is not None:
             spent = visit.spent.prompt + visit.spent.completion if visit.spent else 0
-            await self._allowance.settle(spent, visit.cost or 0.0, visit.played)
+            # What was played or refused is no request.
+            none = visit.played or bool(visit.limit)
+            await self._allowance.settle(spent, visit.cost or 0.0, none)
 
 
 def _sum(several: Sequence[Usage]) -> Usage:

@@ -80,12 +80,12 @@ class Allowance:
         if holds:
             self._check(await self._state.take(self._request, holds))
 
-    async def settle(self, tokens: int, cost: float, played: bool = False) -> None:
-        """Say what it really used; what was played from a recording is no request."""
+    async def settle(self, tokens: int, cost: float, none: bool = False) -> None:
+        """Say what it really used; `none`: it is not to count as a request."""
         amounts = {self._counter("concurrent"): 0.0, self._counter("tokens"): float(tokens)}
         if self._term is not None:
             amounts[self._term.counter] = cost
-        if played:
+        if none:
             amounts[self._counter("requests")] = 0.0
         await self._state.settle(self._request, amounts)
 

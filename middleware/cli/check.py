@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 Reads the config as `serve` does, and says what it means: each model with its abilities and the
-adapters a request walks through, and every environment variable it needs, found or missing. An
+adapters a request walks through, clients with their limits, environment variables of keys. An
 Ollama is asked what it has, as at start; no other upstream is called. With --live each model is
 asked for a word (up to 20 an upstream), and what is wrong is told with what to write.
 

@@ -19,6 +19,7 @@ from middleware.cli.live_check import PROXIES, Diagnosis
 from middleware.config import Config, Server, is_loopback
 from middleware.config.access import meant_variable
 from middleware.config.hints import meant
+from middleware.config.shape import ClientConfig
 from middleware.routing import ModelEntry
 from middleware.server.models import ModelList, Status
 
@@ -134,6 +135,8 @@ def check(
         f"server\n{columns(rows)}",
         f"models\n{columns(_model_row(models, status) for status in statuses)}",
     ]
+    if config.clients:
+        parts.insert(2, f"clients\n{columns(map(_client_row, config.clients.values()))}")
     if secrets := _secret_rows(config):
         parts.append(f"secrets\n{columns(secrets)}")
     if hints := [*_detours(config)]:
@@ -141,6 +144,19 @@ def check(
     if hint := _unused_proxy(config, environment):
         parts.append(hint)
     return "\n\n".join(parts)
+
+
+def _client_row(client: ClientConfig) -> tuple[str, str, str]:
+    budget = client.budget
+    said = (
+        (client.requests_per_minute, "requests a minute"),
+        (client.tokens_per_minute, "tokens a minute"),
+        (client.concurrent, "at once"),
+    )
+    limits = [f"{count} {what}" for count, what in said if count]
+    limits += [f"{budget.amount:g} USD/{budget.period}"] if budget else []
+    told = ["admin"] * client.admin + (limits or ["no limits"])
+    return client.id, ", ".join(client.models) or "all models", ", ".join(told)
 
 
 def _detours(config: Config) -> Iterator[str]:
@@ -185,6 +201,7 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
     named = [(f"upstreams.{up.id}", up.secrets()) for up in config.upstreams.values()]
     named.append(("server.keys", config.server.keys))
     named += [(f"clients.{one.id}", (one.key,)) for one in config.clients.values()]
+    named += [("state.secret", (secret,)) for secret in (config.state.secret,) if secret]
     return [
         (
             secret.variable,

@@ -10,7 +10,7 @@ from middleware.cli.cassettes.options import add_allow_live, heed_ci
 from middleware.cli.command import FINE, add_configured
 
 _ABOUT = """\
-Listens until it is interrupted; requests that are being answered then get 30 seconds to end.
+Listens until it is interrupted; requests that are being answered then get 25 seconds to end.
 """
 
 

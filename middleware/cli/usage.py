@@ -11,15 +11,17 @@ from middleware.cli.command import FINE, Failed, add_configured, say
 
 _ABOUT = """\
 Reads the ledger of the config ([ledger] url), whether or not the gateway runs: requests, tokens and
-USD by model (who answered), client, day or upstream.
+USD by model (who answered, else the one that was asked for), client, day or upstream ("-": none
+was reached). Requests that a limit refused have no row.
 """
 
 
 def add(commands: Any) -> None:
     usage = add_configured(commands, "usage", "show what was used and what it cost", _ABOUT, run)
-    usage.add_argument("--by", default="model", choices=("model", "client", "day", "upstream"))
-    usage.add_argument("--from", dest="since", type=date.fromisoformat, metavar="DAY")
-    usage.add_argument("--to", dest="until", type=date.fromisoformat, metavar="DAY")
+    by = ("model", "client", "day", "upstream")
+    usage.add_argument("--by", default="model", choices=by, help="what rows are of; default: model")
+    usage.add_argument("--from", dest="since", type=_day, metavar="DAY", help="the first day, UTC")
+    usage.add_argument("--to", dest="until", type=_day, metavar="DAY", help="the last day")
     usage.add_argument("--json", action="store_true", help="print it for programs")
 
 
@@ -45,5 +47,13 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        told = f"'{text[:40]}' has to be a day such as 2026-01-31"
+        raise argparse.ArgumentTypeError(told) from None
+
+
 def _cell(value: object) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else str(value)
+    return f"{value:.6f}" if isinstance(value, float) else str(value) or "-"

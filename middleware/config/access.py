@@ -63,8 +63,8 @@ def open_doors(
         yield (
             _KEYS,
             f"There are none, but host '{host}' can be reached from other machines, "
-            'which could then use your upstream keys: set keys = ["env:USETOOL_KEY"], or '
-            'host = "127.0.0.1".',
+            'which could then use your upstream keys: set keys = ["env:USETOOL_KEY"], write a '
+            '[clients.NAME], or set host = "127.0.0.1".',
         )
 
 

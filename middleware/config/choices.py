@@ -22,12 +22,14 @@ def mistakes_of_choices(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Pat
                 if names.meant(name) is None:
                     hint = suggest(name, models)
                     yield (*path, key), f"has '{name}', but there is no such model here.{hint}"
+                elif "*" in name and "*" not in model.name:
+                    yield (*path, key), f"has '{name}', but '{model.name}' has no * to fill it."
             if len(set(named)) < len(named):
                 yield (*path, key), "has a name twice."
-        if not model.pipeline and (circle := _circle(model, models, names)):
+        if circle := _circle(model, models, names):
             key = "choices" if circle[0] in model.choices else "fallback"
             told = " → ".join((model.id, *circle))
-            yield (*path, key), f"leads back to itself: {told}."
+            yield (*path, key), f"leads back to itself: {told}. Take one of these names out."
 
 
 def _of_own_keys(model: ModelConfig, path: Path) -> Iterator[tuple[Path, str]]:
@@ -54,7 +56,9 @@ def _circle(
     while ways:
         way = ways.pop()
         model = models[way[-1]] if way else start
-        parts = [model.pipeline[part] for part in _PARTS if part in model.pipeline]
+        # What a pipeline says of its own parts is looked at where pipelines are.
+        said = {} if model is start else model.pipeline
+        parts = [said[part] for part in _PARTS if part in said]
         for name in (*model.choices, *model.fallback, *parts):
             meant = names.meant(name)
             if meant is None:

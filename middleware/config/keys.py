@@ -14,6 +14,7 @@ from adapters.kind import CommonAbilities, Kind, all_kinds, known_kind
 from adapters.options import (
     ANY_TEXT,
     FLAG,
+    FOLDER,
     PATH,
     TABLE,
     TEXT,
@@ -100,7 +101,7 @@ TIMEOUTS: Mapping[str, Key] = {
     ),
     "content": Key(SECONDS, "Time without content in a stream that pings, from its beginning; 300"),
     "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
-    "total": Key(SECONDS, "One attempt, from end to end; 600"),
+    "total": Key(SECONDS, "An answer with all its attempts, from end to end; 600"),
 }
 DEFAULTS: Mapping[str, Key] = {
     "timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})
@@ -132,12 +133,12 @@ STATE: Mapping[str, Key] = {
         "gateways, or memory; if not given, a file of this config in `folder`",
     ),
     "folder": Key(
-        PATH, "Where the gateway's own files are; the user's state directory if not given"
+        FOLDER, "Where the gateway's own files are; the user's state directory if not given"
     ),
     "secret": Key(
         OWN_SECRET,
-        "Signs what clients are given to carry, the same for all gateways of one Redis; if not "
-        "given it is made once, in `folder`",
+        "For what clients will be given to carry, the same for all gateways of one Redis; this "
+        "version signs nothing with it yet",
     ),
 }
 LEDGER: Mapping[str, Key] = {
@@ -181,7 +182,7 @@ CASSETTES: Mapping[str, Key] = {
         "recordings, recorded, both (what is new is recorded), or recorded where it changed",
         "off",
     ),
-    "folder": Key(PATH, "Where the files are", "cassettes"),
+    "folder": Key(FOLDER, "Where the files are", "cassettes"),
     "allow": Key(
         listed(choice(*MODES), "a list of modes"),
         "Modes a request may choose by its header x-usetool-mode",
@@ -225,7 +226,12 @@ PIPELINE: Mapping[str, Key] = {
     "search_show": Key(FLAG, "Findings are shown with the thought"),
 }
 CHOICES: Mapping[str, Key] = {
-    "choices": Key(TEXTS, "The models it is made of; then it has no upstream of its own", ()),
+    "choices": Key(
+        TEXTS,
+        "The models it is made of; then it has no upstream of its own. A `*` stands for what "
+        "stands in its name",
+        (),
+    ),
     "pick": Key(
         choice("order", "weight", "latency", "busy", "cost"),
         "Who is asked first: as written, by shares, who is quickest, who has the fewest open "
@@ -255,7 +261,11 @@ MODEL: Mapping[str, Key] = {
     "defaults": Key(TABLE, "Fields for requests that do not have them", {}),
     "override": Key(TABLE, "Fields for every request, whatever the client sent", {}),
     "drop": Key(TEXTS, "Fields that are not passed on", ()),
-    "retry": Key(whole(0, 5), "How often a call that failed before its first word is repeated", 2),
+    "retry": Key(
+        whole(0, 5),
+        "How often a call that failed before its first word is repeated; of several, 3 in all",
+        2,
+    ),
     "abilities": Key(TABLE, "What it can do, where the gateway is wrong about it", {}),
     "options": Key(TABLE, "Options of its upstream's kind and of tools by prompt", {}),
     "recall": Key(

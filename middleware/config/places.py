@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-_MOST_READINGS = 300
-"""Of beginnings of one text; what is not found by then has no line."""
+_MOST_READINGS, _MOST_LETTERS = 300, 4 << 20
+"""Of beginnings of one text, all together; what is not found by then has no line."""
 
 
 class Places:
@@ -19,6 +19,7 @@ class Places:
     def __init__(self, text: str) -> None:
         self._lines = text.replace("\r\n", "\n").split("\n")
         self._read: dict[int, Any] = {}
+        self._letters = 0
 
     def line(self, path: tuple[str, ...]) -> int:
         """Where a key is written, or else the table it would stand in; 0: nowhere."""
@@ -31,13 +32,17 @@ class Places:
     def _first(self, path: tuple[str, ...]) -> int:
         without, with_it = 0, len(self._lines)
         while middle := self._between(without, with_it):
-            if len(self._read) > _MOST_READINGS:
+            if self._has_read_enough:
                 return 0
             if _holds(self._beginning(middle), path):
                 with_it = middle
             else:
                 without = middle
         return without + 1
+
+    @property
+    def _has_read_enough(self) -> bool:
+        return len(self._read) > _MOST_READINGS or self._letters > _MOST_LETTERS
 
     def _between(self, low: int, high: int) -> int:
         """A beginning that can be read, near the middle; 0: there is none."""
@@ -46,9 +51,11 @@ class Places:
 
     def _beginning(self, end: int) -> Any:
         """The first lines as values; None where they end in the middle of one."""
-        if end not in self._read and len(self._read) <= _MOST_READINGS:
+        if end not in self._read and not self._has_read_enough:
+            beginning = "\n".join(self._lines[:end])
+            self._letters += len(beginning)
             try:
-                self._read[end] = tomllib.loads("\n".join(self._lines[:end]))
+                self._read[end] = tomllib.loads(beginning)
             except (ValueError, RecursionError):
                 self._read[end] = None
         return self._read.get(end)

@@ -12,6 +12,7 @@ from middleware.config.shape import Period, Secret, SpendingLimit
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _BUDGET = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) USD/(hour|day|week|month|total)")
+_PRICED = ("input", "output", "cached", "cache_write", "reasoning")
 _SHELL = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
@@ -48,7 +49,11 @@ def _keys(value: Any, environment: Environment) -> tuple[Secret, ...]:
         raise Wrong("the list is empty")
     if "client" in value:
         raise Wrong('"client" stands alone: a request has one key')
-    return tuple(_secret(one, environment) for one in value)
+    keys = tuple(_secret(one, environment) for one in value)
+    found = [key.value for key in keys if key.value]
+    if len(set(found)) < len(found):
+        raise Wrong("it has the same key twice")
+    return keys
 
 
 def _budget(value: Any, _: Environment) -> SpendingLimit:
@@ -64,6 +69,17 @@ def _numbers(value: Any, _: Environment) -> tuple[float, ...]:
     if not any(value):
         raise Wrong("all of them are 0")
     return tuple(map(float, value))
+
+
+def _price(value: Any, _: Environment) -> Any:
+    if not isinstance(value, dict):
+        raise Wrong
+    for name, usd in value.items():
+        if name not in _PRICED:
+            raise Wrong(f"'{name}' is none of these")
+        if not _is_share(usd):
+            raise Wrong(f"{name} has to be a number, 0 or more")
+    return value
 
 
 def _is_share(value: Any) -> bool:
@@ -98,6 +114,8 @@ def _from_environment(value: str, environment: Environment) -> Secret:
 def _alike(name: str, environment: Environment) -> str:
     from difflib import get_close_matches
 
+    if name[-1].isdigit():  # one of several keys, which others need not be
+        return ""
     there = [one for one, value in environment.items() if value.strip()]
     return next(iter(get_close_matches(name, there, n=1, cutoff=0.85)), "")
 
@@ -168,11 +186,4 @@ DURATION_OR_NONE = plain(
 )
 STATE_URL = _store("sqlite:///", "redis://", "rediss://", "memory:")
 LEDGER_URL = _store("sqlite:///", "postgresql://", "off")
-PRICE = plain(
-    "a table of USD a million tokens: input, output, cached, cache_write, reasoning",
-    lambda value: (
-        isinstance(value, dict)
-        and value.keys() <= {"input", "output", "cached", "cache_write", "reasoning"}
-        and all(map(_is_share, value.values()))
-    ),
-)
+PRICE = Allowed(f"a table of USD a million tokens: {', '.join(_PRICED)}", _price)

@@ -178,7 +178,7 @@ class WorkerLine(Hearer):
 
     def lost(self) -> None:
         self._door.close()
-        for name in self._probes:
+        for name in [*self._probes]:
             self._leave(name, None, probe=True)
         for number in [*self._held, *self._in_line]:
             self._release(number)

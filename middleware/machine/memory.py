@@ -18,7 +18,7 @@ _PAUSE, _LONGEST_PAUSE = 10.0, 60.0
 _LONGEST_PROBE = 60.0
 """Seconds after which a probe that nobody ended is made again."""
 _MOST_BREAKERS = 4096
-"""Clients choose the names behind a wildcard; the oldest are forgotten."""
+"""Clients choose the names behind a wildcard; the oldest that are closed are forgotten."""
 
 
 class _Marks:
@@ -125,13 +125,18 @@ class MemoryBoard(Board):
             if well is None:
                 return
             if len(self._marks) >= _MOST_BREAKERS:
-                del self._marks[next(iter(self._marks))]
+                del self._marks[self._oldest()]
             marks = self._marks[name] = _Marks()
         if probe:
             marks.probe_ended(self.now(), well)
         # What began before it opened says nothing of how it is now.
         elif well is not None and not marks.until:
             marks.add(self.now(), well, self.least)
+
+    def _oldest(self) -> str:
+        """Of those that are closed, while there are any: nobody's names end a pause."""
+        closed = (name for name, marks in self._marks.items() if not marks.until)
+        return next(closed, next(iter(self._marks)))
 
     def free(self, slot: str, limit: int) -> int:
         slots = self._slots.get(slot)

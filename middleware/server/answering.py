@@ -39,7 +39,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created"),
-        *("_in_headers", "_stream", "_watch", "_watcher", "bill"),
+        *("_in_headers", "_stream", "_watch", "_watcher", "bill", "_prices"),
     )
 
     def __init__(self, visit: Visit, send: Send, heartbeat: float, door: Door) -> None:
@@ -56,6 +56,8 @@ class Answer:
         self._id = visit.id
         """What the ids in bodies are made of."""
         self.created = 0
+        self._prices = True
+        """What it costs is told."""
         self.bill: Bill | None = None
         """Of what was let in."""
 
@@ -67,7 +69,10 @@ class Answer:
         self.created = self.visit.created = int(time.time())
 
     def replay(self, label: str, identity: str = "", created: int | None = None) -> None:
-        """Answer as a recording, under its own id and time."""
+        """Answer as a recording does, or what will be one: under its own id and time, and without
+        a price, as playing it has none.
+        """
+        self._prices = False
         self._id = identity or self._id
         self.created = self.created if created is None else created
         if label:
@@ -126,7 +131,8 @@ class Answer:
             body = parsed.fold(self._id, self.created, events)
         finally:
             opened = self._note_events(events)
-        self._close_bill()
+        if self._prices:
+            self._close_bill()
         headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and (parts := usage_parts(finish.usage)):
             headers |= {"x-usetool-usage": orjson.dumps(parts).decode()}
@@ -142,8 +148,6 @@ class Answer:
                 self.visit.receipt += event.receipt
             elif type(event) is Finish:
                 self.visit.finish = event
-        if self.bill is not None:
-            self.bill.hear(events)
         return opened
 
     def _close_bill(self) -> Receipt:
@@ -158,7 +162,7 @@ class Answer:
         self._unwatch()
         self._close_bill()
         told = {**(headers or {})}
-        if self.visit.cost:
+        if self.visit.cost and self._prices:
             told["x-usetool-cost"] = cost_header(self.visit.cost)
         await send_json(self._send, 200, body, [*self._headers, *raw(told)])
 
@@ -173,8 +177,6 @@ class Answer:
                 for event in batch:
                     if type(event) is Noted:
                         self.visit.receipt += event.receipt
-                if self.bill is not None:
-                    self.bill.hear(batch)
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
@@ -186,7 +188,10 @@ class Answer:
             raise Truncated("The upstream's answer has no end.")
 
     def _tell_cost(self, writer: Stream) -> None:
-        writer.keep_for_last_frame(self._close_bill())
+        added = self._close_bill()
+        if not self._prices:
+            return
+        writer.keep_for_last_frame(added)
         if self.visit.cost:
             writer.tell("cost", self.visit.cost)
 

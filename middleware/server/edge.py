@@ -9,12 +9,13 @@ import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from adapters.errors import Busy, GatewayError
+from adapters.errors import Busy, GatewayError, Unauthorized
 from adapters.protocol import RequestContext, value_class
 from middleware.accounts import Accounts, Bill
 from middleware.accounts.crowd import Crowd
@@ -65,6 +66,7 @@ class AdmittedRequest:
         if _is_played(self.runtime, self.selection, model):
             self.bill.forgive()
         else:
+            await self.bill.enter()  # had it seemed that a recording would answer
             await self.bill.reserve(len(self.body), answer)
 
     def visitor(self, model: str) -> Visitor:
@@ -117,7 +119,7 @@ class Edge:
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
-        # The only broad `except`: what we did not foresee is logged whole and is a 500 in the
+        # The one place for what nobody foresaw in a request: it is logged whole and is a 500 in the
         # door's shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
         except Exception as error:
             await answer.fail(_logged(error, visit.id))
@@ -130,10 +132,10 @@ class Edge:
         runtime, visit = self.runtime, answer.visit
         server = runtime.server
         caller = runtime.keys.caller(scope)
+        visit.client, visit.owner = caller.client.name, caller.owner
         # Where no key is asked, whoever likes could be many.
         owner = caller.owner if runtime.config.asks_keys else ""
         self.crowd.enter(visit.id, owner, server.max_concurrent)
-        visit.client = caller.client.name
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
         if not _is_played(runtime, selection):
@@ -164,6 +166,8 @@ class Edge:
         path = one_line(scope["path"][:_LONGEST_PATH])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
         visit.status, visit.error = self.door.error_status(error), error
+        with suppress(Unauthorized):
+            visit.client = self.runtime.keys.caller(scope).client.name
         if path.startswith(LAST):
             self.log.write(visit.line(now))  # looking at the records leaves none
         else:
@@ -176,13 +180,15 @@ class Edge:
 
     async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
         self.crowd.leave(answer.visit.id)
-        if answer.bill is not None:
-            answer.bill.close()
-        self._end(answer.visit, now, bodies)
-        for observer in self.observers:
-            observer.ended(answer.visit, now)
-        if answer.bill is not None:
-            await answer.bill.settle()
+        try:
+            if answer.bill is not None:
+                answer.bill.close()
+            self._end(answer.visit, now, bodies)
+            for observer in self.observers:
+                observer.ended(answer.visit, now)
+        finally:  # whatever could not be told, nobody is kept out for it
+            if answer.bill is not None:
+                await answer.bill.settle()
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)

@@ -44,6 +44,8 @@ class Visit:
     """The client's header, where traces are made."""
     client: str = "default"
     """The name of who asked."""
+    owner: str | None = None
+    """Digest of the key it came with; None: nobody looked for one."""
     operation: Operation = "chat"
     door: str = "chat"
     journey: Journey = field(default_factory=Journey)

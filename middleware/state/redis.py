@@ -191,12 +191,15 @@ class RedisState:
 
 async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """What was begun in Redis is known here, whatever becomes of who asked."""
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
+    task, left = asyncio.create_task(work), False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:  # more than once, where the gateway stops meanwhile
+            left = True
+    if left:
+        raise asyncio.CancelledError
+    return task.result()
 
 
 def _names(counters: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -43,7 +43,9 @@ class SpanSender:
         session = requests.Session()
         session.trust_env = False  # as upstreams: the environment's proxies are not for this
         endpoint = address.rstrip("/").removesuffix(_PATH) + _PATH
-        self._sender = OTLPSpanExporter(endpoint=endpoint, timeout=seconds, session=session)
+        self._sender: SpanExporter = OTLPSpanExporter(
+            endpoint=endpoint, timeout=seconds, session=session
+        )
         self._made = InMemorySpanExporter()
         resource = Resource.create({"service.name": service, "service.version": __version__})
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -57,6 +59,9 @@ class SpanSender:
         spans = self._made.get_finished_spans()
         self._made.clear()
         return not spans or self._sender.export(spans) is SpanExportResult.SUCCESS
+
+    def close(self) -> None:
+        self._sender.shutdown()
 
 
 def make_spans(tracer: Tracer, told: Told, names: Vocabulary) -> None:

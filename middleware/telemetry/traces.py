@@ -36,6 +36,9 @@ class Exporter(Protocol):
     def export(self, ended: Sequence[Told]) -> bool:
         """Whether they arrived; blocks, within a limit."""
 
+    def close(self) -> None:
+        """Send nothing any more, also not again."""
+
 
 class Tracer:
     """An `Observer`; its thread runs from the first request to `stop`."""
@@ -63,6 +66,8 @@ class Tracer:
         self._over.set()
         if self._thread is not None:
             self._thread.join(seconds)
+            self._exporter.close()
+            self._thread.join(_PAUSE)
 
     def _tell(self) -> None:
         while not (self._over.wait(_PAUSE) and self._row.empty()):

@@ -20,7 +20,10 @@ from adapters.protocol import (
     Json,
     Opened,
     PassedOver,
+    ReasoningDelta,
     RequestContext,
+    TextDelta,
+    ToolCallDelta,
     UpstreamCall,
 )
 from adapters.shared.embeddings import EmbeddingRequest
@@ -56,6 +59,7 @@ class Breaker(Wrapper):
                 async for batch in batches:
                     if record.first_event is None:
                         self._opened(call, batch)
+                    record.letters += _letters(batch)
                     if type(batch[-1]) is Finish:
                         record.finish = batch[-1]
                     yield batch
@@ -138,3 +142,13 @@ class Breaker(Wrapper):
             return self.place
         before, _, after = self.model.partition("*")
         return self.place.replace("*", model[len(before) : len(model) - len(after)])
+
+
+def _letters(batch: tuple[Event, ...]) -> int:
+    found = 0
+    for event in batch:
+        if type(event) is TextDelta or type(event) is ReasoningDelta:
+            found += len(event.text)
+        elif type(event) is ToolCallDelta:
+            found += len(event.arguments)
+    return found

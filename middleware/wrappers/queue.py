@@ -62,8 +62,7 @@ class Queue(Wrapper):
         began = asyncio.get_running_loop().time()
         key = await ring.key_of(call, model)
         waited = await self._wait(key, call, model)
-        if waited and ring.secrets and await ring.rests(key, model):
-            ring.board.give(key)
+        if waited and ring.secrets and not await self._kept(key, model):
             key = (await ring.turns(model, call.id))[0].name
             await self._wait(key, call, model)
         now = asyncio.get_running_loop().time()
@@ -72,6 +71,16 @@ class Queue(Wrapper):
         if record := call_at_work(call):
             record.began = now
         return key
+
+    async def _kept(self, key: str, model: str) -> bool:
+        """Keep the slot of a key that is well; who leaves meanwhile keeps none."""
+        rests = True
+        try:
+            rests = await self.ring.rests(key, model)
+        finally:
+            if rests:
+                self.ring.board.give(key)
+        return not rests
 
     async def _wait(self, key: str, call: RequestContext, model: str) -> bool:
         """Take a slot; return whether others had it before."""

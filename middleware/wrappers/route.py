@@ -11,7 +11,7 @@ from adapters.leaf import Leaf
 from adapters.protocol import Adapter, ChatRequest, Events, Json, Planned
 from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
-from middleware.config import ModelConfig
+from middleware.config import ModelConfig, public_name
 from middleware.doors import FIELDS
 from middleware.wrappers.base import Fork, Wrapper, noted, noting
 from middleware.wrappers.calls import Guarded
@@ -137,6 +137,8 @@ class Route(Wrapper):
     """What speaks to its upstream; a pipeline has two."""
     guarded: Guarded | None = None
     """The same, with what stands around every call of it."""
+    asked: str = ""
+    """What it is asked by, where what stands for the `*` of that stands for the `*` of its name."""
 
     @property
     def nesting(self) -> tuple[str, ...]:
@@ -159,7 +161,10 @@ class Route(Wrapper):
         return noted(self.inner.plan(changed), notes, changed.configured)
 
     def _changed(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
-        renamed = replace(request, model=self.name or request.model)
+        name = self.name or request.model
+        if "*" in name and self.asked:
+            name = public_name(name, self.asked, request.model)
+        renamed = replace(request, model=name)
         if self.changes is None:
             return renamed, ()
         return self.changes.apply(renamed), self.changes.receipt(request)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from adapters.errors import Busy
-from adapters.protocol import (
-    Event,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallStart,
-    UpstreamCall,
-    Usage,
-)
+from adapters.protocol import UpstreamCall, Usage
 from middleware.accounts.bill import Bill
 from middleware.accounts.lengths import AnswerLengths
 from middleware.accounts.prices import Prices
@@ -35,17 +29,11 @@ upstream = "up"
 name = "nobody-knows-this"
 """
 WATCHED = CONFIG + '[clients.alpha]\nkey = "A"\n'
-TOLD: tuple[Event, ...] = (
-    ReasoningDelta("12345678"),
-    TextDelta("1234"),
-    ToolCallStart(0, "c", "f"),
-    ToolCallDelta(0, "1234"),
-)
+LETTERS = 16
 
 
-def billed(found: Visit, config: str = CONFIG, told: tuple[Event, ...] = ()) -> Visit:
+def billed(found: Visit, config: str = CONFIG) -> Visit:
     bill = Bill(found, Prices(parsed(config)), AnswerLengths())
-    bill.hear(told)
     bill.close()
     bill.close()
     return found
@@ -79,8 +67,8 @@ def test_a_failure_costs_nothing() -> None:
 
 def test_who_leaves_pays_for_what_came() -> None:
     found = visit(called("demo", open_end=True))
-    found.gone = True
-    assert (billed(found, told=TOLD).cost, found.spent) == (0.000012, Usage(0, 4))
+    found.journey.calls()[0].letters, found.gone = LETTERS, True
+    assert (billed(found).cost, found.spent) == (0.000012, Usage(0, 4))
     assert [note.code for note in found.receipt] == ["usage_estimated"]
 
 
@@ -90,9 +78,29 @@ def test_who_leaves_pays_for_what_came() -> None:
 def test_what_an_upstream_does_not_say_is_estimated(
     place: str, cost: float | None, codes: list[str]
 ) -> None:
-    found = billed(visit(called(place)), told=TOLD)
+    told = called(place)
+    told.letters = LETTERS
+    found = billed(visit(told))
     assert (found.cost, found.spent) == (cost, Usage(0, 4))
     assert [note.code for note in found.receipt] == codes
+
+
+def test_a_reasoner_that_was_left_when_it_had_thought_is_paid() -> None:
+    reasoner = called("dear", open_end=True)
+    reasoner.outcome, reasoner.letters = "ok", 4000
+    found = billed(visit(reasoner, called("demo", Usage(1000, 100))))
+    assert (found.cost, found.spent) == (0.0313, Usage(1000, 1100, 0, 0, 0))
+    assert [note.code for note in found.receipt] == ["usage_estimated"]
+
+
+def test_vectors_whose_upstream_counts_nothing_are_estimated() -> None:
+    found = visit(UpstreamCall("demo", "up", "model", 1.0, outcome="ok"))
+    found.operation = "embeddings"
+    bill = Bill(found, Prices(parsed(CONFIG)), AnswerLengths())
+    asyncio.run(bill.reserve(4000, 0))
+    bill.close()
+    assert (found.cost, found.spent) == (0.001, Usage(1000, 0))
+    assert [note.code for note in found.receipt] == ["usage_estimated"]
 
 
 def test_a_recording_costs_nothing() -> None:

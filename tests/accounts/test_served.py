@@ -12,6 +12,7 @@ import pytest
 
 from adapters.protocol import Finish, Opened, TextDelta, Upstream, Usage
 from middleware.routing import Routes
+from middleware.server.visits import Visit
 from middleware.state.memory import MemoryState
 from middleware.wrappers.route import Route
 from tests.accounts.counting import KEY, counting
@@ -131,6 +132,66 @@ def test_a_spent_budget_is_no_matter_of_waiting_a_little() -> None:
         error = heard.error()
         assert (error["type"], error["code"]) == ("insufficient_quota", "insufficient_quota")
         assert heard.headers["x-should-retry"] == "false"
+
+    play(script)
+
+
+def test_what_another_limit_refused_is_no_request() -> None:
+    async def script() -> None:
+        door = counting("requests_per_minute = 2\ntokens_per_minute = 1")
+        assert (await ask(door)).status == 200
+        assert [(await ask(door)).error()["type"] for _ in range(3)] == ["tokens"] * 3
+
+    play(script)
+
+
+def test_what_one_client_was_refused_no_other_sees() -> None:
+    async def script() -> None:
+        door = counting("requests_per_minute = 1")
+        assert [(await ask(door)).status for _ in range(2)] == [200, 429]
+        seen = []
+        for key in (KEY, ("authorization", "Bearer B")):
+            heard = await door.ask(method="GET", path="/v1/x_usetool/last", headers=[key])
+            seen.append([one["status"] for one in heard.json()["data"]])
+        assert seen == [[429, 200], []]
+
+    play(script)
+
+
+def test_an_answer_without_end_hides_none_of_the_others() -> None:
+    async def script() -> None:
+        door = counting("tokens_per_minute = 200")
+        found = [(await ask(door, max_tokens=(1 << 63) - 1)).status for _ in range(20)]
+        assert found[0] == 200
+        assert found[-1] == 429
+
+    play(script)
+
+
+def test_a_model_that_is_live_among_recordings_is_limited_and_counted(tmp_path: Path) -> None:
+    async def script() -> None:
+        more = f'[cassettes]\nmode = "replay"\nfolder = "{tmp_path}"\n'
+        live = '[models.open]\nupstream = "script"\ncassettes = "live"\n'
+        door = counting("requests_per_minute = 1", more + live)
+        assert [(await ask(door, "open")).status for _ in range(2)] == [200, 429]
+        assert [line.get("limit") for line in door.lines()] == [None, "requests"]
+
+    play(script)
+
+
+class Broken:
+    def ended(self, visit: Visit, now: float) -> None:
+        raise RuntimeError("ours")
+
+
+def test_what_cannot_be_told_keeps_nobody_out() -> None:
+    async def script() -> None:
+        door = counting("concurrent = 1")
+        chat_door = door.app.chat
+        chat_door.observers += (Broken(),)
+        with pytest.raises(RuntimeError):
+            await ask(door)
+        assert await chat_door.accounts.state.sums(["concurrent:alpha"]) == [0]
 
     play(script)
 

@@ -110,6 +110,8 @@ def test_metrics_are_for_admins() -> None:
         for key, status in ((KEY, 403), (ROOT, 200)):
             heard = await door.ask(method="GET", path="/metrics", headers=[key])
             assert heard.status == status
+        (line,) = door.lines()
+        assert line["client"] != "default"  # who was refused is told
 
     asyncio.run(script())
 
@@ -167,3 +169,9 @@ def test_the_command_says_the_same(
         assert head.split()[:2] == ["client" if options else "model", "requests"]
         assert row.split()[:2] == ["alpha" if options else "demo", "1"]
         assert total.split()[-1] == "0.250000"
+
+
+def test_a_day_that_is_none_is_refused_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["usage", "--from", "yesterday"])
+    assert "'yesterday' has to be a day such as" in capsys.readouterr().err

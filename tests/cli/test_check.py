@@ -36,6 +36,20 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
     )
 
 
+def test_check_shows_what_clients_may(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clients = (
+        '[clients.shop]\nkey = "k1"\nmodels = ["demo"]\nrequests_per_minute = 5\n'
+        'budget = "2.5 USD/day"\n[clients.ops]\nkey = "k2"\nadmin = true\n'
+    )
+    model = '[upstreams.d]\nkind = "scripted"\n[models.demo]\nupstream = "d"\n'
+    (folder / "config.toml").write_text(clients + model, "utf-8")
+    assert main(["check"]) == FINE
+    assert (
+        "\n\nclients\n  shop  demo        5 requests a minute, 2.5 USD/day\n"
+        "  ops   all models  admin, no limits\n\nmodels\n"
+    ) in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("store", "kept"), [("file", True), ("memory", True), ("off", False)])
 def test_check_shows_the_memory_between_turns_and_opens_no_file(
     store: str, kept: bool, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -117,6 +131,19 @@ def test_a_variable_that_is_nearly_set_is_asked_about(
     assert KEY not in said
     found = config.load("config.toml")
     assert "LOCKED_KEY: Did you mean LOKED_KEY, which is set?" in describe.banner(found, ())
+
+
+def test_one_of_several_keys_that_is_not_set_is_no_misspelt_one(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKED_KEY", KEY)
+    keys = 'api_key = ["env:LOCKED_KEY", "env:LOCKED_KEY_2"]\n'
+    model = f'[upstreams.c]\nkind = "claude"\n{keys}[models.sonnet]\nupstream = "c"\n'
+    (folder / "config.toml").write_text(model, "utf-8")
+    assert main(["check"]) == FINE
+    said = capsys.readouterr().out
+    assert "LOCKED_KEY_2  missing  upstreams.c" in said
+    assert "Did you mean" not in said
 
 
 def test_check_says_that_the_proxy_of_the_environment_is_not_used(

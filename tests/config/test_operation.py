@@ -74,6 +74,11 @@ MISTAKES = [
     ("[telemetry]\notlp = 'collector:4318'", "telemetry.otlp", "scheme is missing"),
     ("[server]\nworkers = 0", "server.workers", "from 1 to 256"),
     ("[models.x]\nchoices = ['one', 'tow']", "models.x.choices", "Did you mean 'two'?"),
+    (
+        "[models.'any-*']\nupstream = 'a'\n[models.x]\nchoices = ['any-*']",
+        "models.x.choices",
+        "'x' has no * to fill it",
+    ),
     ("[models.x]\nchoices = ['one', 'one']", "models.x.choices", "has a name twice"),
     ("[models.x]\nchoices = ['one']\nupstream = 'a'", "models.x.upstream", "have their own"),
     ("[models.x]\nchoices = ['one', 'two']\nweights = [1]", "models.x.weights", "1 numbers for 2"),
@@ -85,7 +90,15 @@ MISTAKES = [
         "models.x.choices",
         "leads back to itself: x → y → x",
     ),
-    ("[models.x]\nupstream = 'a'\nprice = { inptu = 1 }", "models.x.price", "USD a million"),
+    (
+        "[models.x]\npipeline = 'reason-then-answer'\nreasoner = 'one'\nanswerer = 'two'\n"
+        "fallback = ['x']",
+        "models.x.fallback",
+        "leads back to itself: x → x",
+    ),
+    ("[models.x]\nupstream = 'a'\nprice = 3", "models.x.price", "USD a million"),
+    ("[models.x]\nupstream = 'a'\nprice = { inptu = 1 }", "models.x.price", "'inptu' is none"),
+    ("[models.x]\nupstream = 'a'\nprice = { input = '1' }", "models.x.price", "input has to be a"),
 ]
 
 
@@ -96,7 +109,12 @@ def test_a_mistake_is_named_with_its_key(text: str, key: str, said: str) -> None
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("[]", "the list is empty"), ("['k', 'client']", "stands alone"), ("['']", "it is empty")],
+    [
+        ("[]", "the list is empty"),
+        ("['k', 'client']", "stands alone"),
+        ("['']", "it is empty"),
+        ("['k', 'l', 'k']", "the same key twice"),
+    ],
 )
 def test_keys_that_cannot_rotate_are_refused(written: str, said: str) -> None:
     found = mistakes(UP.replace("'k'", written))

@@ -8,7 +8,7 @@ from typing import get_args
 from adapters.protocol import Outcome, Passing
 from middleware import config
 from middleware.server.transport.address import GRACE_SECONDS
-from tests.documents.test_documents import CONTEXT, blocks, prose, text
+from tests.documents.test_documents import blocks, prose, text, whole
 
 PAGE = text("docs/operating.md")
 
@@ -25,7 +25,7 @@ def test_every_route_is_made_of_codes_that_are_sent() -> None:
 def test_every_place_of_a_route_is_in_the_example() -> None:
     (example,) = [block for block in blocks(PAGE, "toml") if "choices" in block]
     given = {name: name for name in re.findall(r'"env:(\w+)"', example)}
-    models = config.parse(CONTEXT + example, environment=given).models
+    models = config.parse(whole(example), environment=given).models
     assert set(re.findall(r"`?\b(\w+)=\w+[,`]", prose(PAGE))) - {"queue"} <= models.keys()
 
 

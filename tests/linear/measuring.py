@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -37,12 +38,14 @@ def _once(work: Work) -> float:
 def is_long(held: float) -> bool:
     """Whether it held the loop for too long, on a machine as quick as this was written on.
 
-    The slowest of three counts: what else runs slows a core down for as long as it runs.
+    What else runs slows a core down while it runs, as caches are shared: the slowest of three
+    counts, and that more wants to run than there are cores.
     """
     if held <= LONGEST_HOLD:
         return False
-    now = max(_once(_reference) for _ in range(3))
-    return held > LONGEST_HOLD * min(4, now / 0.02)
+    crowd = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 1
+    now = max(_once(_reference) for _ in range(3)) / 0.02
+    return held > LONGEST_HOLD * min(4, max(now, min(2, crowd)))
 
 
 def _reference() -> None:

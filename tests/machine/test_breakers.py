@@ -130,4 +130,12 @@ def test_those_that_were_open_are_told_and_names_are_bounded() -> None:
         bench.board.leave(f"up/{number}", True)
     assert bench.board.breakers() == {NAME: "open"}
     bench.board.leave("up/one too many", True)
-    assert bench.board.breakers() == {}
+    assert bench.board.breakers() == {NAME: "open"}
+
+
+def test_where_all_are_open_the_oldest_goes() -> None:
+    board = MemoryBoard(least=1)
+    for number in range(4097):
+        board.leave(f"up/{number}", False)
+    assert len(board.breakers()) == 4096
+    assert board.breaker("up/0") == "closed"

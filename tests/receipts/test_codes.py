@@ -34,6 +34,7 @@ PLACES: Mapping[str, str] = {
     "ollama": "adapters/ollama",
     "emulation": "middleware/wrappers/emulation",
     "server tools": "middleware/wrappers/server_tools",
+    "ledger": "middleware/accounts",
     "pipeline": "middleware/wrappers/pipeline",
     "recall": "middleware/wrappers/recall",
     "route": "middleware/wrappers/route.py",

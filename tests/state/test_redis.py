@@ -122,3 +122,22 @@ def test_a_limit_holds_over_two_gateways(server: RedisServer) -> None:
             assert 59 < next(one.wait for one in taken if one.refused) <= 60.3
 
     asyncio.run(run())
+
+
+def test_what_was_begun_is_known_however_often_its_asker_is_cancelled(
+    server: RedisServer,
+) -> None:
+    async def run() -> None:
+        async with gateways(server, 1) as (states, _):
+            (state,) = states
+            taking = asyncio.create_task(state.take("left", [hold("concurrent:left")]))
+            for _ in range(3):
+                await asyncio.sleep(0)
+                taking.cancel()
+            await asyncio.wait([taking])
+            assert taking.cancelled()
+            await state.settle("left", {"concurrent:left": 0.0})
+            await asyncio.sleep(0.1)
+            assert await state.sums(["concurrent:left"]) == [0]
+
+    asyncio.run(run())

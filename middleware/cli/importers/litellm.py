@@ -80,7 +80,7 @@ def from_litellm(text: str, source: str, environment: Environment) -> Imported:
     tables.settle()
     tables.name_again(table_of(router.take("model_group_alias")))
     take_fallbacks(tables, library, router)
-    timeout = router.number("timeout", 0.001, 1e8) or library.number("request_timeout", 0.001, 1e8)
+    timeout = _timeout(router, library)
     sections = clients_of(general, library)
     if state := state_of(router, general, library):
         sections.append(toml.table(("state",), state))
@@ -102,10 +102,17 @@ def _usual(router: Taking, library: Taking) -> Usual:
     return Usual(retries, None if at_once is None else int(at_once))
 
 
+def _timeout(router: Taking, library: Taking) -> float | None:
+    its, usual = router.number("timeout", 0.001, 1e8), library.number("request_timeout", 0.001, 1e8)
+    if its and usual and its != usual:
+        library.lose("request_timeout", "router_settings.timeout goes before it")
+    return its or usual
+
+
 def _pick(router: Taking) -> str:
     strategy = router.text("routing_strategy")
     if strategy is not None and strategy not in _PICKS:
-        why = f"{strategy} has no counterpart here: shares as for simple-shuffle are written"
+        why = f"{strategy} has no counterpart here: simple-shuffle is written"
         router.lose("routing_strategy", why)
     return _PICKS.get(strategy or "", _SHUFFLED)
 

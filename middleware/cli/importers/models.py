@@ -154,6 +154,8 @@ class ModelTables:
             else:
                 self.aliased[alias] = target
                 self.notes[alias] = [f"Another name for {target}."]
+                if isinstance(said, dict) and said.get("hidden"):
+                    self.lose(alias, "is hidden there; GET /v1/models tells all names", _ALIAS)
 
     def copy(self, alias: str, target: str) -> bool:
         """Another name for what `target` means."""

@@ -68,7 +68,7 @@ class Records:
         record = self._running.pop(visit.id, None)
         if record is None:
             if self.count:
-                self._refused.append(Record(visit, None, seconds=now - visit.began))
+                self._refused.append(Record(visit, visit.owner, seconds=now - visit.began))
             return
         record.seconds = now - visit.began
         if record.dropped:
@@ -84,7 +84,7 @@ class Records:
         self._bytes -= oldest.size
 
     def of(self, owner: str | None) -> Iterator[Record]:
-        """The newest first; None: of every client. Who has a key sees what was refused, too."""
+        """The newest first; None: of every client. Who has a key sees what came with none, too."""
         both = [*reversed(self._row), *reversed(self._refused)]
         return (
             one

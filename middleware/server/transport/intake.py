@@ -46,8 +46,6 @@ class Keys:
     def caller(self, scope: Scope) -> Caller:
         """Return who asks, or raise `Unauthorized`."""
         sent = _keys_sent(scope)
-        if len(sent) > 1:
-            sent = [*dict.fromkeys(sent)]
         if not self._clients:
             if len(sent) > 1:
                 raise _two_keys()
@@ -81,14 +79,18 @@ def _two_keys() -> Unauthorized:
 
 
 def _keys_sent(scope: Scope) -> list[bytes]:
-    keys = []
+    """At most one a header: of two in the same, who stands before us may have read the other."""
+    keys: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
+        key = b""
         if name == b"authorization":
-            scheme, _, key = value.partition(b" ")
-            keys.append(key.strip() if scheme.lower() == b"bearer" else value)
+            scheme, _, sent = value.partition(b" ")
+            key = sent.strip() if scheme.lower() == b"bearer" else value
         elif name in (b"x-api-key", b"api-key"):
-            keys.append(value.strip())
-    return [key for key in keys if key]
+            key = value.strip()
+        if key and keys.setdefault(name, key) != key:
+            raise _two_keys()
+    return [*dict.fromkeys(keys.values())]
 
 
 def header(scope: Scope, wanted: bytes) -> bytes:

@@ -114,6 +114,8 @@ class Supervisor:
             await self._hub.state.close()
         self._log.flush()
         code = first.process.returncode
+        if code and code < 0 and not self._ending.is_set():  # it could not say why
+            complain(f"worker 1 ended ({_how(code)}) before it served")
         return 0 if self._ending.is_set() else code if code and code > 0 else WRONG
 
     async def _keep(self, number: int, worker: Worker | None = None) -> None:

@@ -37,6 +37,8 @@ class Alternative:
     emulates: bool = False
     """Its tools are asked for by prompt."""
     traits: Callable[[str], Traits] = lambda _: Traits()
+    asked: str = ""
+    """What its model of choices is asked by; what stands there for a `*` stands for its own too."""
     cost: CostOf | None = None
     """USD of so many tokens asked and answered; None: nobody knows."""
     weight: float = 1.0
@@ -46,10 +48,11 @@ class Alternative:
     """Mean seconds to its first word; None: it was never asked."""
 
     def at(self, asked: str) -> tuple[str, str]:
-        """Its public name and the upstream's, for what was asked (`Route` has renamed it)."""
+        """Its public name and the upstream's, for what was asked."""
         if "*" not in self.model:
             return self.name, self.model
-        return public_name(self.name, self.model, asked), asked
+        name = public_name(self.name, self.asked, asked)
+        return name, public_name(self.model, self.asked, asked)
 
     def lacks(self, needs: Needs, native: bool, model: str) -> Passing | None:
         """What it cannot do; what is not known, it can. `native`: no tools by prompt."""

@@ -63,7 +63,7 @@ class Inquiry:
     async def opened(self) -> Opening:
         """The first events and the stream they began."""
         for place in self.order:
-            if self.calls == _MOST_CALLS:
+            if self.calls >= _MOST_CALLS:
                 break
             if opening := await self._at(place):
                 return opening
@@ -84,7 +84,7 @@ class Inquiry:
         if not turns:
             self._pass_over(name, "resting")
         for made, turn in enumerate(turns):
-            if self.calls == _MOST_CALLS or (made == _MOST_AT_ONE and self._others(place)):
+            if self.calls >= _MOST_CALLS or (made == _MOST_AT_ONE and self._others(place)):
                 break
             if opening := await self._call(place, turn):
                 return opening
@@ -120,13 +120,17 @@ class Inquiry:
         now = asyncio.get_running_loop().time
         if (began := now()) >= self.attempts.end:
             raise self._too_late()
+        before = len(self.journey.calls())
         place.begin()
         try:
             events = place.adapter.stream(self._request(place, turn))
             first = await anext(events)
             self.answers = place
         except GatewayError as error:
+            made = self.journey.calls()[before:]
             self._failed(place, turn, error)
+            # Some ask twice: by prompt, where an upstream has no tools of its own.
+            self.calls += max(0, sum(call.place == self._name(place) for call in made) - 1)
             return None
         finally:
             if self.answers is None:

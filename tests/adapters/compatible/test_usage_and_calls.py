@@ -58,6 +58,7 @@ def test_usage_counts_wherever_it_comes_and_the_last_one_is_the_whole(
         (None, None, []),
         (USAGE, Usage(7, 5), []),
         ({"completion_tokens": 5}, Usage(0, 5), ["usage_estimated"]),
+        ({**USAGE, "prompt_tokens": 1e30}, Usage(0, 5), ["usage_estimated"]),
         ({**USAGE, "prompt_tokens_details": {"cached_tokens": 3}}, Usage(7, 5, cached=3), []),
         ({**USAGE, "prompt_cache_hit_tokens": 4}, Usage(7, 5, cached=4), []),
         ({**USAGE, "cached_tokens": 0}, Usage(7, 5, cached=0), []),

@@ -44,8 +44,9 @@ except ImportError as error:
     MISSING = str(error)
 
 
-# The runtime has no wheel for some platforms, where the gateway itself says so and goes on without;
-# CI's Linux has one, so there these tests run.
+# The model's runtime has wheels for some platforms alone; elsewhere the gateway says so and serves
+# all other models, which the tests below this one hold everywhere. The reason is what it says.
+# CI's Linux has a wheel in the lock, so there none of these is left out.
 real = pytest.mark.skipif(bool(MISSING), reason=f"no embedded model: {MISSING}")
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import orjson
+import pytest
 
 from adapters.protocol import Event, Finish, Json, Opened, TextDelta, Upstream, Usage
 from middleware.cassettes.asks import events_of, folded
-from middleware.cassettes.cassette import CassetteTurn
+from middleware.cassettes.cassette import CassetteTurn, Mode
 from middleware.cassettes.file import turn_from_json, turn_to_json
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.words import Heading
+from tests.cassette.core.desk import asking, desk, streamed
 
 
 def logged(token: str) -> Json:
@@ -43,3 +48,18 @@ def test_a_stored_answer_is_what_was_heard() -> None:
         "fp_1",
         "priority",
     )
+
+
+@pytest.mark.parametrize("body", [asking("hello"), streamed(asking("hello"))])
+def test_what_is_recorded_tells_no_price_as_its_replay_has_none(tmp_path: Path, body: Json) -> None:
+    text = '[upstreams.up]\nkind = "scripted"\n[models.m]\nupstream = "up"\n'
+    text += "price = { input = 1000.0, output = 1000.0 }\n"
+
+    async def tells_it(mode: Mode | None) -> bool:
+        async with desk(tmp_path, text, mode) as gateway:
+            heard = await gateway.ask(body)
+        return "x-usetool-cost" in heard.headers or b'"cost":' in heard.body
+
+    assert asyncio.run(tells_it("off"))
+    assert not asyncio.run(tells_it("record"))
+    assert not asyncio.run(tells_it("replay"))

@@ -72,8 +72,12 @@ NONE: tuple[Headers, ...] = (
     [(b"cookie", b"authorization=K")],
 )
 ONE_IS_RIGHT: tuple[Headers, ...] = (
-    [(b"authorization", b"Bearer wrong"), BEARER],
     [BEARER, (b"x-api-key", b"wrong")],
+    [(b"authorization", b"Bearer wrong"), (b"api-key", b"wrong"), (b"x-api-key", b"K")],
+)
+TWICE: tuple[Headers, ...] = (
+    [(b"authorization", b"Bearer wrong"), BEARER],
+    [(b"x-api-key", b"K"), (b"x-api-key", b"wrong")],
 )
 OF_TWO_OWNERS: tuple[Headers, ...] = (
     [BEARER, (b"x-api-key", b"other")],
@@ -111,6 +115,12 @@ def test_of_two_keys_the_right_one_opens(headers: Headers) -> None:
 
 @pytest.mark.parametrize("headers", OF_TWO_OWNERS)
 def test_two_right_keys_of_different_owners_are_refused(headers: Headers) -> None:
+    with pytest.raises(Unauthorized, match="two different API keys"):
+        opened(*headers)
+
+
+@pytest.mark.parametrize("headers", TWICE)
+def test_two_different_keys_in_one_header_are_refused(headers: Headers) -> None:
     with pytest.raises(Unauthorized, match="two different API keys"):
         opened(*headers)
 

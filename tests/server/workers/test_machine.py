@@ -108,6 +108,26 @@ def test_a_breaker_opens_for_all_and_one_alone_probes() -> None:
     asyncio.run(run())
 
 
+def test_what_a_worker_that_probed_had_is_free_when_it_dies() -> None:
+    async def run() -> None:
+        clock = time.monotonic()
+        async with machine(MemoryBoard(now=lambda: clock)) as here:
+            one, two = (await here.worker()).board, (await here.worker()).board
+            for _ in range(20):
+                one.leave(NAME, False)
+            await until(lambda: one.breaker(NAME) == two.breaker(NAME) == "open")
+            clock += 11
+            for board in (one, two):
+                board.breaker_told(NAME, time.monotonic() - 1)
+            assert await one.enter(NAME) == "probe"
+            assert await one.take(SLOT, 1, 0)
+            await here.kill(0)
+            assert await two.take(SLOT, 1, 0)
+            assert await two.enter(NAME) == "probe"
+
+    asyncio.run(run())
+
+
 def test_limits_hold_over_all_workers() -> None:
     async def run() -> None:
         async with machine() as here:

@@ -13,6 +13,7 @@ from middleware import config
 from middleware.building import build
 from middleware.routing import Routes
 from middleware.server.models import ModelList
+from middleware.wrappers.choices import Alternative
 from tests.wrappers.routing.routes import asked
 
 CONFIG = """
@@ -108,6 +109,32 @@ def test_the_public_models_defaults_are_as_the_clients_and_before_its_places(
     assert body("m2")["temperature"] == 0.5
     assert (body("smart")["model"], body("smart")["temperature"]) == ("m1", 0.1)
     assert body("up/x")["model"] == "x"
+
+
+PATTERNS = """
+[models."other-*"]
+upstream = "one"
+name = "o-*"
+fallback = ["up/*"]
+[models."either/*"]
+choices = ["other-*", "up/*", "m1"]
+[models."nested/*"]
+choices = ["either/*"]
+[models.plain]
+choices = ["either/x"]
+"""
+
+
+@pytest.mark.parametrize("model", ["other-x", "either/x", "nested/x", "plain"])
+def test_what_stands_for_a_star_stands_for_those_of_its_places(model: str) -> None:
+    found = build(config.parse(CONFIG + PATTERNS, environment={}), Transport())
+    assert found.find(model).plan(asked(model))[0].body["model"] == "o-x"
+
+
+def test_a_place_is_told_by_what_stands_for_its_star(routes: Routes) -> None:
+    adapter = routes.find("up/x")
+    assert Alternative("up/*", adapter, "u-*", asked="either/*").at("either/x") == ("up/x", "u-x")
+    assert Alternative("m1", adapter, "m-1", asked="either/*").at("either/x") == ("m1", "m-1")
 
 
 def test_a_pipeline_is_a_place_and_choices_are_its_parts(routes: Routes) -> None:

@@ -124,6 +124,10 @@ HEADLESS: dict[str, Callable[[Peer], Awaitable[None]]] = {
     "empty": lambda peer: peer.answer(b"", _SSE),
     "error with 200": lambda peer: peer.answer(b'{"error": {"message": "oops"}}'),
     "error event": lambda peer: peer.answer(b'data: {"error": {"message": "oops"}}\n\n', _SSE),
+    "redirect": lambda peer: peer.send(
+        b"HTTP/1.1 307 .\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"
+    ),
+    "not gzip": lambda peer: peer.answer(SECOND, _SSE, "content-encoding: gzip"),
     "another shape": lambda peer: peer.answer(b'data: {"choices": 7}\n\n', _SSE),
 }
 

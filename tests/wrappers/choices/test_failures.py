@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from adapters.compatible import KIND
 from adapters.errors import (
     BadRequest,
     GatewayError,
@@ -18,6 +19,8 @@ from adapters.errors import (
 )
 from adapters.protocol import Opened, TextDelta, Upstream
 from adapters.shared.traits import Traits
+from middleware.wrappers.emulation import ToolSettings, with_tools
+from middleware.wrappers.route import Route
 from tests.support.adapters import FakeAdapter
 from tests.wrappers.choices.scene import Scene, answer, asked, heard, route_of
 
@@ -77,6 +80,22 @@ def test_three_places_are_asked_and_then_the_last_failure_is_told() -> None:
     assert caught.value is last
     assert (last.again, last.retry_after) == ("elsewhere", "7")
     assert route_of(request) == "a=failed, b=failed, c=failed"
+
+
+def test_a_place_that_asks_twice_has_made_two_of_the_three_calls() -> None:
+    scene = Scene()
+    no_tools = refused("upstream_bad_request")
+    no_tools.message, no_tools.status = "this model does not support tools", 400
+    first = scene.place("a", no_tools, away())
+    route = first.adapter
+    assert isinstance(route, Route)
+    settings = ToolSettings("auto", KIND)
+    inner = with_tools(scene.fakes["a"], settings, None, route.inner)
+    first.adapter = replace(route, inner=inner)
+    request = replace(asked(), tools=({"type": "function", "function": {"name": "f"}},))
+    with pytest.raises(Unavailable):
+        answer(scene.model([first, scene.place("b", away())], [scene.place("c")]), request)
+    assert route_of(request) == "a=client, a=failed, b=failed"
 
 
 def test_another_key_of_the_place_comes_first_and_one_call_is_kept_for_the_next_place() -> None:

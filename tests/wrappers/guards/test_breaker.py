@@ -76,6 +76,7 @@ def test_a_good_call_is_recorded_with_its_times_and_its_ends() -> None:
     assert call.first_event is not None
     assert call.ended is not None
     assert call.began <= call.first_event <= call.ended
+    assert call.letters == len(TEXT.text)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from adapters.errors import GatewayError
 from adapters.protocol import Journey
+from middleware.state.memory import MemoryState
+from middleware.state.store import Mark
 from middleware.wrappers.calls import UpstreamFull, WaitedOut
 from middleware.wrappers.route import Route
 from tests.support.adapters import FakeAdapter, Step, Wait
@@ -195,6 +198,39 @@ def test_a_probe_that_finds_no_slot_leaves_the_next_one_to_another() -> None:
 def test_only_what_is_configured_is_built(upstream: str, counting: bool, built: list[str]) -> None:
     guarding = Guarding(upstream, counting=counting)
     assert [*Route(guarding.guard, "m").nesting] == ["Route", *built, "FakeAdapter"]
+
+
+class Slow(MemoryState):
+    """Answers as from another process: whoever asks waits."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self.looked = Wait()
+
+    async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
+        if len(names) == 1:
+            self.looked.reached.set()
+            await self.looked.over.wait()
+        return await super().read(names)
+
+
+def test_who_leaves_as_its_key_is_looked_at_holds_no_slot() -> None:
+    leaf = Upstream((OPENED, TEXT))
+    guarding = Guarding(f"{ONE}\n{THREE}", leaf)
+    guarding.ring.state = state = Slow(guarding.clock)
+
+    async def script() -> None:
+        first = asyncio.create_task(guarding.ask(chosen="up#1"))
+        await settled()
+        second = asyncio.create_task(guarding.ask(chosen="up#1"))
+        await settled()
+        leaf.waits[0].over.set()
+        await state.looked.until_reached()
+        await cancelled(second)
+        assert await first is None
+        assert guarding.ring.board.free("up#1", 1) == 1
+
+    run(script())
 
 
 def test_who_waited_for_a_key_that_was_limited_meanwhile_takes_another() -> None:
