@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+import orjson
+
 from adapters.protocol import (
     Aside,
     ChatRequest,
@@ -49,11 +51,11 @@ class ServerTools(Wrapper):
     def _answer(self, request: ChatRequest, hidden: HiddenRounds) -> Events:
         menu = self._menu(request, hidden)
         receipt = hidden.receipt() + menu.receipt
-        if not menu.run_here:
+        if not menu.known:
             events = self.inner.stream(menu.request)
             return noting(events, receipt) if receipt else events
         if (capture := request.call.capture) is not None:
-            capture.offered = menu.declared_here
+            capture.offer(menu.known)
         return _Conversation(self, menu, hidden, receipt, self._runner(request)).events()
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
@@ -111,7 +113,9 @@ class _Conversation:
             if answer.has_client_calls:
                 break
             client.next_round()
-            request = self._next(number, client)
+            if (before := self.runner.journey.before_next_ask) is not None:
+                await before(len(orjson.dumps(self.said)))
+            request = self._next(number, client, answer)
         if last := tuple(await self._end(answer, client)):
             yield last
 
@@ -129,13 +133,15 @@ class _Conversation:
             if call.result is not None:
                 self.sources += call.result.sources
 
-    def _next(self, number: int, client: ClientAnswer) -> ChatRequest:
+    def _next(self, number: int, client: ClientAnswer, answer: Round) -> ChatRequest:
         """What the model is asked in the next round."""
+        # A call that was forced has been made, unless it was of what nobody offered.
+        obeyed = any(call.start.name in self.menu.run_here for call in answer.run_here)
         call = self.menu.request.call
         # Ids that a leaf makes are made of this one.
         call = replace(call, id=f"{call.id}_{number + 1}")
         if self._may_run(number + 1):
-            request = self.menu.without_choice()
+            request = self.menu.without_choice() if obeyed else self.menu.request
         else:
             request, client.beside_json = self.menu.without_tools(), False
         return replace(request, messages=(*request.messages, *self.said), call=call)

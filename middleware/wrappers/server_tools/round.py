@@ -37,6 +37,10 @@ class RoundCall:
     """Of one that was run here."""
     table: str = ""
     """Its tool's."""
+    said: list[str] = field(default_factory=list)
+    """By its tool, while it ran; kept where clients are shown that."""
+    order: int = 0
+    """How many calls of its round were over before it."""
 
     @property
     def arguments(self) -> str:

@@ -77,7 +77,7 @@ def test_a_recorded_turn_is_played_without_its_tools(tmp_path: Path) -> None:
         recorded = cassette(tmp_path)
         performance = await Stage(recorded, played_routes(recorded, "default")).performance(0)
         assert performance.drift == ()
-        assert [run.tool for run in performance.journey.tools] == ["now"]
+        assert [run.tool for run in performance.journey.tools] == ["here.now"]
         assert ran.read_text() == "x"
 
     asyncio.run(run())
