@@ -169,7 +169,7 @@ class _Builder:
         settings = ServerToolSettings(
             model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
         )
-        return ServerTools(inner, shelf, settings, self.store)
+        return ServerTools(inner, shelf, settings, self.store and self.store.rounds())
 
     def _part(self, name: str, decide: bool = False) -> Route | Absent:
         """A model as pipelines ask it; Strict and Show stand around the pipeline instead.
@@ -281,7 +281,8 @@ def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
 
 def open_store(config: Config, state: State) -> Store | None:
     recall = config.recall
-    limits = Limits(recall.max_bytes, recall.max_age)
+    # Thoughts may fill one half, rounds of server tools the other.
+    limits = Limits(recall.max_bytes // 2, recall.max_age)
     if recall.store == "off":
         return None
     if recall.store == "state" and isinstance(state, RedisState):
