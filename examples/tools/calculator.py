@@ -13,7 +13,14 @@ _OPERATORS = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_FUNCTIONS = {"sqrt": math.sqrt, "abs": abs, "round": round, "log": math.log, "sin": math.sin, "cos": math.cos}
+_FUNCTIONS = {
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "round": round,
+    "log": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+}
 _NAMES = {"pi": math.pi, "e": math.e}
 
 

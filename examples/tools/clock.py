@@ -21,4 +21,4 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError(f"there is no time zone '{name}'; names are such as Asia/Shanghai") from None
+        raise ValueError(f"there is no time zone '{name}', but Asia/Shanghai is one") from None

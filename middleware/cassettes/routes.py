@@ -28,6 +28,7 @@ from middleware.config import (
     PublicNames,
     UpstreamConfig,
     keys,
+    kind_keys,
     read,
 )
 from middleware.machine.memory import MemoryBoard
@@ -114,7 +115,7 @@ def _is_public(upstream: UpstreamConfig) -> bool:
 
 def _portable(kind: str, options: Mapping[str, Any]) -> Json:
     """Without paths of this machine, and tables in which a library's keys may stand."""
-    known = keys.option_keys(kind)
+    known = kind_keys.option_keys(kind)
     return {
         name: value
         for name, value in options.items()

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from adapters.kind import Service, all_kinds
-from middleware.config.keys import OWN_FIELDS, SECTIONS, ability_keys, option_keys
+from middleware.config.keys import OWN_FIELDS, SECTIONS
+from middleware.config.kind_keys import ability_keys, option_keys
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # What the parser's words mean to somebody who does not know TOML.

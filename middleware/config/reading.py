@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.kind import Kind, UnusableKind, all_kinds, find_kind, kind_names
 from adapters.options import Environment, Wrong
-from middleware.config import hints, keys
+from middleware.config import hints, keys, kind_keys
 from middleware.config.access import (
     clients_mistakes,
     is_loopback,
@@ -214,7 +214,7 @@ class ConfigReading:
             timeouts=timeouts_of(kind, common, own),
             options=self.given(
                 values["options"] if kind.name else {},  # else that is the mistake, not these
-                keys.option_keys(kind.name),
+                kind_keys.option_keys(kind.name),
                 (*path, "options"),
             ),
             max_concurrent=values["max_concurrent"],
@@ -238,7 +238,7 @@ class ConfigReading:
             self.wrong(path, f"is '{name}', but must be one of {_kinds()}.{hint}")
             return _NO_KIND
         self.table(kind.timeouts, keys.TIMEOUTS, (*path, "timeouts"))
-        self.table(kind.emulation, keys.emulation_keys(), (*path, "emulation"))
+        self.table(kind.emulation, kind_keys.emulation_keys(), (*path, "emulation"))
         return kind
 
     def doubled(self, address: str, kind: Kind, path: tuple[str, ...]) -> None:
@@ -254,7 +254,7 @@ class ConfigReading:
         usual = _kind_of(written, upstreams)
         if usual is None:  # that is the mistake, not what only it would know
             usual, found = _NO_KIND, of_any_kind(written)
-        values = self.table(found, keys.model_keys(usual.name, written), path)
+        values = self.table(found, kind_keys.model_keys(usual.name, written), path)
         pipeline = given_of(values, keys.PIPELINE)
         optional = bool(pipeline or values["choices"])
         self.reference(values["upstream"], upstreams, path, optional=optional)
@@ -269,8 +269,8 @@ class ConfigReading:
             override=values["override"],
             drop=values["drop"],
             retry=values["retry"],
-            abilities=self.merged(values, "abilities", keys.ability_keys(usual.name), path),
-            options=self.merged(values, "options", keys.option_keys(usual.name), path),
+            abilities=self.merged(values, "abilities", kind_keys.ability_keys(usual.name), path),
+            options=self.merged(values, "options", kind_keys.option_keys(usual.name), path),
             recall=usual.remembers if values["recall"] is None else values["recall"],
             reasoning=values["reasoning"],
             pipeline=pipeline,

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from adapters.kind import CommonAbilities, Kind, all_kinds
-from middleware.config import keys
+from middleware.config import keys, kind_keys
 from middleware.config.tools import OF_KIND, TOOL
 from middleware.wrappers.emulation import Emulation
 
@@ -145,7 +145,7 @@ def _own_keys() -> list[str]:
 
 def _described(**described: type[Any]) -> Iterator[tuple[str, ...]]:
     for where, one in described.items():
-        for name, key in keys.keys_of(one).items():
+        for name, key in kind_keys.keys_of(one).items():
             default = next(field.default for field in fields(one) if field.name == name)
             shown = _default(default) if where == "options" else ""
             yield f"`{name}`", f"`{where}`", key.allowed.words, shown, key.text

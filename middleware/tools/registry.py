@@ -108,5 +108,5 @@ class Registry:
 async def _called(
     function: PreparedFunction, arguments: Mapping[str, object], context: ToolContext
 ) -> ToolResult:
-    content = await function.call(arguments, context, Threads(print))
+    content = await function.call(arguments, context, Threads(print).share())
     return ToolResult(content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -11,6 +11,9 @@ from adapters.protocol import Json
 from middleware.tools.tool import CallFailed, Content, ToolResult
 
 _MOST_OF_AN_ERROR = 4000
+_MOST_YIELDED = 32 << 20
+_COST = 100
+"""Of keeping a piece, however short it is."""
 _PICTURES: Sequence[tuple[bytes, str]] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -42,18 +45,30 @@ def json_of(value: object) -> str:
         raise CallFailed(f"it returned {type(value).__name__}, which is no JSON: {told}") from error
 
 
-def joined(pieces: Iterable[object]) -> str:
-    """The pieces of a generator as one text; what is no text is JSON on a line of its own."""
-    text, alone = "", False
-    for piece in pieces:
-        apart = alone or (not isinstance(piece, str) and text and not text.endswith("\n"))
-        text += ("\n" if apart else "") + piece_text(piece)
-        alone = not isinstance(piece, str)
-    return text
+class Pieces:
+    """What a generator yields, as one text; what is no text is JSON on a line of its own."""
 
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._left = _MOST_YIELDED
+        self._apart = False
 
-def piece_text(piece: object) -> str:
-    return whole_characters(piece) if isinstance(piece, str) else json_of(piece)
+    def add(self, piece: object) -> str:
+        """Take one in; gives its text back."""
+        is_text = isinstance(piece, str)
+        text = whole_characters(piece) if isinstance(piece, str) else json_of(piece)
+        self._left -= len(text) + _COST
+        if self._left < 0:
+            raise CallFailed(f"it yielded more than {_MOST_YIELDED} characters")
+        begun = bool(self._texts) and not self._texts[-1].endswith("\n")
+        if self._apart or (begun and not is_text):
+            self._texts.append("\n")
+        self._texts.append(text)
+        self._apart = not is_text
+        return text
+
+    def joined(self) -> str:
+        return "".join(self._texts)
 
 
 def whole_characters(text: str) -> str:

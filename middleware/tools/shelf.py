@@ -18,6 +18,7 @@ from middleware.state.store import Hold, State
 from middleware.tools.calls import arguments_of, no_such_tool, timed
 from middleware.tools.kinds import table_of
 from middleware.tools.masks import Masks
+from middleware.tools.python.threads import Threads
 from middleware.tools.results import cut, failed
 from middleware.tools.table import TableContext, ToolTable
 from middleware.tools.tool import CallFailed, Offer, Say, ToolContext, ToolResult
@@ -49,6 +50,7 @@ class ToolShelf:
     tables: Mapping[str, ToolTable]
     state: State
     masks: Masks
+    threads: Threads
     _kept: dict[_Key, Offers] = field(default_factory=dict)
     _running: Counter[str] = field(default_factory=Counter)
     """Calls at work, by table."""
@@ -214,12 +216,13 @@ def open_shelf(
         return None
     kept = before.tables if before is not None else {}
     folder = Path(config.source).absolute().parent
-    around = TableContext(config, folder, state_folder(config) / "tools", say)
+    threads = before.threads if before is not None else Threads(say)
+    around = TableContext(config, folder, state_folder(config) / "tools", threads, say)
     tables = {
         name: kept[name] if _is_same(kept.get(name), tool) else table_of(tool, around)
         for name, tool in config.tools.items()
     }
-    return ToolShelf(config, tables, state, Masks(config, folder))
+    return ToolShelf(config, tables, state, Masks(config, folder), threads)
 
 
 def _is_same(table: ToolTable | None, config: ToolConfig) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from adapters.protocol import Json
 from middleware.config import Config, ToolConfig
 from middleware.tools.python.signature import CannotBeTool
+from middleware.tools.python.threads import Threads
 from middleware.tools.tool import CallFailed, ServerTool
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class TableContext(NamedTuple):
     """Of the config: relative paths are beside it."""
     states: Path
     """Where states of tools are kept."""
+    threads: Threads
     say: Callable[[str], None]
     """Tells the operator."""
 

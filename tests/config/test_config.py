@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from middleware import config
 from middleware.config import Config, ConfigError, Mistake
-from middleware.config.keys import SECTIONS, ability_keys, option_keys
+from middleware.config.keys import SECTIONS
+from middleware.config.kind_keys import ability_keys, option_keys
 from tests.config.reading import KEY, ONE
 from tests.support.paths import ROOT
 

@@ -18,7 +18,8 @@ from middleware.__main__ import main
 from middleware.cli import describe
 from middleware.cli.chat.gateway import running
 from middleware.cli.endpoint import GatewayAddress
-from middleware.config.keys import SECTIONS, ability_keys, option_keys
+from middleware.config.keys import SECTIONS
+from middleware.config.kind_keys import ability_keys, option_keys
 from middleware.config.reference import reference
 from tests.support.paths import ROOT
 

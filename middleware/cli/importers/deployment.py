@@ -19,7 +19,8 @@ from middleware.cli.importers.collecting import (
 )
 from middleware.cli.importers.prices import price_of, shares_of
 from middleware.cli.importers.providers import Reached, reach
-from middleware.config.keys import OWN_FIELDS, option_keys
+from middleware.config.keys import OWN_FIELDS
+from middleware.config.kind_keys import option_keys
 from middleware.config.values import ADDRESS
 from middleware.doors import FIELDS
 

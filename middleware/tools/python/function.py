@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Event
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, NamedTuple, Never
 
@@ -13,9 +14,14 @@ from pydantic import ValidationError
 
 from middleware.tools.foreign import Raised, outcome_of
 from middleware.tools.python.signature import CONTEXT, Callee, Signature, core, signature_of
-from middleware.tools.python.threads import Threads
-from middleware.tools.results import content_of, joined, piece_text
-from middleware.tools.tool import CallFailed, Content, ToolContext
+from middleware.tools.python.threads import ThreadShare
+from middleware.tools.results import Pieces, content_of
+from middleware.tools.tool import CallFailed, Content, Say, ToolContext
+
+_PATIENCE = 5.0
+"""Seconds a generator waits for the loop before it goes on."""
+_SHORT = 100_000
+"""Characters that are written down in the loop; what is longer, or no text, in a thread."""
 
 
 class CallFacts(dict[str, Any]):
@@ -46,7 +52,7 @@ class PreparedFunction:
         return inspect.iscoroutinefunction(made) or inspect.isasyncgenfunction(made)
 
     async def call(
-        self, arguments: Mapping[str, object], context: ToolContext, threads: Threads
+        self, arguments: Mapping[str, object], context: ToolContext, threads: ThreadShare
     ) -> Content:
         """Call it, or raise `CallFailed`."""
         positional, named = self.signature.bound(arguments)
@@ -61,15 +67,21 @@ class PreparedFunction:
             outcome = await outcome_of(self._answered(work, context))
         else:
             outcome = await self._in_thread(work, context, threads)
+        if not isinstance(outcome, Raised | ReturnedContent):
+            outcome = await self._written(outcome, threads)
         if isinstance(outcome, Raised):
-            if isinstance(outcome.error, CallFailed):
-                raise outcome.error
-            raise CallFailed(str(outcome))
-        finished = outcome if isinstance(outcome, ReturnedContent) else self._finished(outcome)
-        return finished.content
+            raise (
+                outcome.error if isinstance(outcome.error, CallFailed) else CallFailed(str(outcome))
+            )
+        return outcome.content
+
+    async def _written(self, value: object, threads: ThreadShare) -> ReturnedContent | Raised:
+        if isinstance(value, str) and len(value) < _SHORT:
+            return self._finished(value)
+        return await threads.run(self.name, lambda: self._finished(value))
 
     async def _in_thread(
-        self, work: Callable[[], object], context: ToolContext, threads: Threads
+        self, work: Callable[[], object], context: ToolContext, threads: ThreadShare
     ) -> object:
         loop = asyncio.get_running_loop()
 
@@ -137,26 +149,39 @@ def _drained(
     loop: asyncio.AbstractEventLoop,
 ) -> str:
     """All a generator yields, in its own thread; it is closed when nobody waits any more."""
-    found: list[object] = []
+    found = Pieces()
     try:
         for piece in pieces:
             if context.cancelled.is_set():
                 break
-            found.append(piece)
+            text = found.add(piece)
             if context.say is not None:
-                loop.call_soon_threadsafe(context.say, piece_text(piece))
+                _say_in(loop, context.say, text)
     finally:
         pieces.close()
-    return joined(found)
+    return found.joined()
+
+
+def _say_in(loop: asyncio.AbstractEventLoop, say: Say, text: str) -> None:
+    """Say it in the loop, and wait for that: a quick generator must not flood it."""
+    said = Event()
+
+    def whole() -> None:
+        say(text)
+        said.set()
+
+    loop.call_soon_threadsafe(whole)
+    said.wait(_PATIENCE)
 
 
 async def _collected(pieces: AsyncGeneratorType[object, Never], context: ToolContext) -> str:
-    found: list[object] = []
+    found = Pieces()
     try:
         async for piece in pieces:
-            found.append(piece)
+            text = found.add(piece)
             if context.say is not None:
-                context.say(piece_text(piece))
+                context.say(text)
+            await asyncio.sleep(0)  # others come in between, its time-out too
     finally:
         await pieces.aclose()
-    return joined(found)
+    return found.joined()

@@ -16,7 +16,7 @@ from middleware.tools.foreign import Raised, attempt, outcome_of
 from middleware.tools.python.function import PreparedFunction, function_of
 from middleware.tools.python.modules import ModuleMember, ToolModules, load_modules, reason_of
 from middleware.tools.python.signature import CannotBeTool
-from middleware.tools.python.threads import Threads
+from middleware.tools.python.threads import ThreadShare
 from middleware.tools.table import Declared, Derived, TableContext, declared
 from middleware.tools.tool import ToolContext, ToolResult
 from middleware.tools.tool_marks import mark_of
@@ -29,7 +29,7 @@ _LONGEST_STEP = 30.0
 @dataclass(frozen=True)
 class PythonTool(Declared):
     function: PreparedFunction | None = None
-    threads: Threads | None = None
+    threads: ThreadShare | None = None
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         assert self.function is not None
@@ -49,7 +49,7 @@ class PythonTable:
         self._objects: dict[str, object] = {}
         """Instances of classes, by the entry that names them."""
         self._begun: asyncio.Task[None] | None = None
-        self._threads = Threads(around.say)
+        self._threads = around.threads.share()
 
     def tools(self) -> Sequence[PythonTool]:
         return self._tools
