@@ -164,7 +164,11 @@ RECALL: Mapping[str, Key] = {
         "one, memory if that is memory, else a file; state unless a path is given",
     ),
     "path": Key(PATH, "The file; in the user's state directory if not given"),
-    "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
+    "max_bytes": Key(
+        whole(1 << 16),
+        "Its size: half for thoughts, half for rounds of tools; then the oldest goes",
+        256 << 20,
+    ),
     "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
 TOOL_KINDS = choice("python", "http", "tavily", "mcp")

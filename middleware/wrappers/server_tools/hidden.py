@@ -24,9 +24,10 @@ from middleware.wrappers.recall.fingerprint import (
     image_digests,
     plain_text,
 )
-from middleware.wrappers.recall.store import Entry, Store, StoreFailure
+from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 
 _LOOKED_AT = 64
+_MOST = Limits().max_entry
 _SYSTEM = frozenset({"system", "developer"})
 _THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
 _NOT_KEPT = "the next turn goes up without what tools brought in this one"
@@ -165,6 +166,9 @@ class HiddenRounds:
         entries = [Entry(identity, value), *(Entry(key, identity) for key in keys)]
         if self._store is None:
             return (Note("recall_not_kept", "", f"recall is off; {_NOT_KEPT}"),)
+        if len(value) > _MOST:
+            text = f"it has {len(value)} bytes, at most {_MOST} are kept; {_NOT_KEPT}"
+            return (Note("recall_not_kept", "", text),)
         try:
             await self._store.keep(entries, self._used)
         except StoreFailure as failure:
