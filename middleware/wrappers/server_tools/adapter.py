@@ -17,12 +17,12 @@ from adapters.protocol import (
     Journey,
     Json,
     Planned,
-    TextDelta,
 )
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, noted, noting
 from middleware.wrappers.recall import Store
 from middleware.wrappers.server_tools.client_answer import ClientAnswer
+from middleware.wrappers.server_tools.hearing import Hearing
 from middleware.wrappers.server_tools.hidden import HiddenRounds
 from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, ToolSource, menu_of
 from middleware.wrappers.server_tools.round import Round, RoundCall
@@ -56,7 +56,7 @@ class ServerTools(Wrapper):
             return noting(events, receipt) if receipt else events
         if (capture := request.call.capture) is not None:
             capture.offer(menu.known)
-        return _Conversation(self, menu, hidden, receipt, self._runner(request)).events()
+        return _Conversation(self, request, menu, hidden, receipt).events()
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         hidden = self._hidden(request)
@@ -70,11 +70,9 @@ class ServerTools(Wrapper):
         whole = hidden.request(steps_as_thoughts=self.settings.steps == "reasoning")
         return menu_of(whole, self.shelf, self.settings)
 
-    def _runner(self, request: ChatRequest) -> Runner:
-        journey, steps = request.call.journey, self.settings.steps
-        assert journey is not None
+    def runner(self, request: ChatRequest, journey: Journey) -> Runner:
         context = self.shelf.context(request, self.settings.model)
-        return Runner(self.shelf, context, journey, steps, request.call.capture)
+        return Runner(self.shelf, context, journey, self.settings.steps, request.call.capture)
 
 
 @dataclass(slots=True)
@@ -82,28 +80,37 @@ class _Conversation:
     """One request of a client: all of its rounds."""
 
     wrapper: ServerTools
+    asked: ChatRequest
     menu: Menu
     hidden: HiddenRounds
     receipt: Receipt
-    runner: Runner
+    runner: Runner | None = None
+    """Made for the first call."""
     said: list[Json] = field(default_factory=list)
     """What came since the client's last message."""
+    taken: Round | None = None
+    """The last round that is part of it."""
     sources: list[Json] = field(default_factory=list)
 
     async def events(self) -> Events:
-        request, number = self.menu.request, 0
+        request, number, journey = self.menu.request, 0, self.asked.call.journey
+        assert journey is not None
         client = ClientAnswer(self.receipt, _wants_json(request))
         while True:
             number += 1
             answer = Round(number, self.menu.of_client)
-            self.runner.journey.rounds = number
+            journey.rounds = number
+            hearing = Hearing(answer, client, self.receipt, number == 1 and not client.beside_json)
             async with aclosing(self.wrapper.inner.stream(request)) as events:
                 async for batch in events:
-                    if told := _told(batch, answer, client):
+                    if told := hearing.told(batch):
                         yield told
+            if hearing.untouched:
+                return
             client.use(number, answer.finish.usage if answer.finish else None)
             if not answer.run_here or not self._may_run(number):
                 break
+            self.runner = self.runner or self.wrapper.runner(self.asked, journey)
             async with aclosing(self.runner.run(self.menu, answer)) as steps:
                 async for step in steps:
                     yield tuple(client.tell((step,)))
@@ -113,7 +120,7 @@ class _Conversation:
             if answer.has_client_calls:
                 break
             client.next_round()
-            if (before := self.runner.journey.before_next_ask) is not None:
+            if (before := journey.before_next_ask) is not None:
                 await before(len(orjson.dumps(self.said)))
             request = self._next(number, client, answer)
         if last := tuple(await self._end(answer, client)):
@@ -129,6 +136,7 @@ class _Conversation:
         if self.wrapper.store is None:
             turn |= answer.own_thoughts()
         self.said += [turn, *answer.results()]
+        self.taken = answer
         for call in answer.run_here:
             if call.result is not None:
                 self.sources += call.result.sources
@@ -164,11 +172,10 @@ class _Conversation:
         if finish is None:  # the stream broke, and the door says so
             return ()
         events = [*client.release()]
-        if self.wrapper.store is None:  # else they are remembered, in the rounds they are of
-            events += client.tell(answer.asides)
         if self.said:
-            kept = await self._keep(answer, client)
-            events += client.note(kept)
+            events += client.note(await self._keep(answer, client))
+        else:  # beside hidden rounds nobody could say to which they belong
+            events += client.tell(answer.asides)
         events += client.tell(self._members())
         reason: FinishReason = "tool_calls" if answer.has_client_calls else finish.reason
         if reason == "tool_calls" and not answer.has_client_calls and answer.calls:
@@ -180,24 +187,14 @@ class _Conversation:
     def _members(self) -> Iterator[Event]:
         if self.sources:
             yield Aside("annotations", self.sources)
-        if self.runner.done:
+        if self.runner is not None and self.runner.done:
             yield Aside("steps", self.runner.done)
 
     async def _keep(self, answer: Round, client: ClientAnswer) -> Receipt:
         own = [call.call() for call in answer.calls if call.of_client]
-        if not answer.run_here or not answer.has_client_calls:
+        if self.taken is not answer:
             self.said.append(answer.turn())
         return await self.hidden.keep("".join(client.text), self.said, own)
-
-
-def _told(batch: tuple[Event, ...], answer: Round, client: ClientAnswer) -> tuple[Event, ...]:
-    """What of it the client gets."""
-    first = batch[0]
-    if client.is_plain and len(batch) == 1 and type(first) is TextDelta:
-        answer.text.append(first.text)
-        client.text.append(first.text)
-        return batch
-    return tuple(client.tell(answer.read(batch)))
 
 
 def _wants_json(request: ChatRequest) -> bool:
