@@ -166,9 +166,8 @@ class _Builder:
             return inner
         from middleware.wrappers.server_tools import ServerTools, ServerToolSettings
 
-        settings = ServerToolSettings(
-            model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
-        )
+        said = model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
+        settings = ServerToolSettings(*said, remembers=self.store is not None and model.recall)
         return ServerTools(inner, shelf, settings, self.store and self.store.rounds())
 
     def _part(self, name: str, decide: bool = False) -> Route | Absent:

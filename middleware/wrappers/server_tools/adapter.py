@@ -95,12 +95,14 @@ class _Conversation:
     async def events(self) -> Events:
         request, number, journey = self.menu.request, 0, self.asked.call.journey
         assert journey is not None
+        settings = self.wrapper.settings
         client = ClientAnswer(self.receipt, _wants_json(request))
         while True:
             number += 1
             answer = Round(number, self.menu.of_client)
             journey.rounds = number
-            hearing = Hearing(answer, client, self.receipt, number == 1 and not client.beside_json)
+            first = number == 1 and not client.beside_json
+            hearing = Hearing(answer, client, self.receipt, first, not settings.remembers)
             async with aclosing(self.wrapper.inner.stream(request)) as events:
                 async for batch in events:
                     if told := hearing.told(batch):
@@ -133,7 +135,7 @@ class _Conversation:
     def _take(self, answer: Round) -> None:
         """Add a round to what was said."""
         turn = answer.turn()
-        if self.wrapper.store is None:
+        if not self.wrapper.settings.remembers:
             turn |= answer.own_thoughts()
         self.said += [turn, *answer.results()]
         self.taken = answer
@@ -174,7 +176,8 @@ class _Conversation:
         events = [*client.release()]
         if self.said:
             events += client.note(await self._keep(answer, client))
-        else:  # beside hidden rounds nobody could say to which they belong
+        elif not self.wrapper.settings.remembers:
+            # Beside hidden rounds nobody could say to which of them they belong.
             events += client.tell(answer.asides)
         events += client.tell(self._members())
         reason: FinishReason = "tool_calls" if answer.has_client_calls else finish.reason

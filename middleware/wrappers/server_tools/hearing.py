@@ -36,6 +36,8 @@ class Hearing:
     """All that came so far is the client's as it is: batches are handed on, and only kept for the
     case that a call of a server tool follows.
     """
+    tells_thoughts: bool
+    """The client has to hold what of them the upstream wants back."""
     _heard: list[_Batch] = field(default_factory=list)
 
     def told(self, batch: _Batch) -> _Batch:
@@ -63,13 +65,13 @@ class Hearing:
         return ToolCallStart not in rest or all(map(self.answer.is_client_s, calls))
 
     def _handed_on(self, batch: _Batch) -> _Batch:
-        """Its thoughts for the way back are the client's too, once it is the whole answer."""
+        """Thoughts for the way back are told when this is known to be the whole answer."""
         asides = [event for event in batch if type(event) is Aside and event.field in OF_ONE_ANSWER]
         told = batch
         if asides:
             self.answer.asides += asides
             told = tuple(event for event in batch if event not in asides)
-        if type(batch[-1]) is Finish and self.answer.asides:
+        if type(batch[-1]) is Finish and self.answer.asides and self.tells_thoughts:
             told = (*told[:-1], *self.answer.asides, batch[-1])
         return with_notes(told, self.receipt) if told else told
 
