@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -35,6 +35,13 @@ class ServerTools(Wrapper):
     settings: ServerToolSettings
     store: Store | None = None
     """Keeps rounds that clients do not see."""
+    thinks: Callable[[ChatRequest], bool] | None = None
+    """Says which requests have thoughts that go up again; None: those are remembered elsewhere."""
+
+    @property
+    def tells_thoughts(self) -> bool:
+        """Whether clients have to hold what of them upstreams want back."""
+        return self.thinks is not None
 
     def stream(self, request: ChatRequest) -> Events:
         if request.call.journey is None:  # pins are of the whole request
@@ -95,14 +102,13 @@ class _Conversation:
     async def events(self) -> Events:
         request, number, journey = self.menu.request, 0, self.asked.call.journey
         assert journey is not None
-        settings = self.wrapper.settings
         client = ClientAnswer(self.receipt, _wants_json(request))
         while True:
             number += 1
             answer = Round(number, self.menu.of_client)
             journey.rounds = number
             first = number == 1 and not client.beside_json
-            hearing = Hearing(answer, client, self.receipt, first, not settings.remembers)
+            hearing = Hearing(answer, client, self.receipt, first, self.wrapper.tells_thoughts)
             async with aclosing(self.wrapper.inner.stream(request)) as events:
                 async for batch in events:
                     if told := hearing.told(batch):
@@ -135,7 +141,7 @@ class _Conversation:
     def _take(self, answer: Round) -> None:
         """Add a round to what was said."""
         turn = answer.turn()
-        if not self.wrapper.settings.remembers:
+        if self.wrapper.thinks is not None and self.wrapper.thinks(self.menu.request):
             turn |= answer.own_thoughts()
         self.said += [turn, *answer.results()]
         self.taken = answer
@@ -176,7 +182,7 @@ class _Conversation:
         events = [*client.release()]
         if self.said:
             events += client.note(await self._keep(answer, client))
-        elif not self.wrapper.settings.remembers:
+        elif self.wrapper.tells_thoughts:
             # Beside hidden rounds nobody could say to which of them they belong.
             events += client.tell(answer.asides)
         events += client.tell(self._members())

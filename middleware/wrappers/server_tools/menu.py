@@ -43,8 +43,6 @@ class ServerToolSettings:
     max_rounds: int = 8
     steps: Steps = False
     """How runs of tools are shown to clients."""
-    remembers: bool = True
-    """Recall has the thoughts of each round, so that clients need not hold them."""
 
 
 @dataclass(frozen=True, slots=True)
