@@ -160,13 +160,17 @@ class Recorded:
     def cassette(self) -> Cassette:
         return cassette(self.folder)
 
-    async def record(self, mode: Any = "record") -> None:
+    def config(self, url: str) -> str:
+        return CONFIG.replace("ONE", url).replace("MODULE", str(self.module))
+
+    async def record(self) -> None:
         self.module.write_text(MODULE)
-        async with loopback(answering_as(self.said, self.seen)) as one:
-            text = CONFIG.replace("ONE", one.url).replace("MODULE", str(self.module))
-            async with desk(self.folder, text, mode) as recording:
-                await begin_tools(recording.door.app)
-                self.live = await recording.asks(self.asks)
+        async with (
+            loopback(answering_as(self.said, self.seen)) as one,
+            desk(self.folder, self.config(one.url), "record") as recording,
+        ):
+            await begin_tools(recording.door.app)
+            self.live = await recording.asks(self.asks)
         self.module.unlink()
 
     async def play(self) -> None:

@@ -8,9 +8,20 @@ from pathlib import Path
 import pytest
 
 from adapters.protocol import Json
-from tests.cassette.core.desk import asking, folded, streamed
+from middleware.cassettes.cassette import Cassette
+from middleware.cassettes.file import cassette_text, turn_from_json, write_cassette
+from middleware.cassettes.record.again import ask_again
+from tests.cassette.core.desk import asking, folded, parsed, streamed, whole_desk
 from tests.support.tools import declared
-from tests.wrappers.server_tools.recordings import Recorded, call, recorded, says
+from tests.support.upstreams.loopback import loopback
+from tests.wrappers.server_tools.recordings import (
+    MODULE,
+    Recorded,
+    answering_as,
+    call,
+    recorded,
+    says,
+)
 
 NOW = says(None, call("c1", "now", city="x"))
 SUNNY = says("It is sunny.")
@@ -108,3 +119,47 @@ def test_a_call_that_was_not_recorded_is_told_to_the_model(tmp_path: Path) -> No
     asyncio.run(go())
     assert folded(found.played[0])["content"] == "It is sunny."
     assert found.ran == ["now x"]
+
+
+def test_a_kept_request_becomes_a_cassette(tmp_path: Path) -> None:
+    """`usetool last ID --cassette FILE`."""
+    found = Recorded(tmp_path, [NOW, SUNNY], [asking("how?")])
+
+    async def go() -> None:
+        found.module.write_text(MODULE)
+        async with (
+            loopback(answering_as(found.said, found.seen)) as one,
+            whole_desk(tmp_path, found.config(one.url), None) as live,
+        ):
+            (heard,) = await live.asks(found.asks)
+            identity = heard.headers["x-request-id"]
+            told = (await live.get(f"/v1/x_usetool/last/{identity}/cassette")).json()
+        found.module.unlink()
+        turn = turn_from_json(told.pop("turn"), "told")
+        made = Cassette(turns=(turn,), **{**told, "facts": tuple(told["facts"])})
+        write_cassette(tmp_path / "default.yaml", cassette_text(made))
+        await found.play()
+        assert found.played[0].body == heard.body
+        assert [one.drift for one in await found.performances()] == [()]
+
+    asyncio.run(go())
+    assert found.ran == ["now x"]
+
+
+def test_refreshing_runs_the_tools_again(tmp_path: Path) -> None:
+    found = Recorded(tmp_path, [NOW, SUNNY], [asking("how?")])
+
+    async def go() -> None:
+        await found.record()
+        found.module.write_text(MODULE.replace("sunny", "rainy"))
+        found.said += [NOW, says("It rains.")]
+        async with loopback(answering_as(found.said, found.seen)) as one:
+            again = await ask_again(parsed(found.config(one.url)), found.cassette())
+        (turn,) = again.turns
+        assert [one.content for one in turn.tools] == ["rainy in x"]
+        assert turn.answer.message is not None
+        assert turn.answer.message["content"] == "It rains."
+        assert [one["id"] for one in again.routes["m"]["server_tools"]][-1] == "here.pieces"
+
+    asyncio.run(go())
+    assert found.ran == ["now x", "now x"]
