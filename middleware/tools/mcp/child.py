@@ -12,6 +12,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from mcp.types import jsonrpc_message_adapter
 
 _Incoming = SessionMessage | Exception
 _LONGEST_LINE = 16 << 20
+_GLANCE = 0.5
 _PATIENCE = 2.0
 """Seconds after each of: its input closed, SIGTERM, SIGKILL."""
 
@@ -53,8 +55,10 @@ async def child_streams(
     )
     said, heard = anyio.create_memory_object_stream[_Incoming](0)
     told, passed = anyio.create_memory_object_stream[SessionMessage](0)
+    reading = asyncio.ensure_future(_read(process, said, child.gone))
     tasks = [
-        asyncio.ensure_future(_read(process, said, child.gone)),
+        reading,
+        asyncio.ensure_future(_watch(process, reading)),
         asyncio.ensure_future(_write(process, passed)),
     ]
     with said, heard, told, passed:
@@ -80,7 +84,17 @@ async def _read(
             pass  # nobody listens any more
         except ValueError:
             why = f"it wrote a line of more than {_LONGEST_LINE >> 20} MB"
-    gone(why)
+        finally:
+            gone(why)
+
+
+async def _watch(process: Process, reading: asyncio.Task[None]) -> None:
+    """Ends the reading with the server, though one that it has started may hold its output open."""
+    for _ in count():
+        if process.returncode is not None:
+            reading.cancel()
+            break
+        await asyncio.sleep(_GLANCE)
 
 
 def _message(line: bytes) -> SessionMessage | None:

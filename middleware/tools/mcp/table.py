@@ -36,8 +36,8 @@ _APART = 1.0
 _AGAIN = 60.0
 """Seconds after which one that never came is tried once more."""
 _END = 8.0
-_CLOSED = -32000
-"""The official client's own code of a connection that ended."""
+_CLOSED, _ENDED = -32000, "Connection closed"
+"""What the official client says of a connection that has ended."""
 _Word = Literal["gone", "list", "stop"]
 
 
@@ -211,13 +211,14 @@ class McpTable:
             try:
                 return await session.call_tool(name, arguments)
             except MCPError as error:
-                if session is not self._refused:
-                    if _is_lost(error.code, error.message):
-                        raise self._away(error.message) from error
-                    raise CallFailed(error.message) from error
-                if self._session is session:
-                    self._session = None
+                refused, lost = session is self._refused, _is_lost(error.code, error.message)
+                if self._session is session and (refused or error.message == _ENDED):
+                    self._session = None  # the next call waits for another
                     self._words.put_nowait("gone")
+                if lost and not refused:
+                    raise self._away(error.message) from error
+                if not refused:
+                    raise CallFailed(error.message) from error
         raise self._away("it does not stay")
 
     async def _connected(self) -> ClientSession:
@@ -235,4 +236,4 @@ class McpTable:
 
 def _is_lost(code: int, message: str) -> bool:
     """Servers use codes as they like, so the words count too."""
-    return code == _CLOSED and message.startswith(("Connection closed", "SSE stream"))
+    return code == _CLOSED and message.startswith((_ENDED, "SSE stream"))

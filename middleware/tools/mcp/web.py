@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from httpx2 import AsyncByteStream, AsyncClient, ReadError, Response, Timeout
+from httpx2 import AsyncByteStream, AsyncClient, Response, StreamError, Timeout
 from mcp.client.streamable_http import streamable_http_client
 
 _CONNECT = 30.0
@@ -53,7 +53,7 @@ class _Bounded(AsyncByteStream):
         async for piece in self._whole:
             left -= len(piece)
             if left < 0:
-                raise ReadError(f"the answer has more than {_MOST_BYTES >> 20} MB")
+                raise StreamError(f"the answer has more than {_MOST_BYTES >> 20} MB")
             yield piece
 
     async def aclose(self) -> None:
