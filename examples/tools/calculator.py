@@ -16,7 +16,7 @@ _OPERATORS = {
 _FUNCTIONS = {
     "sqrt": math.sqrt,
     "abs": abs,
-    "round": round,
+    "round": lambda value, digits=0: round(value, min(max(int(digits), -15), 15)),
     "log": math.log,
     "sin": math.sin,
     "cos": math.cos,

@@ -25,6 +25,8 @@ def arguments_of(text: str) -> Json:
         raise CallFailed(f"the arguments are no JSON: {told}") from error
     if not isinstance(found, dict):
         raise CallFailed("the arguments are no JSON object")
+    if r"\ud" in text.lower():  # half of a surrogate pair is no character
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from middleware.config import ToolConfig
 from middleware.tools.http import HttpTable
-from middleware.tools.mcp import McpTable
+from middleware.tools.mcp.table import McpTable
 from middleware.tools.python.table import PythonTable
 from middleware.tools.table import TableContext, ToolTable
 from middleware.tools.tavily import TavilyTable

@@ -239,6 +239,76 @@ def _ask_pipeline(client: OpenAI) -> None:
     _settled(client, model="both", messages=[_user("And in Oslo?")], tools=[WEATHER], stream=True)
 
 
+def search() -> Scene:
+    """A Dify chat app that declares no tool: the answerer of a pipeline searches in the gateway."""
+    page = {"title": "沈阳天气预报", "url": "https://weather.test/shenyang", "score": 0.97}
+    found = {"query": "沈阳天气", "results": [page | {"content": "沈阳 今天 晴 5℃ 北风3级"}]}
+    return Scene(
+        {
+            "tavily": says(orjson.dumps(found)),
+            "thinker": says(
+                chunks(
+                    *(
+                        {"reasoning_content": one}
+                        for one in ("用户想知道", "沈阳的天气", "，要查。")
+                    )
+                ),
+                chunks({"reasoning_content": "用户问明天，结果里没有。"}),
+            ),
+            "speaker": says(
+                sse(
+                    begin(),
+                    *text(0, "我查一下。"),
+                    *call(1, "toolu_01", "tavily_search", '{"query":', ' "沈阳天气"}'),
+                    *end("tool_use"),
+                ),
+                sse(begin(), *text(0, "沈阳今天晴，", "5℃，北风3级。"), *end()),
+                sse(begin(), *text(0, "只查到今天的天气。"), *end()),
+            ),
+        },
+        """
+[upstreams.thinker]
+kind = "deepseek"
+base_url = "{thinker}"
+api_key = "k"
+[models.thinker]
+upstream = "thinker"
+name = "deepseek-reasoner"
+[upstreams.speaker]
+kind = "claude"
+base_url = "{speaker}"
+api_key = "k"
+[models.speaker]
+upstream = "speaker"
+name = "claude-sonnet-4-5"
+[tools.search]
+kind = "tavily"
+api_key = "t"
+base_url = "{tavily}"
+[models.deepclaude]
+pipeline = "reason-then-answer"
+reasoner = "thinker"
+answerer = "speaker"
+server_tools = ["search"]
+""",
+        _ask_search,
+    )
+
+
+def _ask_search(client: OpenAI) -> list[Json]:
+    """As Dify's plugin asks for a chat app: all of the conversation, streamed, no tools."""
+    messages: list[Any] = [{"role": "system", "content": "你是一个助手。"}]
+    asked: Json = {"model": "deepclaude", "temperature": 0.7, "max_tokens": 8192, "user": "abc-123"}
+    asked["stream_options"] = {"include_usage": True}
+    said = []
+    for question in ("查询沈阳天气", "那明天呢？"):
+        messages.append(_user(question))
+        with client.chat.completions.stream(messages=messages, **asked) as stream:
+            said.append(stream.get_final_completion().choices[0].message.model_dump())
+        messages.append({"role": "assistant", "content": said[-1]["content"]})
+    return said
+
+
 def embeddings() -> Scene:
     data = [
         {"object": "embedding", "index": at, "embedding": vector}
@@ -270,5 +340,6 @@ SCENES: Mapping[str, Callable[[], Scene]] = {
     "agent": agent,
     "by-prompt": by_prompt,
     "pipeline": pipeline,
+    "search": search,
     "embeddings": embeddings,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openai import OpenAI
@@ -73,6 +74,11 @@ EDITS: Mapping[str, tuple[str, Edit, str]] = {
         ("prepared for you", "prepared for us"),
         "encode drift turn 1: upstream[1].messages[0].content[0].text changed",
     ),
+    "what a tool of the gateway found": (
+        "search",
+        ('    content: \'{"query":"沈阳天气', '    content: \'{"query":"大连天气'),
+        "encode drift turn 1: upstream[2].messages[2].content[0].content changed",
+    ),
     "what is embedded": (
         "embeddings",
         ("json: {model: vectors-1, input: [snow", "json: {model: vectors-1, input: [rain"),
@@ -116,3 +122,14 @@ def test_an_agent_comes_to_the_same_end_as_when_it_was_recorded() -> None:
     with replaying("agent") as (client, _):
         said = SCENES["agent"]().ask(client)
     assert said == ["沈阳 is colder: -12°C 🌨️, Oslo -3°C.", "Then take a coat."]
+
+
+def test_a_client_without_tools_gets_what_the_gateway_found() -> None:
+    with replaying("search") as (client, _):
+        said: Any = SCENES["search"]().ask(client)
+    first, second = said
+    assert first["content"] == "我查一下。\n\n沈阳今天晴，5℃，北风3级。"
+    assert first["reasoning_content"] == "用户想知道沈阳的天气，要查。"
+    assert first["annotations"][0]["url_citation"]["url"] == "https://weather.test/shenyang"
+    assert not first["tool_calls"]
+    assert second["content"] == "只查到今天的天气。"

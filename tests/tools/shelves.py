@@ -23,13 +23,15 @@ async def shelf_of(
     folder: Path,
     environment: Mapping[str, str] | None = None,
     told: list[str] | None = None,
+    start: bool = True,
 ) -> AsyncIterator[ToolShelf]:
     """Started, with states and workspaces in a folder."""
     said = f'[state]\nfolder = "{folder}"\n{_MODEL}{text}'
     parsed = config.parse(said, environment=environment or {})
     shelf = open_shelf(parsed, None, MemoryState(), (told if told is not None else []).append)
     assert shelf is not None
-    await shelf.begin()
+    if start:
+        await shelf.begin()
     try:
         yield shelf
     finally:

@@ -27,8 +27,9 @@ def test_a_table_that_is_stuck_leaves_threads_to_others() -> None:
         assert "tool stuck" in names
         assert await other.run("quick", lambda: 5) == 5
         stop.set()
-        while threads.busy:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(5):
+            for _ in range(500):
+                await asyncio.sleep(0.01 if threads.busy else 0)
         assert await stuck.run("stuck", lambda: 6) == 6
 
     asyncio.run(whole())

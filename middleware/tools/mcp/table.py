@@ -1,4 +1,4 @@
-"""Tables of kind `mcp`: the tools of an MCP server, over stdio or streamable HTTP.
+"""`McpTable`: the tools of one server.
 
 One task keeps the connection, as it must be opened and closed in one; calls come from others. The
 package is imported where such a table is started.
@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,10 +18,10 @@ from adapters.protocol import Json
 from middleware.config import ToolConfig
 from middleware.config.tools import secrets_of
 from middleware.tools.foreign import Raised, attempt, outcome_of
+from middleware.tools.mcp.content import content_of
 from middleware.tools.python.schemas import untitled
-from middleware.tools.results import image_url, json_of
 from middleware.tools.table import Declared, Derived, TableContext, declared
-from middleware.tools.tool import CallFailed, Content, ToolContext, ToolResult
+from middleware.tools.tool import CallFailed, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -36,7 +36,8 @@ _APART = 1.0
 _AGAIN = 60.0
 """Seconds after which one that never came is tried once more."""
 _END = 8.0
-_SESSION_LOST = -32001
+_CLOSED, _ENDED = -32000, "Connection closed"
+"""What the official client says of a connection that has ended."""
 _Word = Literal["gone", "list", "stop"]
 
 
@@ -61,6 +62,7 @@ class McpTable:
         self._around = around
         self._tools: list[McpTool] = []
         self._session: ClientSession | None = None
+        self._refused: ClientSession | None = None
         self._words: asyncio.Queue[_Word] = asyncio.Queue()
         self._wanted = asyncio.Event()
         """A call waits for the server."""
@@ -137,48 +139,36 @@ class McpTable:
     async def _connect(self, stack: AsyncExitStack) -> ClientSession:
         await asyncio.to_thread(__import__, "mcp")
         from mcp import ClientSession
-        from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
 
         logging.getLogger("mcp").setLevel(logging.CRITICAL)  # lines that are no JSON are skipped
-        if self.config.url:
-            headers = {name: one.value for name, one in self.config.headers.items()}
-            client = await stack.enter_async_context(create_mcp_http_client(headers))
-            opened = streamable_http_client(self.config.url, http_client=client)
-            read, write = await stack.enter_async_context(opened)
-            made = ClientSession(read, write, message_handler=self._heard)
-        else:
-            made = await self._started(stack)
-        return await stack.enter_async_context(made)
+        read, write = await stack.enter_async_context(self._streams())
+        session = ClientSession(read, write, message_handler=self._heard)
+        return await stack.enter_async_context(session)
 
-    async def _started(self, stack: AsyncExitStack) -> ClientSession:
-        import anyio
-        from mcp import ClientSession, StdioServerParameters, stdio_client
+    def _streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        from middleware.tools.mcp.child import Child, child_streams
+        from middleware.tools.mcp.web import web_streams
 
-        command = self.config.command or ()
-        folder = self._around.folder
-        program = str(folder / command[0]) if os.sep in command[0] else command[0]
+        config, folder = self.config, self._around.folder
+        if config.url:
+            headers = {name: one.value for name, one in config.headers.items()}
+            return web_streams(config.url, headers, self._refuse)
+        program, *words = config.command or ()
+        if os.sep in program:
+            program = str(folder / program)
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        said = {name: one.value for name, one in self.config.env.items()}
-        parameters = StdioServerParameters(
-            command=program,
-            args=[*command[1:]],
-            env={**inherited, **said},
-            cwd=folder / (self.config.cwd or ""),
-        )
-        read, write = await stack.enter_async_context(stdio_client(parameters))
-        send, receive = anyio.create_memory_object_stream[Any](0)
+        said = {name: one.value for name, one in config.env.items()}
+        where = folder / (config.cwd or "")
+        return child_streams(Child((program, *words), {**inherited, **said}, where, self._gone))
 
-        async def hand_on() -> None:
-            """Between the server and the session, to notice when the server is gone."""
-            async with send:
-                async for message in read:
-                    await send.send(message)
-            self._words.put_nowait("gone")
+    def _refuse(self) -> None:
+        """The server does not know the session any more, so it has not run what it was asked."""
+        self._refused = self._session
 
-        handing = asyncio.ensure_future(hand_on())
-        stack.callback(handing.cancel)
-        return ClientSession(receive, write, message_handler=self._heard)
+    def _gone(self, why: str) -> None:
+        if why:
+            self._around.say(f"tools.{self.config.id}: the MCP server is ended: {why}")
+        self._words.put_nowait("gone")
 
     async def _heard(self, message: object) -> None:
         from mcp.types import ToolListChangedNotification
@@ -216,18 +206,19 @@ class McpTable:
         """Call one of its tools; a session that a server over HTTP has lost is begun anew, once."""
         from mcp import MCPError
 
-        for attempts_left in (1, 0):
+        for _ in range(2):
             session = await self._connected()
             try:
                 return await session.call_tool(name, arguments)
             except MCPError as error:
-                if not _is_lost(error.code, error.message):
-                    raise CallFailed(error.message) from error
-                if self._session is session:
-                    self._session = None
+                refused, lost = session is self._refused, _is_lost(error.code, error.message)
+                if self._session is session and (refused or error.message == _ENDED):
+                    self._session = None  # the next call waits for another
                     self._words.put_nowait("gone")
-                if not (self.config.url and attempts_left):
+                if lost and not refused:
                     raise self._away(error.message) from error
+                if not refused:
+                    raise CallFailed(error.message) from error
         raise self._away("it does not stay")
 
     async def _connected(self) -> ClientSession:
@@ -245,28 +236,4 @@ class McpTable:
 
 def _is_lost(code: int, message: str) -> bool:
     """Servers use codes as they like, so the words count too."""
-    return code == _SESSION_LOST or message in ("Connection closed", "Session terminated")
-
-
-def content_of(result: CallToolResult) -> Content:
-    """What a model gets of it, or raise `CallFailed`."""
-    texts = [text for one in result.content for text in _text(one)]
-    text = "\n".join(texts)
-    if result.is_error:
-        raise CallFailed(text or "the server says no more than that it failed")
-    if not result.content and result.structured_content is not None:
-        return json_of(result.structured_content)
-    images = [image_url(one.data, one.mime_type) for one in result.content if one.type == "image"]
-    if not images:
-        return text
-    return [*([{"type": "text", "text": text}] if texts else []), *images]
-
-
-def _text(one: Any) -> Sequence[str]:
-    if one.type == "text":
-        return (one.text,)
-    if one.type == "resource_link":
-        return (str(one.uri),)
-    if one.type == "resource":
-        return (getattr(one.resource, "text", None) or f"[{one.resource.uri}]",)
-    return () if one.type == "image" else (f"[{one.type} of {one.mime_type}]",)
+    return code == _CLOSED and message.startswith((_ENDED, "SSE stream"))

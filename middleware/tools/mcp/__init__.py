@@ -1,0 +1,1 @@
+"""Tables of kind `mcp`: the tools of MCP servers, over stdio or streamable HTTP."""
