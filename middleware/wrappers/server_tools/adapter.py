@@ -130,7 +130,7 @@ class _Conversation:
             client.next_round()
             if (before := journey.before_next_ask) is not None:
                 await before(len(orjson.dumps(self.said)))
-            request = self._next(number, client, answer)
+            request = self._next(number, answer)
         if last := tuple(await self._end(answer, client)):
             yield last
 
@@ -149,17 +149,16 @@ class _Conversation:
             if call.result is not None:
                 self.sources += call.result.sources
 
-    def _next(self, number: int, client: ClientAnswer, answer: Round) -> ChatRequest:
+    def _next(self, number: int, answer: Round) -> ChatRequest:
         """What the model is asked in the next round."""
         # A call that was forced has been made, unless it was of what nobody offered.
         obeyed = any(call.start.name in self.menu.run_here for call in answer.run_here)
         call = self.menu.request.call
         # Ids that a leaf makes are made of this one.
         call = replace(call, id=f"{call.id}_{number + 1}")
-        if self._may_run(number + 1):
-            request = self.menu.without_choice() if obeyed else self.menu.request
-        else:
-            request, client.beside_json = self.menu.without_tools(), False
+        request = self.menu.without_choice() if obeyed else self.menu.request
+        if not self._may_run(number + 1):
+            request = self.menu.without_tools()
         return replace(request, messages=(*request.messages, *self.said), call=call)
 
     def _receipt(self, answer: Round, number: int) -> Receipt:
