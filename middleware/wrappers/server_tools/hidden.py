@@ -74,7 +74,7 @@ class HiddenRounds:
         if self._store is not None:
             self._read_all()
             keys = [key for turn in self._turns[-_LOOKED_AT:] for key in turn.keys]
-            self._store = await self._store.near([self._mark, *keys])
+            self._store = await self._store.near(keys)
 
     # Forward: what was said ----------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class HiddenRounds:
 
     def request(self, steps_as_thoughts: bool = False) -> ChatRequest:
         """The request with all rounds that are known."""
-        if self._has_turns and self._get(self._mark) is not None:
+        if not self._is_read and self._has_turns and self._get(self._mark) is not None:
             self._read_all()
         found = {turn.position: hidden for turn in self._turns[-_LOOKED_AT:]
                  if (hidden := self._found(turn))}  # fmt: skip

@@ -9,12 +9,13 @@ import orjson
 import pytest
 
 from adapters.protocol import Json
-from middleware.wrappers.recall import MemoryStore, Store
+from middleware.wrappers.recall import Limits, MemoryStore, Store
 from middleware.wrappers.recall.store import Entry, StoreFailure
 from middleware.wrappers.server_tools import ServerTools
 from tests.support.adapters import FakeAdapter, Script
 from tests.support.fold import Answer
 from tests.support.tools import FakeShelf
+from tests.wrappers.recall.stores import Clock
 from tests.wrappers.server_tools.rounds import (
     CLIENT_TOOL,
     USER,
@@ -71,6 +72,24 @@ def test_other_words_are_another_turn() -> None:
     first_turn(store, calling(("c1", "now", "{}")), saying("It is sunny."))
     changed = {"role": "assistant", "content": "It rains."}
     assert next_turn(store, changed, MORE) == [USER, changed, MORE]
+
+
+def test_other_words_beside_calls_are_another_turn_too() -> None:
+    store = MemoryStore()
+    got = first_turn(store, BOTH, tools=(CLIENT_TOOL,))
+    changed = {**echo(got), "content": "I was never told that."}
+    assert len(next_turn(store, changed, result("c2", "seven"))) == 3
+
+
+def test_what_is_needed_again_stays_young() -> None:
+    clock = Clock()
+    store = MemoryStore(Limits(max_age=100), clock)
+    got = echo(first_turn(store, calling(("c1", "now", "{}")), saying("It is sunny.")))
+    clock.now += 60
+    model = FakeAdapter(calling(("c2", "now", "{}")), saying("Still."))
+    answer(wrapped(model, FakeShelf(w__now="sunny"), store), asked(USER, got, MORE))
+    clock.now += 60
+    assert len(next_turn(store, got, MORE)) == 5
 
 
 def test_another_client_does_not_get_them() -> None:

@@ -8,9 +8,11 @@ from itertools import pairwise
 import pytest
 
 from adapters.protocol import (
+    TURN,
     Aside,
     Event,
     Finish,
+    Json,
     Noted,
     Opened,
     ReasoningDelta,
@@ -142,3 +144,18 @@ def test_beside_hidden_rounds_they_are_nobody_s(remembers: bool) -> None:
     )
     got = answer(adapter)
     assert (got.asides, got.text) == ([], "It is sunny.")
+
+
+@pytest.mark.parametrize("thinks", [None, False, True])
+def test_thoughts_of_a_round_go_up_with_the_next_where_nobody_else_puts_them_back(
+    thinks: bool | None,
+) -> None:
+    own: Json = {"role": "assistant", "content": [{"type": "thinking"}]}
+    call = calling(("c1", "now", "{}"))
+    spoken = (call[0], ReasoningDelta("hm"), *call[1:])
+    signed = (*spoken[:-1], Finish("tool_calls", turn=own))
+    model = FakeAdapter(spoken, signed, saying("End"))
+    answer(wrapped(model, FakeShelf(w__now="x"), thinks=thinks))
+    first, second = model.last()[1::2]
+    assert first.get("reasoning_content") == ("hm" if thinks else None)
+    assert second.get(TURN) == (own if thinks else None)

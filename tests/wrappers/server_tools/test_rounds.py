@@ -66,6 +66,8 @@ def test_texts_of_rounds_stand_apart_unless_they_do_already() -> None:
     shelf = FakeShelf(weather__now="sunny")
     got, _ = rounds(shelf, calling(call, text="One."), calling(call, text="Two.\n"), saying("End"))
     assert got.text == "One.\n\nTwo.\nEnd"
+    got, _ = rounds(shelf, calling(call, text="One."), saying("\nEnd"))
+    assert got.text == "One.\nEnd"
     got, _ = rounds(shelf, calling(call), saying("End"))
     assert got.text == "End"
 
@@ -228,10 +230,13 @@ def test_the_client_s_tool_of_the_same_name_wins() -> None:
     assert [(note.code, note.field) for note in got.receipt] == [("tool_shadowed", "tools.weather")]
 
 
-def test_a_tool_that_is_taken_over_is_run_here_as_the_client_declares_it() -> None:
+@pytest.mark.parametrize("patterns", [(), ("*",)], ids=["taken", "both"])
+def test_a_tool_that_is_taken_over_is_run_here_as_the_client_declares_it(
+    patterns: tuple[str, ...],
+) -> None:
     own = {"type": "function", "function": {"name": "now", "description": "The client's"}}
     model, shelf = FakeAdapter(calling(("c1", "now", "{}")), saying("End")), FakeShelf(w__now="x")
-    adapter = wrapped(model, shelf, patterns=(), takeover=("now",))
+    adapter = wrapped(model, shelf, patterns=patterns, takeover=("now",))
     choice = {"type": "function", "function": {"name": "now"}}
     got = answer(adapter, asked(tools=(own,), tool_choice=choice))
     assert (got.text, got.calls, got.notes, shelf.ran("w.now")) == ("End", [], [], ["{}"])
