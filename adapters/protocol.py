@@ -6,7 +6,7 @@ that answers a chat is an `Adapter`, so features compose instead of interleaving
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform, final
 
@@ -268,6 +268,8 @@ class Journey:
     rounds: int = 0
     """How often the model was asked, where server tools are; each time is an ask."""
     tools: list[ServerCall] = field(default_factory=list)
+    before_next_ask: Callable[[int], Awaitable[None]] | None = None
+    """To be told of each ask behind the first, with the bytes it has more."""
 
     def calls(self) -> list[UpstreamCall]:
         return [step for step in self.steps if type(step) is UpstreamCall]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
 from adapters.options import made
-from adapters.protocol import Adapter
+from adapters.protocol import Adapter, ChatRequest
 from adapters.shared.search import Searcher
 from adapters.wire.http import Link, Transport
 from middleware.config import (
@@ -157,9 +157,10 @@ class _Builder:
         route = self._asked(model, self._plain, strict=self.config.server.strict)
         if isinstance(route, Absent):
             return route
-        return replace(route, inner=Show(self._with_tools(model, route.inner), model.reasoning))
+        inner = self._with_tools(model, route.inner, route.leaf)
+        return replace(route, inner=Show(inner, model.reasoning))
 
-    def _with_tools(self, model: ModelConfig, inner: Adapter) -> Adapter:
+    def _with_tools(self, model: ModelConfig, inner: Adapter, leaf: Leaf | None) -> Adapter:
         """With the tools that are run here, outside of choices: one runs once, whoever answers."""
         shelf = self.means.tools
         if shelf is None or not (model.server_tools or model.takeover):
@@ -169,7 +170,9 @@ class _Builder:
         settings = ServerToolSettings(
             model.id, model.server_tools, model.takeover, model.max_rounds, model.steps
         )
-        return ServerTools(inner, shelf, settings, self.store)
+        remembered = self.store is not None and (model.recall or leaf is None)
+        thinks = None if remembered else leaf.may_think if leaf else _may_think
+        return ServerTools(inner, shelf, settings, self.store and self.store.rounds(), thinks)
 
     def _part(self, name: str, decide: bool = False) -> Route | Absent:
         """A model as pipelines ask it; Strict and Show stand around the pipeline instead.
@@ -272,6 +275,11 @@ class _Builder:
         return self.config.models[meant.id], meant.carried
 
 
+def _may_think(_: ChatRequest) -> bool:
+    """Of several, one may."""
+    return True
+
+
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
     reason = route.reason if isinstance(route, Absent) else ""
     nesting = () if isinstance(route, Absent) else route.nesting
@@ -281,7 +289,8 @@ def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
 
 def open_store(config: Config, state: State) -> Store | None:
     recall = config.recall
-    limits = Limits(recall.max_bytes, recall.max_age)
+    # Thoughts may fill one half, rounds of server tools the other.
+    limits = Limits(recall.max_bytes // 2, recall.max_age)
     if recall.store == "off":
         return None
     if recall.store == "state" and isinstance(state, RedisState):

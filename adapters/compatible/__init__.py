@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from adapters.receipts import Notes, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at
-from adapters.shared.result_images import images_behind
+from adapters.shared.result_images import images_behind, without_images
 from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
@@ -60,9 +60,11 @@ def encode(request: ChatRequest, spoken: Dialect, notes: Notes | None = None) ->
             fields.lose(name, "OpenAI has no such field")
     if not tools:  # OpenAI refuses the field then; the door has named it
         fields.take("parallel_tool_calls")
+    said: Sequence[Json] = request.messages
+    said = without_images(said, fields.notes) if spoken.vision is False else images_behind(said)
     body: Json = {
         "model": request.model,
-        "messages": _messages(images_behind(request.messages), spoken, fields),
+        "messages": _messages(said, spoken, fields),
         **tools,
         **limit(fields, spoken.limit_field, spoken.longest),
         **_streaming(fields, request.call.streamed, spoken),

@@ -40,6 +40,7 @@ class Dialect:
     reasoning_echo: bool = option(
         "It wants its own thoughts back in assistant messages (OpenRouter, vLLM)", FLAG, False
     )
+    vision: bool | None = option("It reads images", FLAG)
     limit_field: str = option(
         "The one name it has for the longest answer; empty: both are known, sent as given",
         ANY_TEXT,

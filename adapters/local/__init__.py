@@ -121,7 +121,7 @@ class Local(Leaf):
             fields.refuse(name, f"The embedded model has no '{name}'. Leave it out.")
         params = fields.take_all(name for name in request.params if name in _KNOWN)
         extra = fields.take_all(name for name in request.extra if name in _EXTRAS)
-        spoken = Dialect(longest=self.longest)
+        spoken = Dialect(vision=False, longest=self.longest)
         call = replace(request.call, streamed=True)
         sent = replace(request, model=self.name, params=params, extra=extra, call=call)
         fields.name_rest("llama.cpp")

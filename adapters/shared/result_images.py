@@ -1,4 +1,7 @@
-"""Images among the results of server tools: where a language has them, and where it has none."""
+"""Images among the results of server tools: where a language has them, and where it has none.
+
+They come in a tool's message, or in a user's, where emulation has made one of the results.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ def _behind(messages: Sequence[Json]) -> Iterator[Json]:
         if images and message["role"] != "tool":
             yield {"role": "user", "content": images}
             images = []
-        if _has_images(message):
+        if message["role"] == "user" and RESULT_OF in message:
+            yield _unmarked(message)
+        elif _has_images(message):
             images += (part for part in message["content"] if part["type"] == "image_url")
             yield _told(message, _BELOW)
         else:
@@ -46,5 +51,8 @@ def _told(message: Json, word: str, notes: Notes | None = None) -> Json:
     if notes is not None:
         text = "a tool gave an image, and this model reads none"
         notes.add("image_dropped", f"tools.{message[RESULT_OF]}", text)
-    kept = {name: message[name] for name in message if name != RESULT_OF}
-    return {**kept, "content": text_of(said)}
+    return {**_unmarked(message), "content": text_of(said)}
+
+
+def _unmarked(message: Json) -> Json:
+    return {name: message[name] for name in message if name != RESULT_OF}

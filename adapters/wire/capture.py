@@ -74,6 +74,13 @@ class CapturedTool(NamedTuple):
     failed: bool = False
     sources: Sequence[dict[str, Any]] = ()
     """What the client's message cites because of it."""
+    cut: int = 0
+    """How many characters it had, if it was cut."""
+    seconds: float = 0.0
+    """How long it took, and what it said meanwhile: where clients are shown that."""
+    pieces: Sequence[str] = ()
+    order: int = 0
+    """How many calls of its round were over before it."""
 
 
 class Capture(list[CapturedCall]):
@@ -83,7 +90,10 @@ class Capture(list[CapturedCall]):
         super().__init__()
         self.tools: list[CapturedTool] = []
         self.offered: Sequence[dict[str, Any]] = ()
-        """Declarations of all server tools the model could call."""
+        """Declarations of the server tools that its client may have, with their ids."""
+
+    def offer(self, tools: Sequence[dict[str, Any]]) -> None:
+        self.offered = tools
 
     def known_result(self, name: str, arguments: str) -> CapturedTool | None:
         """What a recorded call came to, where tools are not to be run; None: run it."""

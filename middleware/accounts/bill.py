@@ -31,7 +31,7 @@ class Bill:
     """Begun when a request is let in; closed once, when nothing more is used."""
 
     __slots__ = (
-        *("_allowance", "_closed", "_lengths", "_prices", "_prompt"),
+        *("_allowance", "_answer", "_closed", "_lengths", "_prices", "_prompt"),
         "visit",
     )
 
@@ -46,7 +46,7 @@ class Bill:
         self._prices = prices
         self._lengths = lengths
         self._allowance = allowance
-        self._prompt = 0
+        self._prompt = self._answer = 0
         self._closed = False
 
     @property
@@ -70,10 +70,22 @@ class Bill:
         visit = self.visit
         if answer is None:
             answer = self._lengths.of(visit.client, visit.model)
-        answer = min(answer, _LONGEST)
-        likely = Usage(self._prompt, answer)
-        price = self._prices.expected(visit.model)
-        await self._take(self._allowance.reserve(self._prompt + answer, price.cost(likely)))
+        self._answer = min(answer, _LONGEST)
+        visit.journey.before_next_ask = self._reserve_more
+        await self._take(self._allowance.reserve(*self._likely(self._prompt)))
+
+    async def _reserve_more(self, size: int) -> None:
+        """Take the same for another ask with so many bytes more, even beyond the limits: the
+        client cannot do without what it was let in for.
+        """
+        assert self._allowance is not None
+        likely = self._likely(self._prompt + size // _LETTERS)
+        await self._allowance.reserve(*likely, beyond=True)
+
+    def _likely(self, prompt: int) -> tuple[int, float]:
+        """Tokens and USD of one ask."""
+        price = self._prices.expected(self.visit.model)
+        return prompt + self._answer, price.cost(Usage(prompt, self._answer))
 
     async def _take(self, taking: Awaitable[None]) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, inf
 from typing import Literal
 
 from adapters.errors import Again, GatewayError
@@ -69,14 +69,17 @@ class Allowance:
         if holds:
             self._check(await self._state.take(self._request, holds))
 
-    async def reserve(self, tokens: float, cost: float) -> None:
-        """Take what it is likely to use, or raise `LimitReached`."""
+    async def reserve(self, tokens: float, cost: float, beyond: bool = False) -> None:
+        """Take what it is likely to use, or raise `LimitReached`; with `beyond`, take it anyway."""
         said, holds = self._said, []
         if said.tokens_per_minute:
             holds.append(Hold(self._counter("tokens"), tokens, said.tokens_per_minute, _MINUTE))
         if said.budget:
-            self._term = term = term_of(said.id, said.budget, time.time())
+            # All of a request is of the term it began in.
+            self._term = term = self._term or term_of(said.id, said.budget, time.time())
             holds.append(Hold(term.counter, cost, said.budget.amount, term.left, sliding=False))
+        if beyond:
+            holds = [hold._replace(limit=inf) for hold in holds]
         if holds:
             self._check(await self._state.take(self._request, holds))
 

@@ -17,7 +17,8 @@ from middleware.building import Means, build_with
 from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.errors import UnreadableCassette
 from middleware.cassettes.file.schema import ANY, EACH, Misshapen, checked
-from middleware.cassettes.replay.tools import PlayedTools
+from middleware.cassettes.record.offers import offer_name
+from middleware.cassettes.replay.tools import PlayedTools, played_offer
 from middleware.cassettes.replay.wire import PlayedLink, fact_key, repeat_as_recorded
 from middleware.config import (
     Config,
@@ -41,7 +42,9 @@ _OF_TOOLS = ("max_rounds", "steps", "takeover")
 _SERVER_TOOLS = ("server_tools", *_OF_TOOLS)
 """What a route says of server tools; their declarations are the recorder's to say."""
 _SHAPE: Mapping[str, Any] = {
-    "server_tools": [{EACH: ANY, "function": {EACH: ANY, "name": str}}],
+    "server_tools": [
+        {EACH: ANY, "function": {EACH: ANY, "name": str}, "id": str, "takeover": bool}
+    ],
     "max_rounds": int,
     "steps": ANY,
     "takeover": [str],
@@ -148,8 +151,7 @@ def played_routes(cassette: Cassette, path: str, config: Config | None = None) -
 
     never_open, retry = MemoryBoard(math.inf), partial(Retry, wait_or_raise=repeat_as_recorded)
     routes = _tools_in(cassette, path)
-    tools = PlayedTools({name: one for route in routes.values() for name, one in _declared(route)})
-    means = Means(link, never_open, MemoryState(), tools, retry, recorded=True)
+    means = Means(link, never_open, MemoryState(), _played_tools(routes), retry, recorded=True)
     played = _with_tools(config or _config_of(cassette, path), routes)
     return build_with(means, played, MemoryStore())
 
@@ -166,10 +168,16 @@ def _tools_in(cassette: Cassette, path: str) -> Mapping[str, Json]:
         raise UnreadableCassette(path, f"its routes cannot be meant: {error}") from None
 
 
-def _declared(route: Json) -> Iterator[tuple[str, Json]]:
-    for tool in route.get("server_tools", ()):
-        if name := tool.get("function", {}).get("name"):
-            yield name, tool
+def _offers_of(route: Json) -> Iterator[Json]:
+    return (one for one in route.get("server_tools", ()) if offer_name(one))
+
+
+def _played_tools(routes: Mapping[str, Json]) -> PlayedTools:
+    every = [(model, one) for model, route in routes.items() for one in _offers_of(route)]
+    return PlayedTools(
+        {f"{model}:{offer_name(one)}": played_offer(one) for model, one in every},
+        {offer_name(one): played_offer(one) for _, one in every},
+    )
 
 
 def _with_tools(config: Config, routes: Mapping[str, Json]) -> Config:
@@ -177,10 +185,14 @@ def _with_tools(config: Config, routes: Mapping[str, Json]) -> Config:
     models = {}
     for name, model in config.models.items():
         route = routes.get(name, {})
+        offers = [*_offers_of(route)]
+        known = [*map(offer_name, offers)]
         models[name] = replace(
             model,
-            server_tools=tuple(declared for declared, _ in _declared(route)),
-            takeover=tuple(route.get("takeover", ())),
+            server_tools=tuple(
+                f"{name}:{offer_name(one)}" for one in offers if not one.get("takeover")
+            ),
+            takeover=tuple(one for one in route.get("takeover", ()) if one in known),
             max_rounds=route.get("max_rounds", model.max_rounds),
             steps=route.get("steps", model.steps),
         )

@@ -163,8 +163,14 @@ RECALL: Mapping[str, Key] = {
         "Where what clients do not send back is kept: state means the Redis of [state] if that is "
         "one, memory if that is memory, else a file; state unless a path is given",
     ),
-    "path": Key(PATH, "The file; in the user's state directory if not given"),
-    "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
+    "path": Key(
+        PATH, "The file, NAME-rounds beside it; in the user's state directory if not given"
+    ),
+    "max_bytes": Key(
+        whole(1 << 16),
+        "Its size: half for thoughts, half for rounds of tools; then the oldest goes",
+        256 << 20,
+    ),
     "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
 TOOL_KINDS = choice("python", "http", "tavily", "mcp")

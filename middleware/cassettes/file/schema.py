@@ -13,6 +13,7 @@ EACH = "*"
 _EXPECTED: Mapping[type, str] = {
     str: "text; numbers, days and words like `yes` stand in quotes",
     int: "a whole number, 0 or more",
+    float: "a number with a point",
     bool: "true or false",
     dict: "a map",
     list: "a list",

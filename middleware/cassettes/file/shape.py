@@ -66,13 +66,24 @@ _RESPONSE: Mapping[str, Any] = {
     "ended": get_args(Ended),
     "failure": _FAILURE,
 }
+_TOOL: Mapping[str, Any] = {
+    "name": str,
+    "arguments": str,
+    "content": ANY,
+    "failed": bool,
+    "sources": [dict],
+    "cut": int,
+    "seconds": float,
+    "pieces": [str],
+    "order": int,
+}
 _TURN: Mapping[str, Any] = {
     "turn": int,
     **_PLAIN,
     "ended": get_args(Ended),
     "ask": {"operation": get_args(Operation), "headers": _HEADERS, "body": dict},
     "upstream": [{"request": _REQUEST, "response": _RESPONSE}],
-    "tools": [{"name": str, "arguments": str, "content": ANY, "failed": bool, "sources": [dict]}],
+    "tools": [_TOOL],
     "answer": {**_ANSWER},
 }
 
@@ -163,9 +174,7 @@ def _tool(said: Json, at: int) -> CapturedTool:
     content = said.get("content", "")
     if not said.get("name") or not isinstance(content, str | list):
         raise wrong(f"turn.tools[{at}]", said, "a tool's name, its arguments and what it gave")
-    arguments = said.get("arguments", "{}")
-    sources = said.get("sources", ())
-    return CapturedTool(said["name"], arguments, content, said.get("failed", False), sources)
+    return CapturedTool(**{"arguments": "{}", **said, "content": content})
 
 
 def _exchange(request: Json, response: Json, at: str) -> RecordedExchange:

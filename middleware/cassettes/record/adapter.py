@@ -62,6 +62,13 @@ class WholeCapture(Capture):
     def __init__(self, other: Capture | None) -> None:
         super().__init__()
         self._other = other
+        if other is not None:
+            self.tools = other.tools
+
+    def offer(self, tools: Sequence[Json]) -> None:
+        super().offer(tools)
+        if self._other is not None:
+            self._other.offer(tools)
 
     def begin(self, call: CapturedCall) -> CapturedCall:
         call.times = []

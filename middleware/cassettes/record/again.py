@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +15,7 @@ from adapters.protocol import Json, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.wire.http import Transport
 from middleware import __version__
-from middleware.building import build
+from middleware.building import Shared, build
 from middleware.cassettes.asks import error_object, parse_ask
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.names import CassetteName
@@ -24,6 +25,7 @@ from middleware.cassettes.record.adapter import (
     RecordingAdapter,
     recorded_vectors,
 )
+from middleware.cassettes.record.offers import joined_routes
 from middleware.cassettes.record.recorder import Recorder, head_of
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import blotted
@@ -32,22 +34,30 @@ from middleware.cassettes.setup import studio_of
 from middleware.cassettes.visitor import Visitor
 from middleware.cli.command import complain
 from middleware.config import Config
+from middleware.machine.memory import MemoryBoard
 from middleware.routing import Routes
+from middleware.state.memory import MemoryState
+from middleware.tools.shelf import open_shelf
 
 
 async def ask_again(config: Config, cassette: Cassette) -> Cassette:
     """The same asks with what is sent and answered now."""
 
     transport = Transport()
-    asking = _Asking(cassette, build(config, transport), studio_of(config, complain).recorder)
+    shared = Shared(MemoryBoard(), MemoryState(), open_shelf(config, None, MemoryState(), complain))
+    recorder = studio_of(config, complain).recorder
+    asking = _Asking(cassette, build(config, transport, shared=shared), recorder)
     asking.recorder.facts = transport.facts
     try:
+        if shared.tools is not None:
+            await shared.tools.begin()
         turns = [await asking.ask(turn) for turn in cassette.turns]
     finally:
+        if shared.tools is not None:
+            await shared.tools.end()
         await transport.close()
-    models = dict.fromkeys(turn.model for turn in turns)
-    heads = [head_of(asking.recorder, model) for model in models]
-    routes = {name: route for head in heads for name, route in head.routes.items()}
+    heads = [head_of(recorder, model, tools) for model, tools in asking.offered.items()]
+    routes = joined_routes({}, (one for head in heads for one in head.routes.items()))
     facts = tuple(fact for head in heads for fact in head.facts)
     return replace(cassette, turns=tuple(turns), routes=routes, facts=facts, by=__version__)
 
@@ -59,6 +69,8 @@ class _Asking:
     cassette: Cassette
     routes: Routes
     recorder: Recorder
+    offered: dict[str, Sequence[Json]] = field(default_factory=dict)
+    """Models that were asked, with the server tools they had."""
     _kept: list[RawTurn] = field(default_factory=list)
 
     def put(self, turn: RawTurn) -> None:
@@ -73,7 +85,9 @@ class _Asking:
             if not self._kept:  # nobody was asked
                 told = error_object(error)
                 self.put(RawTurn(self._asked(turn), (), status=error.status, error=told))
-        made = blotted(turn_of(self._kept.pop()), self.recorder.blotter.turn())
+        raw = self._kept.pop()
+        self.offered[turn.model] = raw.offered or self.offered.get(turn.model, ())
+        made = blotted(turn_of(raw), self.recorder.blotter.turn())
         return replace(made, number=turn.number, body=turn.body)
 
     async def _chat(self, turn: CassetteTurn) -> None:

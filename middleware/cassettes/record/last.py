@@ -32,7 +32,9 @@ async def cassette_of_kept(record: Record, recorder: Recorder) -> Cassette:
             )
     turn = blotted(turn_of(_raw(record)), recorder.blotter.turn())
     numbered = replace(turn, number=1, kept=not turn.is_whole)
-    cassette = replace(head_of(recorder, record.visit.model), turns=(numbered,))
+    cassette = replace(
+        head_of(recorder, record.visit.model, record.calls.offered), turns=(numbered,)
+    )
     return (await verified(cassette, "the kept request")).cassette
 
 
@@ -43,7 +45,8 @@ def _raw(record: Record) -> RawTurn:
     operation: Operation = "embeddings" if visit.path.endswith("/embeddings") else "chat"
     asked = Asked(visitor, CassetteName(""), "record", operation)
     error = None if visit.error is None else error_object(visit.error)
-    return RawTurn(asked, record.calls, (), visit.status, error, visit.gone)
+    turn = RawTurn(asked, record.calls, (), visit.status, error, visit.gone)
+    return turn._replace(tools=record.calls.tools)
 
 
 def _refused(why: str) -> BadRequest:

@@ -12,6 +12,7 @@ import orjson
 from adapters.protocol import Json
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.match import MatchRules, key_of
+from middleware.cassettes.record.offers import joined_routes
 from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.replay.playback import form_of
 
@@ -63,7 +64,7 @@ def _joined(old: Cassette, new: Cassette, turns: Sequence[CassetteTurn], mode: s
     known: Sequence[CassetteTurn] = old.turns
     if mode == "refresh":
         known, turns = _refreshed(new, known, turns)
-    routes = {**old.routes, **new.routes}
+    routes = joined_routes(old.routes, new.routes.items())
     return replace(
         old,
         turns=_numbered([*known, *turns]),

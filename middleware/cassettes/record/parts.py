@@ -15,6 +15,7 @@ from typing import IO
 import orjson
 
 from adapters.protocol import Json
+from middleware.cassettes.record.offers import joined_routes, offer_name
 
 _MARK = ".part-"
 _MOST_LINE = 64 << 20
@@ -27,12 +28,20 @@ class Part:
 
     path: Path
     file: IO[bytes]
-    models: set[str] = field(default_factory=set)
-    """Those whose routes are in it."""
+    models: dict[str, set[str]] = field(default_factory=dict)
+    """Those whose routes are in it, with the server tools they were offered."""
     server: Json | None = None
     """What was written last of how asks are read."""
     facts: int = 0
     """How many facts were known when they were last written."""
+
+    def is_news(self, model: str, offers: Sequence[Json]) -> bool:
+        """Whether the routes of a model are still to be written."""
+        names = {*map(offer_name, offers)}
+        if model in self.models and names <= self.models[model]:
+            return False
+        self.models[model] = self.models.get(model, set()) | names
+        return True
 
     def write(self, line: bytes) -> None:
         self.file.write(line + b"\n")
@@ -115,7 +124,7 @@ def _take(found: PartContent, line: Json, known: set[str]) -> None:
         found.run, found.mode = line["run"], line["mode"]
         found.server = lenient(found.server, line["server"])
     elif "route" in line:
-        found.routes[line["route"]] = line["is"]
+        found.routes = joined_routes(found.routes, [(line["route"], line["is"])])
     elif "fact" in line:
         found.facts.append(line["fact"])
     elif line["id"] not in known:  # two parts may hold the same turn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -21,6 +21,7 @@ from middleware.cassettes.file import (
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
 from middleware.cassettes.record.lines import line_of
+from middleware.cassettes.record.offers import with_offers
 from middleware.cassettes.record.parts import Part, new_part
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
@@ -97,11 +98,10 @@ class Recorder:
         line = self._line(raw, blotter)
         part = self._part(asked.name.name, asked.mode)
         model = asked.visitor.model
-        if model not in part.models:
-            part.models.add(model)
-            for name, route in self.routes(model):
-                tools = {"server_tools": [*raw.offered]} if raw.offered and name == model else {}
-                part.write(orjson.dumps({"route": name, "is": blotter.json(route | tools)}))
+        if part.is_news(model, raw.offered):
+            routes = with_offers(dict(self.routes(model)), model, raw.offered)
+            for name, route in routes.items():
+                part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
             for fact in told_facts(self.facts, blotter):
@@ -167,9 +167,9 @@ def told_facts(facts: FactRow, blotter: TurnBlotter) -> Iterator[Json]:
             yield blotter.json({**said, "answer": orjson.loads(fact.answer)})
 
 
-def head_of(recorder: Recorder, model: str) -> Cassette:
-    """A cassette for turns of one model."""
-    routes = dict(recorder.routes(model))
+def head_of(recorder: Recorder, model: str, offered: Sequence[Json] = ()) -> Cassette:
+    """A cassette for turns of one model, with the server tools it had."""
+    routes = with_offers(dict(recorder.routes(model)), model, offered)
     used = {route.get("upstream", name) for name, route in routes.items()}
     facts = told_facts(recorder.facts, recorder.blotter.turn())
     return Cassette(

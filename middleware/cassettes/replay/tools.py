@@ -13,12 +13,9 @@ from middleware.tools.tool import CallFailed, Offer, Say, ToolContext, ToolResul
 class PlayedTool:
     """Stands where a table's tool stood."""
 
+    id: str
     declaration: Json
     timeout: float = 0.0
-
-    @property
-    def id(self) -> str:
-        return self.name
 
     @property
     def name(self) -> str:
@@ -31,18 +28,21 @@ class PlayedTool:
 
 @dataclass(frozen=True, slots=True)
 class PlayedTools:
-    """By the names the model sees."""
+    """Those of each model; its patterns are `MODEL:NAME`."""
 
-    declared: Mapping[str, Json]
+    declared: Mapping[str, Offer]
+    taken_over: Mapping[str, Offer]
+    """By name."""
 
     def offers(self, patterns: Sequence[str], _client: str) -> Mapping[str, Offer]:
-        return {name: _offer(self.declared[name]) for name in patterns if name in self.declared}
+        found = (self.declared[name] for name in patterns if name in self.declared)
+        return {offer.name: offer for offer in found}
 
     def taken(
         self, takeover: Collection[str], declared: Collection[str], _client: str
     ) -> Mapping[str, Offer]:
-        known = [name for name in declared if name in takeover]
-        return {name: _offer({"type": "function", "function": {"name": name}}) for name in known}
+        names = (name for name in declared if name in takeover)
+        return {name: self.taken_over[name] for name in names if name in self.taken_over}
 
     def context(self, request: ChatRequest, model: str) -> ToolContext:
         return ToolContext(request.call.id, request.call.client, model=model)
@@ -54,6 +54,9 @@ class PlayedTools:
         return ToolResult(f"Error: a recording runs no tools, and has no {offer.name}.", True)
 
 
-def _offer(declaration: Json) -> Offer:
-    tool = PlayedTool(declaration)
-    return Offer(tool, tool.name, declaration)
+def played_offer(recorded: Json) -> Offer:
+    declaration = {name: recorded[name] for name in recorded if name not in ("id", "takeover")}
+    name: str = recorded["function"]["name"]
+    identity = str(recorded.get("id") or name)
+    tool = PlayedTool(identity, declaration)
+    return Offer(tool, identity.partition(".")[0], declaration)

@@ -43,7 +43,12 @@ def blotted(turn: CassetteTurn, blotter: TurnBlotter) -> CassetteTurn:
         ),
         headers=blotter.json(dict(turn.headers)),
         tools=tuple(
-            one._replace(arguments=blotter.text(one.arguments), content=blotter.json(one.content))
+            one._replace(
+                arguments=blotter.text(one.arguments),
+                content=blotter.json(one.content),
+                sources=blotter.json([*one.sources]),
+                pieces=blotter.json([*one.pieces]),
+            )
             for one in turn.tools
         ),
         exchanges=tuple(_exchange(one, blotter) for one in turn.exchanges),

@@ -29,7 +29,7 @@ def modern(data: Json, repair: bool, notes: Notes) -> Json:
     functions, choice = modern.pop("functions", None), modern.pop("function_call", None)
     if functions is None:
         _require_no_choice(choice, notes)
-        return modern
+        return {**modern, "tool_choice": "none"} if choice == "none" else modern
     if data.get("tools"):
         raise BadRequest(
             "The request has both 'tools' and 'functions'. Send 'tools' alone: 'functions' is what "
@@ -51,7 +51,7 @@ def _require_no_choice(choice: str | Json | None, notes: Notes) -> None:
             "leave 'function_call' out.",
             param="function_call",
         )
-    if choice is not None:
+    if choice not in (None, "none"):
         notes.add("tool_choice_ignored", "function_call", "the request has no functions")
 
 

@@ -89,11 +89,13 @@ def parse(
 def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:
     tools = tuple(data.get("tools") or ())
     streamed = data.get("stream") is True
+    choice = data.get("tool_choice")
     return ChatRequest(
         model=data["model"],
         messages=messages,
         tools=tools,
-        tool_choice=data.get("tool_choice") if tools else None,
+        # Without tools of its own a client may still want none of the gateway's to be called.
+        tool_choice=choice if tools or choice == "none" else None,
         params={k: v for k, v in data.items() if k in _PARAMS and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
         call=call if streamed is call.streamed else _other_way(call, streamed),
@@ -218,9 +220,9 @@ def _check_choice(data: Json, notes: Notes) -> None:
     if tools:
         if not isinstance(choice, str):
             _require_known(choice, tools)
-    elif choice in ("none", "auto"):
+    elif choice == "auto":
         notes.add("tool_choice_ignored", "tool_choice", "the request has no tools")
-    else:
+    elif choice != "none":
         raise BadRequest(
             "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, "
             "or leave 'tool_choice' out.",

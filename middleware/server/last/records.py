@@ -100,7 +100,8 @@ class Records:
 def _weight(record: Record) -> int:
     notes = [_NOTE + len(note.field) + len(note.text) for note in record.visit.receipt]
     calls = [len(call.body) + min(call.size, MOST) for call in record.calls]
-    return len(record.body) + sum(notes) + sum(calls)
+    results = [len(one.arguments) + len(str(one.content)) for one in record.calls.tools]
+    return len(record.body) + sum(notes) + sum(calls) + sum(results)
 
 
 def _let_go(error: BaseException) -> None:

@@ -55,6 +55,8 @@ the memory, its two keys, and that what was used is young again. A failure is a 
 (`recall_not_kept`), never an error. `store.Limits`: a memory lives 7 days from when it was last
 needed, one of more than 4 MiB is not kept, beyond 256 MiB the longest unused go. `sqlite` is
 shared by the workers of a machine, `redis` by all gateways, `MemoryStore` ends with the process.
+`Store.rounds` is another of its kind, for what `server_tools` hides; each has half of the config's
+`max_bytes`.
 """
 
 from middleware.wrappers.recall.adapter import Recall

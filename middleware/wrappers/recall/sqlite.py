@@ -66,6 +66,13 @@ class SqliteStore:
         self._failed_at: float | None = None
         self._writes = 0
         self._tidying = False
+        self._rounds: SqliteStore | None = None
+
+    def rounds(self) -> Store:
+        if self._rounds is None:
+            path = self._path.with_stem(f"{self._path.stem}-rounds")
+            self._rounds = SqliteStore(path, self._limits, self._clock, self._own_folder)
+        return self._rounds
 
     def get(self, key: bytes) -> bytes | None:
         connection = self._opened()
@@ -251,6 +258,8 @@ class SqliteStore:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        if self._rounds is not None:
+            self._rounds.close()
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -36,6 +36,9 @@ class Store(Protocol):
     def distant(self) -> bool:
         """What it has must be brought near before it can be got."""
 
+    def rounds(self) -> Store:
+        """Where hidden rounds are kept: of this kind, with bounds of its own; always the same."""
+
     async def near(self, keys: Sequence[bytes]) -> Store:
         """A store that has what lies under these keys, and what that leads to."""
 
@@ -61,6 +64,11 @@ class MemoryStore:
         self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
         """Key → when it was last needed, and the value; least recently needed first."""
         self._size = 0
+        self._rounds: MemoryStore | None = None
+
+    def rounds(self) -> Store:
+        self._rounds = self._rounds or MemoryStore(self._limits, self._clock)
+        return self._rounds
 
     def get(self, key: bytes) -> bytes | None:
         at, value = self._kept.get(key, (0.0, b""))
@@ -99,6 +107,8 @@ class MemoryStore:
     def close(self) -> None:
         self._kept.clear()
         self._size = 0
+        if self._rounds is not None:
+            self._rounds.close()
 
 
 def _size(value: bytes) -> int:

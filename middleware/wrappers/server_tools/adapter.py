@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+
+import orjson
 
 from adapters.protocol import (
     Aside,
@@ -15,12 +17,12 @@ from adapters.protocol import (
     Journey,
     Json,
     Planned,
-    TextDelta,
 )
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, noted, noting
 from middleware.wrappers.recall import Store
 from middleware.wrappers.server_tools.client_answer import ClientAnswer
+from middleware.wrappers.server_tools.hearing import Hearing
 from middleware.wrappers.server_tools.hidden import HiddenRounds
 from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, ToolSource, menu_of
 from middleware.wrappers.server_tools.round import Round, RoundCall
@@ -33,6 +35,13 @@ class ServerTools(Wrapper):
     settings: ServerToolSettings
     store: Store | None = None
     """Keeps rounds that clients do not see."""
+    thinks: Callable[[ChatRequest], bool] | None = None
+    """Says which requests have thoughts that go up again; None: those are remembered elsewhere."""
+
+    @property
+    def tells_thoughts(self) -> bool:
+        """Whether clients have to hold what of them upstreams want back."""
+        return self.thinks is not None
 
     def stream(self, request: ChatRequest) -> Events:
         if request.call.journey is None:  # pins are of the whole request
@@ -49,12 +58,12 @@ class ServerTools(Wrapper):
     def _answer(self, request: ChatRequest, hidden: HiddenRounds) -> Events:
         menu = self._menu(request, hidden)
         receipt = hidden.receipt() + menu.receipt
-        if not menu.run_here:
+        if not menu.known:
             events = self.inner.stream(menu.request)
             return noting(events, receipt) if receipt else events
         if (capture := request.call.capture) is not None:
-            capture.offered = menu.declared_here
-        return _Conversation(self, menu, hidden, receipt, self._runner(request)).events()
+            capture.offer(menu.known)
+        return _Conversation(self, request, menu, hidden, receipt).events()
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         hidden = self._hidden(request)
@@ -68,11 +77,9 @@ class ServerTools(Wrapper):
         whole = hidden.request(steps_as_thoughts=self.settings.steps == "reasoning")
         return menu_of(whole, self.shelf, self.settings)
 
-    def _runner(self, request: ChatRequest) -> Runner:
-        journey, steps = request.call.journey, self.settings.steps
-        assert journey is not None
+    def runner(self, request: ChatRequest, journey: Journey) -> Runner:
         context = self.shelf.context(request, self.settings.model)
-        return Runner(self.shelf, context, journey, steps, request.call.capture)
+        return Runner(self.shelf, context, journey, self.settings.steps, request.call.capture)
 
 
 @dataclass(slots=True)
@@ -80,28 +87,38 @@ class _Conversation:
     """One request of a client: all of its rounds."""
 
     wrapper: ServerTools
+    asked: ChatRequest
     menu: Menu
     hidden: HiddenRounds
     receipt: Receipt
-    runner: Runner
+    runner: Runner | None = None
+    """Made for the first call."""
     said: list[Json] = field(default_factory=list)
     """What came since the client's last message."""
+    taken: Round | None = None
+    """The last round that is part of it."""
     sources: list[Json] = field(default_factory=list)
 
     async def events(self) -> Events:
-        request, number = self.menu.request, 0
+        request, number, journey = self.menu.request, 0, self.asked.call.journey
+        assert journey is not None
         client = ClientAnswer(self.receipt, _wants_json(request))
         while True:
             number += 1
             answer = Round(number, self.menu.of_client)
-            self.runner.journey.rounds = number
+            journey.rounds = number
+            first = number == 1 and not client.beside_json
+            hearing = Hearing(answer, client, self.receipt, first, self.wrapper.tells_thoughts)
             async with aclosing(self.wrapper.inner.stream(request)) as events:
                 async for batch in events:
-                    if told := _told(batch, answer, client):
+                    if told := hearing.told(batch):
                         yield told
+            if hearing.untouched:
+                return
             client.use(number, answer.finish.usage if answer.finish else None)
             if not answer.run_here or not self._may_run(number):
                 break
+            self.runner = self.runner or self.wrapper.runner(self.asked, journey)
             async with aclosing(self.runner.run(self.menu, answer)) as steps:
                 async for step in steps:
                     yield tuple(client.tell((step,)))
@@ -111,7 +128,9 @@ class _Conversation:
             if answer.has_client_calls:
                 break
             client.next_round()
-            request = self._next(number, client)
+            if (before := journey.before_next_ask) is not None:
+                await before(len(orjson.dumps(self.said)))
+            request = self._next(number, answer)
         if last := tuple(await self._end(answer, client)):
             yield last
 
@@ -122,22 +141,24 @@ class _Conversation:
     def _take(self, answer: Round) -> None:
         """Add a round to what was said."""
         turn = answer.turn()
-        if self.wrapper.store is None:
+        if self.wrapper.thinks is not None and self.wrapper.thinks(self.menu.request):
             turn |= answer.own_thoughts()
         self.said += [turn, *answer.results()]
+        self.taken = answer
         for call in answer.run_here:
             if call.result is not None:
                 self.sources += call.result.sources
 
-    def _next(self, number: int, client: ClientAnswer) -> ChatRequest:
+    def _next(self, number: int, answer: Round) -> ChatRequest:
         """What the model is asked in the next round."""
+        # A call that was forced has been made, unless it was of what nobody offered.
+        obeyed = any(call.start.name in self.menu.run_here for call in answer.run_here)
         call = self.menu.request.call
         # Ids that a leaf makes are made of this one.
         call = replace(call, id=f"{call.id}_{number + 1}")
-        if self._may_run(number + 1):
-            request = self.menu.without_choice()
-        else:
-            request, client.beside_json = self.menu.without_tools(), False
+        request = self.menu.without_choice() if obeyed else self.menu.request
+        if not self._may_run(number + 1):
+            request = self.menu.without_tools()
         return replace(request, messages=(*request.messages, *self.said), call=call)
 
     def _receipt(self, answer: Round, number: int) -> Receipt:
@@ -158,11 +179,11 @@ class _Conversation:
         if finish is None:  # the stream broke, and the door says so
             return ()
         events = [*client.release()]
-        if self.wrapper.store is None:  # else they are remembered, in the rounds they are of
-            events += client.tell(answer.asides)
         if self.said:
-            kept = await self._keep(answer, client)
-            events += client.note(kept)
+            events += client.note(await self._keep(answer, client))
+        elif self.wrapper.tells_thoughts:
+            # Beside hidden rounds nobody could say to which of them they belong.
+            events += client.tell(answer.asides)
         events += client.tell(self._members())
         reason: FinishReason = "tool_calls" if answer.has_client_calls else finish.reason
         if reason == "tool_calls" and not answer.has_client_calls and answer.calls:
@@ -174,24 +195,14 @@ class _Conversation:
     def _members(self) -> Iterator[Event]:
         if self.sources:
             yield Aside("annotations", self.sources)
-        if self.runner.done:
+        if self.runner is not None and self.runner.done:
             yield Aside("steps", self.runner.done)
 
     async def _keep(self, answer: Round, client: ClientAnswer) -> Receipt:
         own = [call.call() for call in answer.calls if call.of_client]
-        if not answer.run_here or not answer.has_client_calls:
+        if self.taken is not answer:
             self.said.append(answer.turn())
         return await self.hidden.keep("".join(client.text), self.said, own)
-
-
-def _told(batch: tuple[Event, ...], answer: Round, client: ClientAnswer) -> tuple[Event, ...]:
-    """What of it the client gets."""
-    first = batch[0]
-    if client.is_plain and len(batch) == 1 and type(first) is TextDelta:
-        answer.text.append(first.text)
-        client.text.append(first.text)
-        return batch
-    return tuple(client.tell(answer.read(batch)))
 
 
 def _wants_json(request: ChatRequest) -> bool:

@@ -24,9 +24,10 @@ from middleware.wrappers.recall.fingerprint import (
     image_digests,
     plain_text,
 )
-from middleware.wrappers.recall.store import Entry, Store, StoreFailure
+from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 
 _LOOKED_AT = 64
+_MOST = Limits().max_entry
 _SYSTEM = frozenset({"system", "developer"})
 _THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
 _NOT_KEPT = "the next turn goes up without what tools brought in this one"
@@ -45,32 +46,44 @@ class _Turn:
 
 
 class HiddenRounds:
-    """Reads a request once: `request()` is what goes on, `keep` is for the answer to it."""
+    """Reads a request once, if at all: `request()` is what goes on, `keep` is for the answer."""
 
     def __init__(self, request: ChatRequest, store: Store | None, model: str) -> None:
         self._request = request
         self._store = store
-        self._chain = digest("server tools", request.call.owner, model).hex()
+        self._mark = digest("server tools", request.call.owner, model)
+        """Key of whether this client has any hidden rounds: most conversations need no more."""
+        self._chain = self._mark.hex()
+        self._is_read = False
         self._ids = ""
         self._turns: list[_Turn] = []
         self._open: _Turn | None = None
         """The one whose results are being read."""
         self._used: list[bytes] = []
         self._failure = ""
-        for position, message in enumerate(request.messages):
-            self._read(position, message)
-        self._end_results()
 
     @property
     def is_far(self) -> bool:
-        return self._store is not None and self._store.distant
+        return self._store is not None and self._store.distant and self._has_turns
+
+    @property
+    def _has_turns(self) -> bool:
+        return any(message["role"] == "assistant" for message in self._request.messages)
 
     async def bring_near(self) -> None:
         if self._store is not None:
+            self._read_all()
             keys = [key for turn in self._turns[-_LOOKED_AT:] for key in turn.keys]
-            self._store = await self._store.near(keys)
+            self._store = await self._store.near([self._mark, *keys])
 
     # Forward: what was said ----------------------------------------------------------------------
+
+    def _read_all(self) -> None:
+        if not self._is_read:
+            self._is_read = True
+            for position, message in enumerate(self._request.messages):
+                self._read(position, message)
+            self._end_results()
 
     def _read(self, position: int, message: Json) -> None:
         role = message["role"]
@@ -106,6 +119,8 @@ class HiddenRounds:
 
     def request(self, steps_as_thoughts: bool = False) -> ChatRequest:
         """The request with all rounds that are known."""
+        if self._has_turns and self._get(self._mark) is not None:
+            self._read_all()
         found = {turn.position: hidden for turn in self._turns[-_LOOKED_AT:]
                  if (hidden := self._found(turn))}  # fmt: skip
         if not (found or steps_as_thoughts):
@@ -157,14 +172,19 @@ class HiddenRounds:
 
     async def keep(self, told: str, messages: Sequence[Json], of_client: Sequence[Json]) -> Receipt:
         """Remember what the turn that the client gets stands for."""
+        self._read_all()
         text = plain_text(told)
         calls = calls_of({"tool_calls": of_client})
         value = orjson.dumps([text, messages])
         identity = identity_of(value)
         keys = self._keys(text, calls, [call["id"] for call in of_client])
         entries = [Entry(identity, value), *(Entry(key, identity) for key in keys)]
+        entries.append(Entry(self._mark, b"1"))
         if self._store is None:
             return (Note("recall_not_kept", "", f"recall is off; {_NOT_KEPT}"),)
+        if len(value) > _MOST:
+            text = f"it has {len(value)} bytes, at most {_MOST} are kept; {_NOT_KEPT}"
+            return (Note("recall_not_kept", "", text),)
         try:
             await self._store.keep(entries, self._used)
         except StoreFailure as failure:

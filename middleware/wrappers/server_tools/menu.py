@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -54,18 +54,13 @@ class Menu:
     run_here: Mapping[str, Offer]
     """By the names the model sees."""
     of_client: frozenset[str]
-    added: frozenset[str] = frozenset()
-    """Names of those that the client did not declare."""
     receipt: Receipt = ()
+    known: tuple[Json, ...] = ()
+    """What a recording needs of all that the client may have, whether offered now or not."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*sorted(self.of_client), *self.run_here)
-
-    @property
-    def declared_here(self) -> tuple[Json, ...]:
-        """Of those that are run here, but for what a client declares."""
-        return tuple(tool for tool in self.request.tools if _name(tool) in self.added)
 
     def without_choice(self) -> ChatRequest:
         """For the rounds behind the first: a call that was forced has been made."""
@@ -78,25 +73,38 @@ class Menu:
 
 def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSettings) -> Menu:
     declared = [_name(tool) for tool in request.tools]
-    if request.tool_choice == "none":
-        return Menu(request, {}, frozenset(declared))
-    client = request.call.client
-    own: Mapping[str, Offer] = {}
-    if not _is_forced(request.tool_choice):
-        own = shelf.offers(settings.patterns, client)
+    client, choice = request.call.client, request.tool_choice
+    own = shelf.offers(settings.patterns, client)
     taken: Mapping[str, Offer] = {}
     if settings.takeover:
         functions = [_name(tool) for tool in request.tools if "function" in tool]
         taken = shelf.taken(settings.takeover, functions, client)
+    known = (*(_recorded(one) for one in own.values()), *_only_taken(own, taken))
+    if choice == "none":
+        return Menu(request, {}, frozenset(declared), known=known)
+    if _is_forced(choice):
+        own = {}
     added = {name: offer for name, offer in own.items() if name not in declared}
     shadowed = own.keys() - added.keys() - taken.keys()
     return Menu(
         _with_tools(request, added) if added else request,
         {**taken, **added},
         frozenset(declared) - taken.keys(),
-        frozenset(added),
         tuple(_shadowed(own[name]) for name in sorted(shadowed)),
+        known,
     )
+
+
+def _recorded(offer: Offer) -> Json:
+    return {**offer.declaration, "id": offer.tool.id}
+
+
+def _only_taken(own: Mapping[str, Offer], taken: Mapping[str, Offer]) -> Iterator[Json]:
+    """The client says what they look like."""
+    for name in taken:
+        if name not in own:
+            said = {"type": "function", "function": {"name": name}, "id": taken[name].tool.id}
+            yield {**said, "takeover": True}
 
 
 def _with_tools(request: ChatRequest, added: Mapping[str, Offer]) -> ChatRequest:

@@ -24,7 +24,7 @@ from adapters.protocol import (
 from adapters.shared.history import canonical
 from middleware.tools.tool import ToolResult
 
-_OF_ONE_ANSWER = frozenset({"thinking_blocks", "reasoning_details"})
+OF_ONE_ANSWER = frozenset({"thinking_blocks", "reasoning_details"})
 """Members that mean something only beside the calls of their own answer."""
 
 
@@ -37,6 +37,10 @@ class RoundCall:
     """Of one that was run here."""
     table: str = ""
     """Its tool's."""
+    said: list[str] = field(default_factory=list)
+    """By its tool, while it ran; kept where clients are shown that."""
+    order: int = 0
+    """How many calls of its round were over before it."""
 
     @property
     def arguments(self) -> str:
@@ -62,7 +66,7 @@ class Round:
     finish: Finish | None = None
     opened: Opened | None = None
     asides: list[Aside] = field(default_factory=list)
-    """What the client may get of them, if it has to remember this answer itself."""
+    """What the client gets of them, if this is all of its answer."""
     _to_client: int = 0
 
     @property
@@ -88,7 +92,7 @@ class Round:
                     yield from self._go_on(event)
                 case Finish():
                     self.finish = event
-                case Aside(name) if name in _OF_ONE_ANSWER:
+                case Aside(name) if name in OF_ONE_ANSWER:
                     self.asides.append(event)
                 case Opened():
                     self.opened = event
@@ -125,8 +129,11 @@ class Round:
             if call.result is not None
         ]
 
+    def is_client_s(self, event: ToolCallStart) -> bool:
+        return event.name in self.of_client
+
     def _start(self, event: ToolCallStart) -> Iterator[Event]:
-        of_client = event.name in self.of_client
+        of_client = self.is_client_s(event)
         self.calls.append(RoundCall(event, of_client))
         if of_client:
             yield event if event.index == self._to_client else replace(event, index=self._to_client)

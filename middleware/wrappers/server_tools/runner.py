@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,12 +13,15 @@ import orjson
 from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta, ServerCall
 from adapters.wire.capture import Capture, CapturedTool
 from middleware.tools.calls import no_such_tool
-from middleware.tools.tool import ToolContext, ToolResult
+from middleware.tools.tool import Offer, Say, ToolContext, ToolResult
 from middleware.wrappers.server_tools.menu import Menu, Steps, ToolSource
 from middleware.wrappers.server_tools.round import Round, RoundCall
 
 _SHOWN = 2000
 """Characters of a result that clients see as a step."""
+_DIGITS = 4
+"""Of seconds."""
+Show = Callable[[Json], None]
 
 
 @dataclass(slots=True)
@@ -36,7 +39,11 @@ class Runner:
         """Run the round's calls to their ends; what is yielded is for the client."""
         steps: asyncio.Queue[Event | None] = asyncio.Queue()
         calls = answer.run_here
-        tasks = [asyncio.create_task(self._run(call, menu, answer, steps)) for call in calls]
+        show = partial(self._show, steps)
+        for call in calls:
+            begun = {"state": "started", "arguments": _read(call.arguments)}
+            show({**_step(call, answer.number), **begun})
+        tasks = [asyncio.create_task(self._run(call, menu, answer, show)) for call in calls]
         for task in tasks:
             task.add_done_callback(lambda _: steps.put_nowait(None))
         left = len(tasks)
@@ -51,43 +58,48 @@ class Runner:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        self._keep(calls, [task.result() for task in tasks], answer.number)
+        for task in tasks:
+            task.result()
+        self._keep(answer, menu)
 
-    async def _run(
-        self, call: RoundCall, menu: Menu, answer: Round, steps: asyncio.Queue[Event | None]
-    ) -> ToolResult:
-        name, arguments, began = call.start.name, call.arguments, asyncio.get_running_loop().time()
-        offer, step = menu.run_here.get(name), _step(call, answer.number)
-        show = partial(self._show, steps)
+    async def _run(self, call: RoundCall, menu: Menu, answer: Round, show: Show) -> None:
+        began, step = asyncio.get_running_loop().time(), _step(call, answer.number)
+        offer = menu.run_here.get(call.start.name)
         call.table = offer.table if offer else ""
-        show({**step, "state": "started", "arguments": _read(arguments)})
-        result = None
         try:
             if offer is None:
-                result = no_such_tool(name, menu.names)
-            elif known := self._known(name, arguments):
-                result = _recorded(known)
+                call.result = no_such_tool(call.start.name, menu.names)
             else:
-                say = partial(_say, show, step) if self.manner else None
-                result = await self.shelf.run(offer, arguments, self.context, say)
-            return result
+                say = partial(_say, show, step, call.said) if self.manner else None
+                result = await self._result(call, offer, say)
+                call.order = sum(one.result is not None for one in answer.run_here)
+                call.result = result
         finally:
-            self._log(offer.tool.id if offer else name[:80], answer.number, result, began)
-            if result is not None:
-                show({**step, "state": "done", **_told(result)})
+            self._log(offer.tool.id if offer else call.start.name[:80], answer.number, call, began)
+            if call.result is not None:
+                show({**step, "state": "done", **_told(call.result)})
 
-    def _known(self, name: str, arguments: str) -> CapturedTool | None:
-        return self.capture.known_result(name, arguments) if self.capture is not None else None
+    async def _result(self, call: RoundCall, offer: Offer, say: Say | None) -> ToolResult:
+        asked, known = (call.start.name, call.arguments), None
+        if self.capture is not None:
+            known = self.capture.known_result(*asked)
+        if known is None:
+            return await self.shelf.run(offer, call.arguments, self.context, say)
+        if say is not None:
+            for text in known.pieces:
+                say(text)
+        for _ in range(known.order):  # after the others, as it was
+            await asyncio.sleep(0)
+        return _recorded(known)
 
-    def _keep(self, calls: Sequence[RoundCall], results: Sequence[ToolResult], number: int) -> None:
-        for call, result in zip(calls, results, strict=True):
-            call.result = result
-            if self.capture is not None:
-                came = call.start.name, call.arguments, result.content, result.failed
-                self.capture.tools.append(CapturedTool(*came, result.sources))
+    def _keep(self, answer: Round, menu: Menu) -> None:
+        for call in answer.run_here:
+            assert call.result is not None
+            if self.capture is not None and call.start.name in menu.run_here:
+                self.capture.tools.append(_captured(call, call.result, self.manner))
             if self.manner is True:
-                told = {"state": "done", "arguments": _read(call.arguments), **_told(result)}
-                self.done.append({**_step(call, number), **told})
+                told = {"arguments": _read(call.arguments), **_told(call.result)}
+                self.done.append({**_step(call, answer.number), "state": "done", **told})
 
     def _show(self, steps: asyncio.Queue[Event | None], step: Json) -> None:
         if self.manner is True:
@@ -95,19 +107,28 @@ class Runner:
         elif self.manner:
             steps.put_nowait(ReasoningDelta(_in_words(step)))
 
-    def _log(self, tool: str, number: int, result: ToolResult | None, began: float) -> None:
-        seconds = round(asyncio.get_running_loop().time() - began, 4)
+    def _log(self, tool: str, number: int, call: RoundCall, began: float) -> None:
+        seconds, result = round(asyncio.get_running_loop().time() - began, 4), call.result
         ok = result is not None and not result.failed
         characters = len(result.text) if result is not None else 0
         self.journey.tools.append(ServerCall(tool, number, seconds, ok, characters))
 
 
+def _captured(call: RoundCall, result: ToolResult, manner: Steps) -> CapturedTool:
+    came = call.start.name, call.arguments, result.content, result.failed, result.sources
+    cut = result.characters if result.cut else 0
+    seconds = round(result.seconds, _DIGITS) if manner is True else 0.0
+    return CapturedTool(*came, cut, seconds, call.said, call.order)
+
+
 def _recorded(known: CapturedTool) -> ToolResult:
-    result = ToolResult(known.content, known.failed, sources=(*known.sources,))
-    return result._replace(characters=len(result.text))
+    result = ToolResult(known.content, known.failed, known.seconds, sources=(*known.sources,))
+    characters = known.cut or len(result.text)
+    return result._replace(characters=characters, cut=bool(known.cut))
 
 
-def _say(show: Any, step: Json, text: str) -> None:
+def _say(show: Show, step: Json, said: list[str], text: str) -> None:
+    said.append(text)
     show({**step, "state": "piece", "text": text})
 
 
@@ -116,7 +137,7 @@ def _step(call: RoundCall, number: int) -> Json:
 
 
 def _told(result: ToolResult) -> Json:
-    seconds = round(result.seconds, 4)
+    seconds = round(result.seconds, _DIGITS)
     return {"result": result.text[:_SHOWN], "is_error": result.failed, "seconds": seconds}
 
 

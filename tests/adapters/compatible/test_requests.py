@@ -219,7 +219,8 @@ def test_openais_own_hosts_are_spoken_to_in_full(base_url: str, own: bool) -> No
 def test_the_config_knows_better_than_the_address() -> None:
     said = {"developer_role": True, "limit_field": "max_tokens", "vision": True}
     spoken = dialect(settings("http://up/v1", abilities=said, options={"max_tokens": 9}))
-    assert spoken == Dialect(developer_role=True, limit_field="max_tokens", longest=9)
+    asked = Dialect(developer_role=True, limit_field="max_tokens", longest=9, vision=True)
+    assert spoken == asked
 
 
 # Properties ------------------------------------------------------------------------------------

@@ -79,7 +79,8 @@ class Desk:
 
 
 def parsed(text: str) -> Config:
-    return config.parse(f'[recall]\nstore = "off"\n{text}', environment={})
+    usual = "" if "[recall]" in text else '[recall]\nstore = "off"\n'
+    return config.parse(usual + text, environment={})
 
 
 @asynccontextmanager

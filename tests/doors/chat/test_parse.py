@@ -130,10 +130,15 @@ def test_the_usage_chunk_comes_when_it_is_asked_for(
     assert ask(stream=stream, stream_options=options).usage_chunk is wanted
 
 
+@pytest.mark.parametrize("said", [{"tool_choice": "none"}, {"function_call": "none"}])
+def test_who_wants_no_calls_may_have_no_tools(said: Json) -> None:
+    parsed = ask(**said)
+    assert (parsed.request.tool_choice, parsed.receipt) == ("none", ())
+
+
 # What the door itself loses is in the receipt.
 NOTED: tuple[tuple[Json, list[tuple[str, str]]], ...] = (
     ({"tool_choice": "auto"}, [("tool_choice_ignored", "tool_choice")]),
-    ({"tool_choice": "none", "tools": []}, [("tool_choice_ignored", "tool_choice")]),
     ({"function_call": "auto"}, [("tool_choice_ignored", "function_call")]),
     ({"parallel_tool_calls": False}, [("parameter_dropped", "parallel_tool_calls")]),
     ({"parallel_tool_calls": False, "tools": [TOOL]}, []),

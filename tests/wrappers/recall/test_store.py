@@ -51,3 +51,17 @@ def test_a_closed_store_opens_again(made: Made) -> None:
     assert store.get(b"k") in (b"v", None)
     keep(store, (b"l", b"w"))
     assert store.get(b"l") == b"w"
+
+
+def test_rounds_of_tools_are_kept_apart(made: Made) -> None:
+    clock = Clock()
+    store = made(Limits(max_bytes=400_000), clock)
+    keep(store, (b"k", b"thought"))
+    rounds = store.rounds()
+    assert store.rounds().get(b"k") is None
+    for number in range(2000):
+        clock.now += 0.01
+        keep(rounds, (b"%d" % number, b"x" * 1000))
+    assert store.get(b"k") == b"thought"
+    assert 100 < sum(store.rounds().get(b"%d" % number) is not None for number in range(2000)) < 500
+    store.close()

@@ -144,3 +144,17 @@ def test_a_store_that_is_away_says_so(server: RedisServer) -> None:
                 await found(one, b"k")
 
     asyncio.run(run())
+
+
+def test_rounds_of_tools_are_kept_apart(server: RedisServer) -> None:
+    async def run() -> None:
+        async with store(server, Limits(max_bytes=40_000)) as one:
+            await one.keep([Entry(b"k", b"thought")], [])
+            assert await found(one.rounds(), b"k") == [None]
+            for number in range(100):
+                await one.rounds().keep([Entry(b"%d" % number, b"x" * 1000)], [])
+            kept = await found(one.rounds(), *(b"%d" % number for number in range(100)))
+            assert 20 <= sum(value is not None for value in kept) < 40
+            assert await found(one, b"k") == [b"thought"]
+
+    asyncio.run(run())

@@ -47,10 +47,15 @@ def saying(text: str, reason: Any = "stop") -> tuple[Event, ...]:
 
 
 def wrapped(
-    model: FakeAdapter, shelf: FakeShelf, store: Store | None = None, **settings: Any
+    model: FakeAdapter,
+    shelf: FakeShelf,
+    store: Store | None = None,
+    thinks: bool | None = None,
+    **settings: Any,
 ) -> ServerTools:
-    said = {"patterns": ("*",), **settings}
-    return ServerTools(model, shelf, ServerToolSettings("m", **said), store or MemoryStore())
+    said = ServerToolSettings("m", **{"patterns": ("*",), **settings})
+    says = None if thinks is None else lambda _: thinks
+    return ServerTools(model, shelf, said, store or MemoryStore(), says)
 
 
 def asked(*messages: Json, owner: str = "me", **fields: Any) -> ChatRequest:

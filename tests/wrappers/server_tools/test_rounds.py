@@ -134,6 +134,14 @@ def test_a_call_that_was_cut_is_not_run() -> None:
     assert (got.text, got.reason, got.calls, shelf.ran("weather.now")) == ("Hm", "length", [], [])
 
 
+def test_a_call_of_the_client_that_was_cut_in_a_later_round_says_so() -> None:
+    model = FakeAdapter(
+        calling(("c1", "now", "{}")), calling(("c2", "mine", '{"x'), reason="length")
+    )
+    got = answer(wrapped(model, FakeShelf(weather__now="x")), asked(tools=(CLIENT_TOOL,)))
+    assert (got.reason, [call[0] for call in got.calls]) == ("length", ["c2"])
+
+
 def test_beside_json_only_the_last_text_is_told() -> None:
     request = asked(params={"response_format": {"type": "json_object"}})
     model = FakeAdapter(calling(("c1", "now", "{}"), text="Let me see."), saying("{}"))
@@ -181,10 +189,21 @@ def test_a_forced_choice_is_about_the_client_s_tools(choice: str | Json) -> None
     assert model.asked[0].tools == (CLIENT_TOOL,)
 
 
-def test_with_none_nothing_is_called() -> None:
-    model = FakeAdapter(saying("off"))
-    request = asked(tools=(CLIENT_TOOL,), tool_choice="none")
-    answer(wrapped(model, FakeShelf(weather__now="x")), request)
+def test_a_call_of_ours_where_the_client_wants_its_own_is_told_to_the_model() -> None:
+    shelf = FakeShelf(weather__now="x")
+    model = FakeAdapter(calling(("c1", "now", "{}")), calling(("c2", "mine", "{}")))
+    request = asked(tools=(CLIENT_TOOL,), tool_choice="required")
+    got = answer(wrapped(model, shelf), request)
+    assert ([call[0] for call in got.calls], shelf.ran("weather.now")) == (["c2"], [])
+    assert model.last()[-1]["content"] == "Error: there is no tool 'now'. There are: mine."
+    assert [one.tool_choice for one in model.asked] == ["required", "required"]
+
+
+@pytest.mark.parametrize("tools", [(CLIENT_TOOL,), ()], ids=["own", "no"])
+def test_with_none_nothing_is_called(tools: tuple[Json, ...]) -> None:
+    model, shelf = FakeAdapter(saying("off")), FakeShelf(weather__now="x")
+    request = asked(tools=tools, tool_choice="none")
+    assert answer(wrapped(model, shelf), request).text == "off"
     assert model.asked[0] == request
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from adapters.protocol import Json
+from adapters.protocol import RESULT_OF, Json
 from adapters.shared.calls import Calls
 from adapters.shared.history import rounds, text_of
 from adapters.shared.toolbox import Tool
@@ -34,24 +35,51 @@ def rendered(
     """Every call and result as text; the roles still alternate."""
     names, twins = rounds(messages), _twins(messages)
     out: list[Json] = []
-    results: list[str] = []
+    results = _Results()
     for message in messages:
         if message["role"] == "tool":
             content = _shortened("\n".join(_texts(message.get("content"))), longest)
             identity = message["tool_call_id"]
             shown = identity if identity in twins else ""
-            results.append(_result(names.get(identity, ""), shown, _guarded(content, tools)))
+            text = _result(names.get(identity, ""), shown, _guarded(content, tools))
+            results.add(text, message)
             continue
-        if results:
-            text, results = _results(results), []
-            if message["role"] == "user":
-                out.append(_before(text, message))
+        if results.texts:
+            ended, results = results, _Results()
+            if message["role"] == "user" and not ended.images:
+                out.append(_before(ended.text(), message))
                 continue
-            out.append({"role": "user", "content": text})
+            out.append(ended.message())
         out.append(_called(message) if message.get("tool_calls") else message)
-    if results:
-        out.append({"role": "user", "content": _results(results)})
+    if results.texts:
+        out.append(results.message())
     return tuple(out)
+
+
+@dataclass(slots=True)
+class _Results:
+    """Of one round."""
+
+    texts: list[str] = field(default_factory=list)
+    images: list[Json] = field(default_factory=list)
+    """What server tools gave; each language has a place for them, or says that it has none."""
+    table: str = ""
+
+    def add(self, text: str, message: Json) -> None:
+        self.texts.append(text)
+        if RESULT_OF in message:
+            self.images += (one for one in message["content"] if one["type"] == "image_url")
+            self.table = message[RESULT_OF]
+
+    def text(self) -> str:
+        return "\n".join((*self.texts, AFTER_RESULTS))
+
+    def message(self) -> Json:
+        text = self.text()
+        if not self.images:
+            return {"role": "user", "content": text}
+        parts = [{"type": "text", "text": text}, *self.images]
+        return {"role": "user", "content": parts, RESULT_OF: self.table}
 
 
 def instructed(messages: Sequence[Json], text: str) -> tuple[Json, ...]:
@@ -140,10 +168,6 @@ def _would_call(text: str, tools: Sequence[Tool]) -> bool:
         pass
     ready = (call for call in reader.judge.open if isinstance(call, Ready) or call.best)
     return bool(reader.judge.made) or any(ready)
-
-
-def _results(results: Sequence[str]) -> str:
-    return "\n".join((*results, AFTER_RESULTS))
 
 
 def _before(text: str, message: Json) -> Json:
