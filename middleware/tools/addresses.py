@@ -5,7 +5,6 @@ The addresses that were judged are the ones connected to, so a name cannot chang
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 from collections.abc import Collection
@@ -16,6 +15,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from middleware.tools.foreign import Raised
+from middleware.tools.python.threads import ThreadShare
 from middleware.tools.tool import CallFailed
 
 _UNSAFE = re.compile(r"[\\\s\x00-\x1f\x7f]")
@@ -31,20 +32,33 @@ class Destination(NamedTuple):
     addresses: tuple[str, ...]
 
 
-async def destination_of(text: str, allow: Collection[str]) -> Destination:
-    """Read an address and judge where it leads, or raise `CallFailed`."""
-    url = _read(text)
-    host, port = url.host or "", url.port or 0
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise CallFailed(f"the host of {_shown(url)} is not found") from error
-    addresses = tuple(dict.fromkeys(str(one[4][0]) for one in found))
-    if f"{host}:{port}" not in allow and not all(map(_is_public, addresses)):
+class Guard(NamedTuple):
+    """What a table may reach: what is public, and what the operator lets through."""
+
+    allow: Collection[str]
+    threads: ThreadShare
+
+    async def destination(self, text: str) -> Destination:
+        """Read an address and judge where it leads, or raise `CallFailed`."""
+        url = _read(text)
+        host, port = url.host or "", url.port or 0
+        # Not in the threads of the loop: whose names are looked up slowly must not stop others.
+        found = await self.threads.run(
+            "address", lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        )
+        if isinstance(found, Raised):
+            raise CallFailed(f"the host of {_shown(url)} is not found") from found.error
+        addresses = tuple(dict.fromkeys(str(one[4][0]) for one in found))
+        if f"{host}:{port}" not in self.allow:
+            _refuse_private(url, addresses)
+        return Destination(url, addresses)
+
+
+def _refuse_private(url: URL, addresses: Collection[str]) -> None:
+    if not all(map(_is_public, addresses)):
         told = f"{_shown(url)} is not allowed: it leads to an address that is not public"
-        raise CallFailed(f'{told}. The operator may let it through: allow = ["{host}:{port}"]')
-    return Destination(url, addresses)
+        let = f'allow = ["{url.host}:{url.port}"]'
+        raise CallFailed(f"{told}. The operator may let it through: {let}")
 
 
 def _read(text: str) -> URL:

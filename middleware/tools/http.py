@@ -16,7 +16,7 @@ from yarl import URL
 from adapters.protocol import Json
 from middleware.config import ToolConfig
 from middleware.config.tools import PLACEHOLDER, secrets_of
-from middleware.tools.addresses import Destination, connector_to, destination_of
+from middleware.tools.addresses import Destination, Guard, connector_to
 from middleware.tools.foreign import Raised, attempt
 from middleware.tools.results import image_part, picture
 from middleware.tools.table import Declared, Derived, TableContext, declared
@@ -64,11 +64,11 @@ class WebAnswer(NamedTuple):
         return decoder.decode(self.body, final=self.whole)
 
 
-async def fetch(request: WebRequest, allow: Sequence[str], most: int) -> WebAnswer:
+async def fetch(request: WebRequest, guard: Guard, most: int) -> WebAnswer:
     """Ask, and follow redirects by GET; headers go to the first origin alone."""
     first: URL | None = None
     for _ in range(_MOST_REDIRECTS + 1):
-        destination = await destination_of(request.url, allow)
+        destination = await guard.destination(request.url)
         first = first or destination.url.origin()
         if destination.url.origin() != first:
             request = request._replace(headers={})
@@ -136,12 +136,14 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> WebAnswer:
 @dataclass(frozen=True)
 class HttpTool(Declared):
     config: ToolConfig | None = None
+    guard: Guard | None = None
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         assert self.config is not None
+        assert self.guard is not None
         self.hold(arguments)
         request = request_of(self.config, arguments)
-        answer = await fetch(request, self.config.allow, self.config.max_bytes)
+        answer = await fetch(request, self.guard, self.config.max_bytes)
         return ToolResult(answer.content())
 
 
@@ -230,7 +232,10 @@ class HttpTable(WebTable):
     def __init__(self, config: ToolConfig, around: TableContext) -> None:
         super().__init__(config, around)
         made = self._take(Derived("", config.id, "", {**_EVERYTHING}))
-        self._tools: Sequence[HttpTool] = [HttpTool(**vars(made), config=config)] if made else []
+        guard = Guard(config.allow, around.threads.share())
+        self._tools: Sequence[HttpTool] = (
+            [HttpTool(**vars(made), config=config, guard=guard)] if made else []
+        )
 
     def tools(self) -> Sequence[HttpTool]:
         return self._tools

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from adapters.protocol import Json
+from adapters.shared.schema import mismatches
 from middleware.config import Config, ToolConfig
 from middleware.tools.python.signature import CannotBeTool
 from middleware.tools.python.threads import Threads
 from middleware.tools.tool import CallFailed, ServerTool
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
 
 _MOST_PROBLEMS = 10
 
@@ -76,22 +73,12 @@ class Declared:
     closed: bool = True
     """Arguments that the schema does not name are refused, unless it says otherwise."""
 
-    @cached_property
-    def _validator(self) -> Draft202012Validator:
-        from jsonschema import Draft202012Validator  # late: most tools do not need it
-
-        schema = self.written or self.declaration["function"]["parameters"]
-        closed = {"additionalProperties": False} if self.closed else {}
-        return Draft202012Validator({**closed, **schema})
-
     def hold(self, arguments: Mapping[str, object]) -> None:
         """Hold arguments to the schema; raises `CallFailed`."""
-        problems = []
-        for error in self._validator.iter_errors(arguments):
-            where = ".".join(map(str, error.absolute_path))
-            problems.append(f"{where}: {error.message}" if where else error.message)
-        if problems:
-            told = "; ".join(problems[:_MOST_PROBLEMS])
+        schema = self.written or self.declaration["function"]["parameters"]
+        closed = {"additionalProperties": False} if self.closed else {}
+        if problems := mismatches(arguments, {**closed, **schema}, _MOST_PROBLEMS):
+            told = "; ".join(one.removeprefix("$.").removeprefix("$: ") for one in problems)
             raise CallFailed(f"invalid arguments: {told}")
 
 

@@ -12,6 +12,7 @@ from yarl import URL
 from adapters.kind import known_kind
 from adapters.protocol import Json
 from middleware.config import ToolConfig
+from middleware.tools.addresses import Guard
 from middleware.tools.http import WebRequest, WebTable, fetch
 from middleware.tools.table import Declared, Derived, TableContext
 from middleware.tools.tool import CallFailed, ToolContext, ToolResult
@@ -64,15 +65,14 @@ _MOST_BYTES = 4 << 20
 class TavilyTool(Declared):
     url: str = ""
     key: str = ""
+    guard: Guard | None = None
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         self.hold(arguments)
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         body = json.dumps(arguments, ensure_ascii=False).encode("utf-8", "replace")
-        where = URL(self.url)
-        # The operator's own address: it may be anywhere.
-        allow = (f"{where.host}:{where.port}",)
-        answer = await fetch(WebRequest("POST", self.url, headers, body), allow, _MOST_BYTES)
+        assert self.guard is not None
+        answer = await fetch(WebRequest("POST", self.url, headers, body), self.guard, _MOST_BYTES)
         text = answer.content()
         try:
             found = json.loads(text) if isinstance(text, str) else None
@@ -107,8 +107,11 @@ class TavilyTable(WebTable):
             self.reasons[config.id] = "there is no key for it"
         made = self._take(Derived("", "tavily_search", _ABOUT, {**_PARAMETERS}))
         url = f"{(address or known_kind('tavily').base_url).rstrip('/')}/search"
+        where = URL(url)
+        # The operator's own address: it may be anywhere.
+        guard = Guard((f"{where.host}:{where.port}",), around.threads.share())
         self._tools: Sequence[TavilyTool] = (
-            [TavilyTool(**vars(made), url=url, key=key)] if made else []
+            [TavilyTool(**vars(made), url=url, key=key, guard=guard)] if made else []
         )
 
     def tools(self) -> Sequence[TavilyTool]:

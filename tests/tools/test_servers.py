@@ -23,7 +23,7 @@ def test_a_server_is_listed_called_and_started_again(tmp_path: Path) -> None:
             assert [*offers][:4] == ["plus", "crash", "env", "fail"]
             assert "title" not in offers["plus"].declaration["function"]["parameters"]
             assert (await run(shelf, "raw.add", {"a": 1})).text == "2"
-            assert "'a' is a required property" in (await run(shelf, "plus", {})).text
+            assert "required property 'a' is missing" in (await run(shelf, "plus", {})).text
             assert (await run(shelf, "fail")).text == "Error: fail: it broke"
             seen = {*(await run(shelf, "env")).text.split()}
             assert "GIVEN" in seen

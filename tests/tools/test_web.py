@@ -12,8 +12,9 @@ import pytest
 from aiohttp import web
 
 from middleware import config
-from middleware.tools.addresses import destination_of
+from middleware.tools.addresses import Destination, Guard
 from middleware.tools.http import request_of
+from middleware.tools.python.threads import Threads
 from middleware.tools.tool import CallFailed
 from tests.tools.shelves import run, shelf_of
 
@@ -57,6 +58,15 @@ def test_a_part_of_a_path_is_a_part(value: str) -> None:
         written("GET", id=value)
 
 
+def led(address: str, *allow: str) -> Destination:
+    """Where an address leads."""
+
+    async def whole() -> Destination:
+        return await Guard(allow, Threads(print).share()).destination(address)
+
+    return asyncio.run(whole())
+
+
 @pytest.mark.parametrize(
     "address",
     [
@@ -70,15 +80,15 @@ def test_a_part_of_a_path_is_a_part(value: str) -> None:
 )
 def test_what_is_not_public_is_not_reached(address: str) -> None:
     with pytest.raises(CallFailed, match="not allowed"):
-        asyncio.run(destination_of(address, ()))
+        led(address)
 
 
 def test_public_addresses_and_allowed_ones_are_reached() -> None:
-    assert asyncio.run(destination_of("https://8.8.8.8/x", ())).addresses == ("8.8.8.8",)
-    there = asyncio.run(destination_of("http://127.0.0.1:81/", ("127.0.0.1:81",)))
+    assert led("https://8.8.8.8/x").addresses == ("8.8.8.8",)
+    there = led("http://127.0.0.1:81/", "127.0.0.1:81")
     assert there.addresses == ("127.0.0.1",)
     with pytest.raises(CallFailed):
-        asyncio.run(destination_of("http://localhost:81/", ("127.0.0.1:81",)))
+        led("http://localhost:81/", "127.0.0.1:81")
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from adapters.protocol import Json
@@ -59,6 +60,12 @@ def mismatch(value: Any, schema: Any, budget: StepBudget | None = None) -> str |
     """
     walk = Walk(schema, StepBudget(MOST_STEPS) if budget is None else budget)
     return next(_faults(walk, value, schema, ("$", 0)), None)
+
+
+def mismatches(value: Any, schema: Any, most: int) -> list[str]:
+    """All places that do not fit, up to so many."""
+    walk = Walk(schema, StepBudget(MOST_STEPS))
+    return [*islice(_faults(walk, value, schema, ("$", 0)), most)]
 
 
 _At = tuple[str, int]

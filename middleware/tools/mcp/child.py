@@ -23,6 +23,7 @@ from mcp.types import jsonrpc_message_adapter
 
 _Incoming = SessionMessage | Exception
 _LONGEST_LINE = 16 << 20
+_CHUNK = 1 << 16
 _GLANCE = 0.5
 _PATIENCE = 2.0
 """Seconds after each of: its input closed, SIGTERM, SIGKILL."""
@@ -67,6 +68,7 @@ async def child_streams(
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.wait(tasks)
             await _end(process)
 
 
@@ -118,18 +120,22 @@ async def _end(process: Process) -> None:
     """Its input is closed; then it and what it has started are ended."""
     if process.stdin is not None:
         process.stdin.close()
-    over = await _is_over(process)
-    if not over:
-        _signal(process, signal.SIGTERM)
-        over = await _is_over(process)
-    _signal(process, signal.SIGKILL)
-    if not over:
-        await _is_over(process)
+    if process.returncode is None and await _is_over(process):
+        _signal(process, signal.SIGKILL)  # what it left behind
+        return
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        _signal(process, sign)
+        if await _is_over(process):
+            break
 
 
 async def _is_over(process: Process) -> bool:
+    """Whether it has ended in time, and nobody has its output open."""
+    assert process.stdout is not None
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE):
+            while await process.stdout.read(_CHUNK):
+                pass
             await process.wait()
             return True
     return False

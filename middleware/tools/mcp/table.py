@@ -48,9 +48,7 @@ class McpTool(Declared):
 
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         assert self.table is not None
-        held = attempt(lambda: self.hold(arguments))
-        if isinstance(held, Raised) and isinstance(held.error, CallFailed):
-            raise held.error  # else the schema itself is wrong, and the server may know better
+        self.hold(arguments)
         return ToolResult(content_of(await self.table.call(self.own_name, arguments)))
 
 
@@ -173,7 +171,7 @@ class McpTable:
     async def _heard(self, message: object) -> None:
         from mcp.types import ToolListChangedNotification
 
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, ToolListChangedNotification) and self._words.empty():
             self._words.put_nowait("list")
 
     async def _list(self, session: ClientSession) -> None:
