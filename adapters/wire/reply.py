@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
 
 import aiohttp
 
@@ -72,15 +73,17 @@ class Reply:
         chunk = b""
         while not chunk and not content.at_eof():
             chunk, _ = await content.readchunk()
-        chunks, came = [chunk], self._contact.size + len(chunk)
-        # Does not wait: there is more. A broken connection is told by the read after this one.
-        while came < content.total_bytes and content.exception() is None:
-            chunk, _ = await content.readchunk()
-            if chunk:
-                chunks.append(chunk)
-                came += len(chunk)
+        came, chunks = self._contact.size + len(chunk), [chunk]
+        # A broken connection is told by the read after this one.
+        if came < content.total_bytes and content.exception() is None:
+            # aiohttp would give them one by one, at the price of all other reading.
+            ends = [end - came for end in content._http_chunk_splits or ()]
+            rest = content.read_nowait()
+            cuts = [0, *(end for end in ends if 0 < end < len(rest)), len(rest)]
+            chunks += [rest[start:end] for start, end in pairwise(cuts)]
+            chunk += rest
         self._contact.heard(*chunks)
-        return b"".join(chunks)
+        return chunk
 
     def _broken(self, failure: GatewayError) -> GatewayError:
         if self._contact is not None:
