@@ -50,6 +50,11 @@ class CapturedCall:
     """When each piece came; where they are kept, all pieces are."""
     failure: CapturedFailure | None = None
 
+    @property
+    def kept(self) -> int:
+        """Bytes of the answer that are held."""
+        return min(self.size, MOST) if self.times is None else self.size
+
     def broke(self, error: GatewayError) -> None:
         told = error.code or "", error.status, error.again, error.message, error.retry_after
         self.failure = CapturedFailure(*told)
@@ -67,7 +72,12 @@ class CapturedCall:
 class Capture(list[CapturedCall]):
     """All calls made for one request, in their order."""
 
+    whole = False
+    """All pieces are kept, and when each came: somebody records."""
+
     def begin(self, call: CapturedCall) -> CapturedCall:
+        if self.whole:
+            call.times = []
         self.append(call)
         return call
 
