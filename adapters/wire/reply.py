@@ -36,7 +36,7 @@ class Reply:
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), response.status
             contact.answer_headers = response.headers
-        self._by_chunks = contact is not None and contact.times is not None
+        self._by_chunks = contact is not None and contact.chunks is not None
         self._loop = asyncio.get_running_loop()
         self._alarm: asyncio.Handle | None = None
         # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
@@ -66,24 +66,23 @@ class Reply:
         return piece
 
     async def _read_chunks(self, content: aiohttp.StreamReader) -> bytes:
-        """All that is there, kept in the chunks in which it was sent: what is recorded must not
+        """All that is there, noting the chunks in which it was sent: what is recorded must not
         depend on how busy this machine was.
         """
         assert self._contact is not None
-        chunk = b""
-        while not chunk and not content.at_eof():
-            chunk, _ = await content.readchunk()
-        came, chunks = self._contact.size + len(chunk), [chunk]
+        piece, sizes = b"", []
+        while not piece and not content.at_eof():
+            piece, _ = await content.readchunk()
         # A broken connection is told by the read after this one.
-        if came < content.total_bytes and content.exception() is None:
+        if self._contact.size + len(piece) < content.total_bytes and content.exception() is None:
             # aiohttp would give them one by one, at the price of all other reading.
-            ends = [end - came for end in content._http_chunk_splits or ()]
-            rest = content.read_nowait()
-            cuts = [0, *(end for end in ends if 0 < end < len(rest)), len(rest)]
-            chunks += [rest[start:end] for start, end in pairwise(cuts)]
-            chunk += rest
-        self._contact.heard(*chunks)
-        return chunk
+            ends = [end - self._contact.size for end in content._http_chunk_splits or ()]
+            first = len(piece)
+            piece += content.read_nowait()
+            cuts = [0, first, *(end for end in ends if first < end < len(piece)), len(piece)]
+            sizes = [end - start for start, end in pairwise(cuts)]
+        self._contact.heard(piece, sizes)
+        return piece
 
     def _broken(self, failure: GatewayError) -> GatewayError:
         if self._contact is not None:

@@ -44,9 +44,8 @@ def _call_to_json(call: CapturedCall) -> Json:
         "url": call.url,
         "status": call.status,
         "headers": kept_headers(call),
-        "sizes": [*map(len, call.pieces)],
         "began": call.began,
-        "times": call.times,
+        "chunks": call.chunks,
         "failure": None if call.failure is None else call.failure._asdict(),
     }
 
@@ -67,10 +66,6 @@ def raw_of(line: Json) -> RawTurn:
 def _call_from_json(said: Json, sent: bytes, heard: bytes) -> CapturedCall:
     call = CapturedCall(said["upstream"], said["url"], {}, (), None, sent, said["began"])
     call.status, call.answer_headers = said["status"], said["headers"]
-    start = 0
-    for size in said["sizes"]:
-        call.pieces.append(heard[start : start + size])
-        start += size
-    call.times = said["times"]
+    call.pieces, call.chunks = [heard] if said["chunks"] else [], said["chunks"]
     call.failure = said["failure"] and CapturedFailure(**said["failure"])
     return call

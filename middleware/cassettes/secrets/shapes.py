@@ -14,9 +14,10 @@ _DASHED = ("[sp]k", "csk", "xai", "nvapi", "tvly", "pplx", "pypi", "glpat", "goc
 _UNDERSCORED = ("[spr]k", "gh[pousr]", "github_pat", "hf", "gsk", "r8", "fw", "npm")
 _PARAMETERS = ("key", "token", "secret", "password", "passwd", "signature", "sig", "credential")
 _MEMBERS = ("api[-_]key", "apikey", "authorization", "password", "passwd", "secret", "_token")
-_STARTS = (b'\ndata: {"', b'\n{"')
-_LONGEST, _WORTH = 500, 40
-"""Bytes of a frame that are compared, and that must be alike."""
+_STARTS = (b"\nevent: ", b"\ndata: {", b"\n{")
+"""Of the frames of a stream."""
+_MUCH, _LONGEST, _WORTH = 4096, 500, 40
+"""Bytes of all that is searched, those of a frame that are compared, and that must be alike."""
 
 
 def _behind(words: Sequence[str], end: str) -> str:
@@ -89,14 +90,16 @@ def trace_in(data: bytes) -> bool:
 def _without_framing(data: bytes) -> bytes:
     """A stream in which what its frames begin with, most of it, stands only once.
 
-    That is cut out from a `{"` to a `:"`: no trace goes on across the one, or behind the other.
+    That is cut out from the start of a line to a `:"`: no trace goes on across the one, or behind
+    the other.
     """
-    for start in _STARTS:
+    for start in _STARTS if len(data) > _MUCH else ():
         one = data.find(start, len(data) // 2)
         other = data.find(start, one + 1)
         if 0 <= one < other:
-            first, second = (data[at + len(start) - 2 : at + _LONGEST] for at in (one, other))
-            framing = first[: first.rfind(b':"', 0, common(first, second)) + 2]
+            first = data[one : min(one + _LONGEST, other)]
+            alike = common(first, data[other : other + _LONGEST])
+            framing = first[: first.rfind(b':"', 0, alike) + 2]
             if len(framing) > _WORTH:
                 return b"\n".join([*data.split(framing), framing])
     return data

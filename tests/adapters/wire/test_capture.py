@@ -60,8 +60,10 @@ def test_pieces_are_the_upstreams_own_and_are_read_together(
     assert b"".join(found) == WHOLE
     assert len(found) <= len(writes)
     (call,) = capture
-    assert call.pieces == [*PIECES, b""]
-    times = call.times or []
+    assert call.pieces == [*found, b""]
+    chunks = call.chunks or []
+    assert [size for _, sizes in chunks for size in sizes] == [*map(len, PIECES), 0]
+    times = [time for time, _ in chunks]
     assert len(times) == len(call.pieces)
     assert times == sorted(times)
 
