@@ -13,6 +13,8 @@ from adapters.errors import Again, GatewayError
 MOST = 256 << 10
 """Bytes of an answer from which on nothing more is kept."""
 MOST_FACTS = 64
+Chunks = tuple[float, Sequence[int]]
+"""Of a piece, as it was read: when it came, and how long the chunks in it are."""
 
 
 class CapturedFailure(NamedTuple):
@@ -46,22 +48,29 @@ class CapturedCall:
     answer_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     pieces: list[bytes] = field(default_factory=list, repr=False)
     size: int = 0
-    times: list[float] | None = None
-    """When each piece came; where they are kept, all pieces are."""
+    chunks: list[Chunks] | None = None
+    """Of each piece; where they are kept, all pieces are."""
     failure: CapturedFailure | None = None
+
+    @property
+    def kept(self) -> int:
+        """Bytes of the answer that are held."""
+        return min(self.size, MOST) if self.chunks is None else self.size
 
     def broke(self, error: GatewayError) -> None:
         told = error.code or "", error.status, error.again, error.message, error.retry_after
         self.failure = CapturedFailure(*told)
 
-    def heard(self, *pieces: bytes) -> None:
-        """What came at once."""
-        if self.times is not None:
-            self.times += [time.monotonic()] * len(pieces)
-            self.pieces += pieces
+    def heard(self, piece: bytes, sizes: Sequence[int] = ()) -> None:
+        """What came at once; `sizes` are those of the chunks in which it was sent, if there were
+        several.
+        """
+        if self.chunks is not None:
+            self.chunks.append((time.monotonic(), sizes or (len(piece),)))
+            self.pieces.append(piece)
         elif self.size < MOST:
-            self.pieces += pieces
-        self.size += sum(map(len, pieces))
+            self.pieces.append(piece)
+        self.size += len(piece)
 
 
 class CapturedTool(NamedTuple):
@@ -86,6 +95,9 @@ class CapturedTool(NamedTuple):
 class Capture(list[CapturedCall]):
     """All calls made for one request, in their order."""
 
+    whole = False
+    """All pieces are kept, and when each of their chunks came: somebody records."""
+
     def __init__(self) -> None:
         super().__init__()
         self.tools: list[CapturedTool] = []
@@ -100,6 +112,8 @@ class Capture(list[CapturedCall]):
         return None
 
     def begin(self, call: CapturedCall) -> CapturedCall:
+        if self.whole:
+            call.chunks = []
         self.append(call)
         return call
 

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
 
 import aiohttp
 
@@ -35,7 +36,7 @@ class Reply:
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), response.status
             contact.answer_headers = response.headers
-        self._by_chunks = contact is not None and contact.times is not None
+        self._by_chunks = contact is not None and contact.chunks is not None
         self._loop = asyncio.get_running_loop()
         self._alarm: asyncio.Handle | None = None
         # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
@@ -65,22 +66,23 @@ class Reply:
         return piece
 
     async def _read_chunks(self, content: aiohttp.StreamReader) -> bytes:
-        """All that is there, kept in the chunks in which it was sent: what is recorded must not
+        """All that is there, noting the chunks in which it was sent: what is recorded must not
         depend on how busy this machine was.
         """
         assert self._contact is not None
-        chunk = b""
-        while not chunk and not content.at_eof():
-            chunk, _ = await content.readchunk()
-        chunks, came = [chunk], self._contact.size + len(chunk)
-        # Does not wait: there is more. A broken connection is told by the read after this one.
-        while came < content.total_bytes and content.exception() is None:
-            chunk, _ = await content.readchunk()
-            if chunk:
-                chunks.append(chunk)
-                came += len(chunk)
-        self._contact.heard(*chunks)
-        return b"".join(chunks)
+        piece, sizes = b"", []
+        while not piece and not content.at_eof():
+            piece, _ = await content.readchunk()
+        # A broken connection is told by the read after this one.
+        if self._contact.size + len(piece) < content.total_bytes and content.exception() is None:
+            # aiohttp would give them one by one, at the price of all other reading.
+            ends = [end - self._contact.size for end in content._http_chunk_splits or ()]
+            first = len(piece)
+            piece += content.read_nowait()
+            cuts = [0, first, *(end for end in ends if first < end < len(piece)), len(piece)]
+            sizes = [end - start for start, end in pairwise(cuts)]
+        self._contact.heard(piece, sizes)
+        return piece
 
     def _broken(self, failure: GatewayError) -> GatewayError:
         if self._contact is not None:

@@ -54,6 +54,11 @@ class Bill:
         """The limits of its client."""
         return self._allowance.headers if self._allowance is not None else {}
 
+    @property
+    def watched(self) -> bool:
+        """Somebody keeps accounts of what requests cost."""
+        return self._prices.watched
+
     async def enter(self) -> None:
         """Take a place among its client's requests, or raise `LimitReached`; once."""
         if self.visit.counted:
@@ -101,7 +106,7 @@ class Bill:
     def missing(self) -> Receipt:
         """What the accounts lack of the call that answers now."""
         calls = self.visit.journey.steps
-        last = calls[-1] if self._prices.watched and calls else None
+        last = calls[-1] if self.watched and calls else None
         unpriced = type(last) is UpstreamCall and self._prices.of(last.place) is None
         return (_UNPRICED,) if unpriced else ()
 

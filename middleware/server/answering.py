@@ -192,7 +192,9 @@ class Answer:
         if not self._prices:
             return
         writer.keep_for_last_frame(added)
-        if self.visit.cost:
+        # Where nobody keeps accounts, a stream has no member that OpenAI's has not: what was asked
+        # there and is made a recording of later is told again to the byte.
+        if self.visit.cost and self.bill is not None and self.bill.watched:
             writer.tell("cost", self.visit.cost)
 
     async def _open_stream(self, stream: EventStream, opened: Opened) -> None:

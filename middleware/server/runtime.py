@@ -28,6 +28,8 @@ from middleware.tools.shelf import open_shelf
 if TYPE_CHECKING:  # loaded where there are cassettes
     from middleware.cassettes.studio import Studio
 
+_SILENT = Selection()
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
@@ -65,8 +67,8 @@ class Runtime:
             if named:
                 raise refusal()
             return None
-        if not named and studio.rests:
-            return None
+        if not named:
+            return None if studio.rests else _SILENT
         found = select(scope, caller.suffix, studio.settings.name)
         if found.name is not None and not caller.client.may_play(found.name.name):
             raise not_allowed(found.name.name)

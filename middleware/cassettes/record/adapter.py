@@ -56,25 +56,14 @@ class TurnKeeper(Protocol):
     def put(self, turn: RawTurn) -> None: ...
 
 
-class WholeCapture(Capture):
-    """Keeps every piece and when it came, for itself and for who looks at the last requests."""
-
-    def __init__(self, other: Capture | None) -> None:
-        super().__init__()
-        self._other = other
-        if other is not None:
-            self.tools = other.tools
-
-    def offer(self, tools: Sequence[Json]) -> None:
-        super().offer(tools)
-        if self._other is not None:
-            self._other.offer(tools)
-
-    def begin(self, call: CapturedCall) -> CapturedCall:
-        call.times = []
-        if self._other is not None:
-            self._other.append(call)
-        return super().begin(call)
+def _captured(call: RequestContext) -> tuple[RequestContext, Capture]:
+    """A request of which all is kept, be it for who looks at the last requests too."""
+    capture = call.capture
+    if capture is None:
+        capture = Capture()
+        call = replace(call, capture=capture)
+    capture.whole = True
+    return call, capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +72,9 @@ class RecordingAdapter(Wrapper):
     asked: Asked
 
     async def stream(self, request: ChatRequest) -> Events:
-        capture = WholeCapture(request.call.capture)
-        request = replace(request, call=replace(request.call, capture=capture))
+        call, capture = _captured(request.call)
+        if call is not request.call:
+            request = replace(request, call=call)
         left, failure = True, None
         batches: list[tuple[Event, ...]] = []
         try:
@@ -108,11 +98,10 @@ class RecordingAdapter(Wrapper):
 async def recorded_vectors(
     keeper: TurnKeeper, asked: Asked, live: Callable[[RequestContext], Awaitable[Json]]
 ) -> Json:
-    call = asked.visitor.call
-    capture = WholeCapture(call.capture)
+    call, capture = _captured(asked.visitor.call)
     turn = RawTurn(asked, capture, (), left=True)
     try:
-        vectors = await live(replace(call, capture=capture))
+        vectors = await live(call)
         turn = turn._replace(left=False, body=vectors)
         return vectors
     except GatewayError as error:

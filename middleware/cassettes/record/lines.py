@@ -1,10 +1,9 @@
-"""A turn as the line of a part: quick to write, as that happens beside requests; it becomes what a
-cassette holds when the session ends.
+"""A turn as a part has it: a line, and the bodies as they were. Quick to write, as that happens
+beside requests; it becomes what a cassette holds when the session ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 import orjson
@@ -19,9 +18,10 @@ from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 
 
-def line_of(raw: RawTurn, at: int, is_clean: Callable[[bytes], bool]) -> bytes | None:
-    """None: something in it is not clean. Raise `UnicodeDecodeError` for bytes that are no text."""
+def lines_of(raw: RawTurn, at: int) -> bytes:
     visitor = raw.asked.visitor
+    heard = (b"".join(call.pieces) for call in raw.calls)
+    bodies = [visitor.body, *(call.body for call in raw.calls), *heard]
     said: Json = {
         "id": visitor.call.id,
         "at": at,
@@ -34,14 +34,9 @@ def line_of(raw: RawTurn, at: int, is_clean: Callable[[bytes], bool]) -> bytes |
         "calls": [_call_to_json(call) for call in raw.calls],
         "answer": answer_of(raw),
         "tools": [one._asdict() for one in raw.tools],
+        "bodies": [*map(len, bodies)],
     }
-    head = orjson.dumps(said)
-    heard = [b"".join(call.pieces) for call in raw.calls]
-    bodies = [visitor.body, *(call.body for call in raw.calls), *heard]
-    # As they are: within a line, the JSON in their texts would be escaped once more.
-    if not is_clean(b"\n".join((head, *bodies))):
-        return None
-    return b'%b,"bodies":%b}' % (head[:-1], orjson.dumps([body.decode() for body in bodies]))
+    return b"\n".join((orjson.dumps(said), *bodies))
 
 
 def _call_to_json(call: CapturedCall) -> Json:
@@ -50,18 +45,17 @@ def _call_to_json(call: CapturedCall) -> Json:
         "url": call.url,
         "status": call.status,
         "headers": kept_headers(call),
-        "sizes": [*map(len, call.pieces)],
         "began": call.began,
-        "times": call.times,
+        "chunks": call.chunks,
         "failure": None if call.failure is None else call.failure._asdict(),
     }
 
 
 def raw_of(line: Json) -> RawTurn:
-    """Undo `line_of`, but for the events, which are folded by now."""
+    """Undo `lines_of`, but for the events, which are folded by now; the bodies were read."""
     call = RequestContext(line["id"])
     selection = Selection(lane=line["lane"])
-    body, *bodies = (text.encode() for text in line["bodies"])
+    body, *bodies = line["bodies"]
     visitor = Visitor(selection, line["model"], "", body, "", call, line["created"])
     operation = cast(Operation, line["operation"])
     asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
@@ -75,10 +69,6 @@ def raw_of(line: Json) -> RawTurn:
 def _call_from_json(said: Json, sent: bytes, heard: bytes) -> CapturedCall:
     call = CapturedCall(said["upstream"], said["url"], {}, (), None, sent, said["began"])
     call.status, call.answer_headers = said["status"], said["headers"]
-    start = 0
-    for size in said["sizes"]:
-        call.pieces.append(heard[start : start + size])
-        start += size
-    call.times = said["times"]
+    call.pieces, call.chunks = [heard] if said["chunks"] else [], said["chunks"]
     call.failure = said["failure"] and CapturedFailure(**said["failure"])
     return call

@@ -1,5 +1,5 @@
-"""What a recorder has heard so far, a JSON line at a time beside the cassette: a crash loses only
-the turn that was being answered.
+"""What a recorder has heard so far, a turn at a time beside the cassette: a crash loses only the
+turn that was being answered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _BUFFER = 256 << 10
 
 @dataclass(slots=True)
 class Part:
-    """One writer's; its lines are `{run …}`, `{route …}`, `{fact …}` and turns."""
+    """One writer's; its lines are `{run …}`, `{route …}`, `{fact …}` and turns, which may have
+    bodies behind them.
+    """
 
     path: Path
     file: IO[bytes]
@@ -44,7 +46,7 @@ class Part:
         return True
 
     def write(self, line: bytes) -> None:
-        self.file.write(line + b"\n")
+        self.file.writelines((line, b"\n"))
 
     def close(self) -> None:
         with suppress(OSError):
@@ -114,9 +116,19 @@ def read_parts(paths: Sequence[Path]) -> PartContent:
     for path in paths:
         with open(path, "rb") as lines:
             while line := lines.readline(_MOST_LINE):
-                with suppress(orjson.JSONDecodeError):
-                    _take(found, orjson.loads(line), known)
+                with suppress(orjson.JSONDecodeError, EOFError):
+                    read: Json = orjson.loads(line)
+                    if "bodies" in read:
+                        read["bodies"] = [_body(lines, size) for size in read["bodies"]]
+                    _take(found, read, known)
     return found
+
+
+def _body(lines: IO[bytes], size: int) -> bytes:
+    body = lines.read(size + 1)
+    if len(body) <= size:
+        raise EOFError
+    return body[:-1]
 
 
 def _take(found: PartContent, line: Json, known: set[str]) -> None:

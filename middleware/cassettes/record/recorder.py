@@ -20,7 +20,7 @@ from middleware.cassettes.file import (
 )
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
-from middleware.cassettes.record.lines import line_of
+from middleware.cassettes.record.lines import lines_of
 from middleware.cassettes.record.offers import with_offers
 from middleware.cassettes.record.parts import Part, new_part
 from middleware.cassettes.record.turns import turn_of
@@ -111,11 +111,9 @@ class Recorder:
     def _line(self, raw: RawTurn, blotter: TurnBlotter) -> bytes:
         """As quickly as it can be written; what has a secret is taken apart here and now."""
         at = round((time.monotonic() - self._began) * 1000)
-        with suppress(UnicodeDecodeError):
-            # What paths lead to is known only where the ask is taken apart.
-            line = None if self.blotter.paths else line_of(raw, at, blotter.is_clean)
-            if line is not None:
-                return line
+        # What paths lead to is known only where the ask is taken apart.
+        if not self.blotter.paths and blotter.finds_nothing(lines := lines_of(raw, at)):
+            return lines
         turn = blotted(turn_of(raw, self.settings.keep_retries), blotter)
         return orjson.dumps({**turn_to_json(turn), "at": at})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import urlsplit
@@ -64,7 +64,6 @@ def _repairs(later: CapturedCall, call: CapturedCall) -> bool:
 
 
 def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
-    sizes = map(len, call.pieces)
     kept, failure = kept_headers(call), call.failure
     if failure is not None:  # Claude sends the header with whole answers too: no failure's
         kept.pop("retry-after", None)
@@ -77,7 +76,7 @@ def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
         status=call.status or (200 if call.pieces else 0),
         headers=kept,
         body=b"".join(call.pieces),
-        pieces=tuple(pair for pair in zip(_pauses(call), sizes, strict=True) if pair[1]),
+        pieces=_pieces(call),
         ended=_end_of(call, left),
         failure=failure
         and ExchangeFailure(failure.code, failure.status, failure.again, failure.message),
@@ -89,11 +88,13 @@ def kept_headers(call: CapturedCall) -> dict[str, str]:
     return {name: headers[name] for name in KEPT_HEADERS if name in headers}
 
 
-def _pauses(call: CapturedCall) -> Iterable[int]:
-    """Of each piece the time since the one before, made of rounded times: errors do not add up."""
-    heard = [call.began] * len(call.pieces) if call.times is None else call.times
-    times = [round((time - call.began) * 1000 / _STEP) * _STEP for time in heard]
-    return (later - before for before, later in pairwise([0, *times]))
+def _pieces(call: CapturedCall) -> tuple[tuple[int, int], ...]:
+    """Of each the time since the one before, made of rounded times: errors do not add up."""
+    chunks = call.chunks or [(call.began, [*map(len, call.pieces)])]
+    heard = [(time - call.began, size) for time, sizes in chunks for size in sizes if size]
+    times = [round(time * 1000 / _STEP) * _STEP for time, _ in heard]
+    pauses = [later - before for before, later in pairwise([0, *times])]
+    return tuple(zip(pauses, (size for _, size in heard), strict=True))
 
 
 def _end_of(call: CapturedCall, left: bool) -> Ended:

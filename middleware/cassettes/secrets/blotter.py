@@ -151,13 +151,17 @@ class TurnBlotter:
     def is_clean(self, data: bytes) -> bool:
         if hash(data) ^ self._needles.salt in self._blotter.clean:
             return True
-        for needle in self._needles.data:
-            if needle in data:
-                return False
-        if self._blotter.patterns or (self._blotter.shapes and trace_in(data)):
+        if not self.finds_nothing(data):
             return False
         self._remember(data)
         return True
+
+    def finds_nothing(self, data: bytes) -> bool:
+        """The same of what does not come again."""
+        for needle in self._needles.data:
+            if needle in data:
+                return False
+        return not (self._blotter.patterns or (self._blotter.shapes and trace_in(data)))
 
     def _remember(self, data: bytes) -> None:
         clean = self._blotter.clean

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from adapters.errors import KEY_SHAPES
+from middleware.cassettes.match.differences import common
 from middleware.cassettes.secrets.needles import SHORTEST
 from middleware.server.last.scrubbing import CREDENTIALS
 
@@ -13,14 +14,25 @@ _DASHED = ("[sp]k", "csk", "xai", "nvapi", "tvly", "pplx", "pypi", "glpat", "goc
 _UNDERSCORED = ("[spr]k", "gh[pousr]", "github_pat", "hf", "gsk", "r8", "fw", "npm")
 _PARAMETERS = ("key", "token", "secret", "password", "passwd", "signature", "sig", "credential")
 _MEMBERS = ("api[-_]key", "apikey", "authorization", "password", "passwd", "secret", "_token")
+_STARTS = (b"\nevent: ", b"\ndata: {", b"\n{")
+"""Of the frames of a stream."""
+_MUCH, _LONGEST, _WORTH = 4096, 500, 40
+"""Bytes of all that is searched, those of a frame that are compared, and that must be alike."""
 
 
 def _behind(words: Sequence[str], end: str) -> str:
     return "(?i:" + "|".join(f"(?<={word}{end})" for word in words) + ")"
 
 
+def _member(quote: str) -> str:
+    """Behind such a member; three letters first, as few names end like it."""
+    ends = sorted({word[-3:] for word in _MEMBERS})
+    letters = ("".join(f"[{one}{one.upper()}]" for one in end) for end in ends)
+    return f"(?<=(?:{'|'.join(letters)}){quote}:){_behind([m + quote for m in _MEMBERS], ':')}"
+
+
 # Of JSON, of JSON in a text of JSON, as arguments are, and of those in a body in a recorded line.
-_MEMBER = _behind([word + q for word in _MEMBERS for q in ('"', r'\\"', r'\\\\\\"')], ":")
+_MEMBER = "|".join((_member('"'), *(rf'(?<=\\":){_member(q)}' for q in (r'\\"', r'\\\\\\"'))))
 # Searched for from a letter that texts seldom have: ten times as quick as to search for the shapes
 # themselves. Before each pattern, what must be there at all.
 _TRACES = tuple(
@@ -41,7 +53,7 @@ _TRACES = tuple(
         # Some write slashes as \/.
         (b"@", r"/(?:(?<=://)|(?<=:\\/\\/)|(?<=:\\\\/\\\\/))[^\s/@\"'<>\\]++@"),
         (b"=", rf"={_behind(_PARAMETERS, '=')}"),
-        (b'":', rf'":(?i:(?<=[ydnt]":)|(?<=[ydnt]\\":)|(?<=[ydnt]\\\\\\":)){_MEMBER}\s*\\*"'),
+        (b'":', rf'":(?<=[dntyDNTY\\]":)(?:{_MEMBER})\s*\\*"'),
     )
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key
@@ -71,7 +83,26 @@ _CREDENTIAL = re.compile(CREDENTIALS, re.IGNORECASE)
 
 def trace_in(data: bytes) -> bool:
     """Whether a text, or JSON, is worth to be looked at closely; quick, never wrongly false."""
-    return any(must in data and trace.search(data) for must, trace in _TRACES)
+    said = _without_framing(data)
+    return any(must in said and trace.search(said) for must, trace in _TRACES)
+
+
+def _without_framing(data: bytes) -> bytes:
+    """A stream in which what its frames begin with, most of it, stands only once.
+
+    That is cut out from the start of a line to a `:"`: no trace goes on across the one, or behind
+    the other.
+    """
+    for start in _STARTS if len(data) > _MUCH else ():
+        one = data.find(start, len(data) // 2)
+        other = data.find(start, one + 1)
+        if 0 <= one < other:
+            first = data[one : min(one + _LONGEST, other)]
+            alike = common(first, data[other : other + _LONGEST])
+            framing = first[: first.rfind(b':"', 0, alike) + 2]
+            if len(framing) > _WORTH:
+                return b"\n".join([*data.split(framing), framing])
+    return data
 
 
 def shapes_of(text: str) -> Iterator[tuple[int, int, str]]:

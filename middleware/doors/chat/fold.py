@@ -49,7 +49,8 @@ class Fold:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta:
                 self._text.append(event.text)
-                self.logprobs += event.logprobs
+                if event.logprobs:
+                    self.logprobs += event.logprobs
             elif type(event) is ToolCallDelta:
                 self._calls[-1][1].append(event.arguments)
             elif type(event) is ReasoningDelta:

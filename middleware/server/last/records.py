@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from adapters.protocol import UpstreamCall
-from adapters.wire.capture import MOST, Capture
+from adapters.wire.capture import Capture
 from middleware.server.visits import Visit
 
 PATH = "/v1/x_usetool/last"
@@ -99,7 +99,7 @@ class Records:
 
 def _weight(record: Record) -> int:
     notes = [_NOTE + len(note.field) + len(note.text) for note in record.visit.receipt]
-    calls = [len(call.body) + min(call.size, MOST) for call in record.calls]
+    calls = [len(call.body) + call.kept for call in record.calls]
     results = [len(one.arguments) + len(str(one.content)) for one in record.calls.tools]
     return len(record.body) + sum(notes) + sum(calls) + sum(results)
 

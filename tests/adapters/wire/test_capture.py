@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from adapters.wire.capture import Capture, CapturedCall
+from adapters.wire.capture import Capture
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 PIECES = (b"data: 1\n\n", b"data: \xe6\xb2", b"\x88\n", b"\n", b"data: 3\n\n" * 200)
 WHOLE = b"".join(PIECES)
 
 
-class Keeper(Capture):
-    def begin(self, call: CapturedCall) -> CapturedCall:
-        call.times = []
-        return super().begin(call)
+def keeper() -> Capture:
+    capture = Capture()
+    capture.whole = True
+    return capture
 
 
 def sends(*writes: Sequence[bytes]) -> Behaviour:
@@ -55,13 +55,15 @@ def read(behave: Behaviour, capture: Capture) -> list[bytes]:
 def test_pieces_are_the_upstreams_own_and_are_read_together(
     writes: Sequence[Sequence[bytes]],
 ) -> None:
-    capture = Keeper()
+    capture = keeper()
     found = read(sends(*writes), capture)
     assert b"".join(found) == WHOLE
     assert len(found) <= len(writes)
     (call,) = capture
-    assert call.pieces == [*PIECES, b""]
-    times = call.times or []
+    assert call.pieces == [*found, b""]
+    chunks = call.chunks or []
+    assert [size for _, sizes in chunks for size in sizes] == [*map(len, PIECES), 0]
+    times = [time for time, _ in chunks]
     assert len(times) == len(call.pieces)
     assert times == sorted(times)
 
@@ -71,7 +73,7 @@ def test_a_body_without_chunks_is_kept_as_it_came() -> None:
         await peer.request()
         await peer.answer(WHOLE)
 
-    capture = Keeper()
+    capture = keeper()
     assert b"".join(read(plain, capture)) == WHOLE
     (call,) = capture
     assert b"".join(call.pieces) == WHOLE

@@ -50,9 +50,22 @@ def test_a_stored_answer_is_what_was_heard() -> None:
     )
 
 
-@pytest.mark.parametrize("body", [asking("hello"), streamed(asking("hello"))])
-def test_what_is_recorded_tells_no_price_as_its_replay_has_none(tmp_path: Path, body: Json) -> None:
-    text = '[upstreams.up]\nkind = "scripted"\n[models.m]\nupstream = "up"\n'
+LEDGER = '[ledger]\nurl = "sqlite:///usage.db"\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "accounts", "told"),
+    [
+        (asking("hello"), "", True),
+        (asking("hello"), LEDGER, True),
+        (streamed(asking("hello")), "", False),
+        (streamed(asking("hello")), LEDGER, True),
+    ],
+)
+def test_a_price_is_told_live_and_of_a_stream_where_somebody_keeps_accounts(
+    tmp_path: Path, body: Json, accounts: str, told: bool
+) -> None:
+    text = accounts + '[upstreams.up]\nkind = "scripted"\n[models.m]\nupstream = "up"\n'
     text += "price = { input = 1000.0, output = 1000.0 }\n"
 
     async def tells_it(mode: Mode | None) -> bool:
@@ -60,6 +73,6 @@ def test_what_is_recorded_tells_no_price_as_its_replay_has_none(tmp_path: Path, 
             heard = await gateway.ask(body)
         return "x-usetool-cost" in heard.headers or b'"cost":' in heard.body
 
-    assert asyncio.run(tells_it("off"))
+    assert asyncio.run(tells_it("off")) is told
     assert not asyncio.run(tells_it("record"))
     assert not asyncio.run(tells_it("replay"))

@@ -18,7 +18,7 @@ from middleware.__main__ import main
 from middleware.cassettes.cassette import Mode
 from middleware.cassettes.record.finish import Finished
 from middleware.cassettes.record.merge import Policy
-from middleware.cassettes.record.parts import find_parts
+from middleware.cassettes.record.parts import find_parts, read_parts
 from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, full_disk
 from tests.cassette.core.test_endings import CONFIG
 from tests.support.day_one import Seen, answering, completion
@@ -201,8 +201,12 @@ def crashed(folder: Path, *bodies: Json, name: str = "default") -> Path:
     whole = asyncio.run(go(elsewhere))
     shutil.rmtree(elsewhere)
     part = folder / f"{name}.yaml.part-{_dead()}"
-    part.write_bytes(whole + whole[-300:-200])
+    part.write_bytes(whole + whole[_last_turn(whole) : -100])
     return part
+
+
+def _last_turn(whole: bytes) -> int:
+    return whole.rindex(b'\n{"id":"req_') + 1
 
 
 def _written(folder: Path, turns: int) -> bytes:
@@ -237,6 +241,17 @@ def test_what_a_crash_left_is_named_and_made_a_cassette(
     assert ls(tmp_path, "--recover") == 0
     assert [path.name for path in tmp_path.iterdir()] == ["default.yaml"]
     assert texts(tmp_path) == ["the answer to A", "the answer to B"]
+
+
+def test_of_a_part_whatever_is_whole_is_read(tmp_path: Path) -> None:
+    part = crashed(tmp_path, A, B)
+    whole = part.read_bytes()
+    begins, ends = _last_turn(whole[: _last_turn(whole)]), _last_turn(whole)
+    for size in range(begins, ends + 1):
+        part.write_bytes(whole[:size])
+        turns = read_parts([part]).turns
+        assert len(turns) == (2 if size == ends else 1)
+        assert all(b"the answer to" in turn["bodies"][-1] for turn in turns)
 
 
 def test_recovering_replaces_nothing(tmp_path: Path) -> None:

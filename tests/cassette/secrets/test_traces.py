@@ -50,3 +50,33 @@ def test_what_streams_are_full_of_is_no_trace() -> None:
         b'"max_tokens":5,"input_tokens":1,"parent":"a","event":"ping","id":"msg_1","end":"a"}\n\n'
     )
     assert Blotter({}).turn().is_clean(stream)
+
+
+def framed(texts: list[str], member: str = "text") -> bytes:
+    """A stream whose frames begin alike."""
+    frames = [
+        {"type": "delta", "index": 0, "delta": {"type": "text", member: one}} for one in texts
+    ]
+    return b"".join(
+        b"data: %b\n\n" % json.dumps(frame, separators=(",", ":")).encode() for frame in frames
+    )
+
+
+@pytest.mark.parametrize("text", [*(key + "{}" for key in KEYS), *ADDRESSES])
+def test_streams_whose_frames_begin_alike(text: str) -> None:
+    said = text.format(VALUE)
+    streams = [[said if number == at else "words" for number in range(6)] for at in range(6)]
+    # What is alike goes on into the text, to the middle of the secret or to its end.
+    streams.append([text.format(f"{letter}{VALUE}") for letter in "ABCDEF"])
+    streams.append([f"{said} {number}" for number in range(6)])
+    for texts in streams:
+        assert not Blotter({}).turn().is_clean(framed(texts))
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_members_of_frames_that_begin_alike(member: str) -> None:
+    for texts in ([VALUE] * 6, [f"{number}{VALUE}" for number in range(6)]):
+        assert not Blotter({}).turn().is_clean(framed(texts, member))
+    within = [json.dumps({"b": number, member: VALUE}) for number in range(6)]
+    assert not Blotter({}).turn().is_clean(framed(within))
+    assert not Blotter({}).turn().is_clean(framed(["words", "words", within[0], "words"]))
