@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
 from adapters.protocol import Json
@@ -14,6 +16,8 @@ _MOST_OF_AN_ERROR = 4000
 _MOST_YIELDED = 32 << 20
 _COST = 100
 """Of keeping a piece, however short it is."""
+_LARGE, _CHARACTERS = 2_000_000, 16
+"""Values of a result that is written down; so many characters count as one."""
 _PICTURES: Sequence[tuple[bytes, str]] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -37,12 +41,33 @@ def content_of(value: object) -> Content:
 
 
 def json_of(value: object) -> str:
-    """Compact JSON, as pydantic writes it."""
+    """Compact JSON, as pydantic writes it; what is too large would hold up the whole process."""
+    if _is_large(value):
+        raise CallFailed(f"it returned {type(value).__name__} that is too large to be written")
     try:
         return to_json(value, inf_nan_mode="constants").decode()
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         told = str(error).splitlines()[0]
         raise CallFailed(f"it returned {type(value).__name__}, which is no JSON: {told}") from error
+
+
+def _is_large(value: object) -> bool:
+    left, weight = [value], 0
+    while left and weight <= _LARGE:
+        one = left.pop()
+        if isinstance(one, str | bytes):
+            weight += len(one) // _CHARACTERS
+        elif isinstance(one, dict | list | tuple | set | frozenset):
+            weight += len(one)
+            if weight <= _LARGE:
+                left += one.values() if isinstance(one, dict) else one
+        elif not isinstance(one, int | float) and _has_members(one):
+            left.append(vars(one))
+    return weight > _LARGE
+
+
+def _has_members(value: object) -> bool:
+    return hasattr(value, "__dict__") and (isinstance(value, BaseModel) or is_dataclass(value))
 
 
 class Pieces:

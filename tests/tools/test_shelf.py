@@ -28,6 +28,11 @@ def strange() -> dict: return {"a": object()}
 def binary() -> bytes: return b"\\x00\\x01"
 def picture() -> bytes: return b"\\x89PNG\\r\\n\\x1a\\n..."
 def long(n: int) -> str: return "x" * n
+def heavy() -> list: return [1] * 3_000_000
+def endless():
+    while True: yield "x" * 100_000
+async def busy():
+    while True: yield "x" * 100_000
 def half() -> str: return "a\\ud800b"
 def rows():
     yield "one"
@@ -53,6 +58,9 @@ def _private() -> str: return "no"
         ("wrong", ("wrong", "int", "str")),
         ("strange", ("strange", "object")),
         ("binary", ("bytes",)),
+        ("heavy", ("list", "too large")),
+        ("endless", ("yielded more than",)),
+        ("busy", ("yielded more than",)),
     ],
 )
 def test_failures_are_results(name: str, words: tuple[str, ...], tmp_path: Path) -> None:

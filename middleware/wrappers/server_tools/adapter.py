@@ -22,9 +22,9 @@ from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, noted, noting
 from middleware.wrappers.recall import Store
 from middleware.wrappers.server_tools.client_answer import ClientAnswer
-from middleware.wrappers.server_tools.hearing import Hearing
 from middleware.wrappers.server_tools.hidden import HiddenRounds
 from middleware.wrappers.server_tools.menu import Menu, ServerToolSettings, ToolSource, menu_of
+from middleware.wrappers.server_tools.passage import Passage
 from middleware.wrappers.server_tools.round import Round, RoundCall
 from middleware.wrappers.server_tools.runner import Runner
 
@@ -107,32 +107,39 @@ class _Conversation:
             number += 1
             answer = Round(number, self.menu.of_client)
             journey.rounds = number
-            first = number == 1 and not client.beside_json
-            hearing = Hearing(answer, client, self.receipt, first, self.wrapper.tells_thoughts)
+            passage = self._passage(answer, client)
             async with aclosing(self.wrapper.inner.stream(request)) as events:
                 async for batch in events:
-                    if told := hearing.told(batch):
+                    if told := passage.told(batch):
                         yield told
-            if hearing.untouched:
+            if passage.untouched:
                 return
-            client.use(number, answer.finish.usage if answer.finish else None)
+            client.use(answer)
             if not answer.run_here or not self._may_run(number):
                 break
-            self.runner = self.runner or self.wrapper.runner(self.asked, journey)
-            async with aclosing(self.runner.run(self.menu, answer)) as steps:
-                async for step in steps:
-                    yield tuple(client.tell((step,)))
-            self._take(answer)
-            if told := tuple(client.note(self._receipt(answer, number))):
-                yield told
+            async with aclosing(self._run(answer, client, journey)) as steps:
+                async for told in steps:
+                    yield told
             if answer.has_client_calls:
                 break
             client.next_round()
-            if (before := journey.before_next_ask) is not None:
-                await before(len(orjson.dumps(self.said)))
-            request = self._next(number, answer)
+            request = await self._next(answer, journey)
         if last := tuple(await self._end(answer, client)):
             yield last
+
+    def _passage(self, answer: Round, client: ClientAnswer) -> Passage:
+        untouched = answer.number == 1 and not client.beside_json
+        return Passage(answer, client, self.receipt, untouched, self.wrapper.tells_thoughts)
+
+    async def _run(self, answer: Round, client: ClientAnswer, journey: Journey) -> Events:
+        """Run the calls of a round; what is yielded is for the client."""
+        self.runner = self.runner or self.wrapper.runner(self.asked, journey)
+        async with aclosing(self.runner.run(self.menu, answer)) as steps:
+            async for step in steps:
+                yield tuple(client.tell((step,)))
+        self._take(answer)
+        if told := tuple(client.note(self._receipt(answer, answer.number))):
+            yield told
 
     def _may_run(self, number: int) -> bool:
         """Whether tools were offered in this round."""
@@ -149,16 +156,18 @@ class _Conversation:
             if call.result is not None:
                 self.sources += call.result.sources
 
-    def _next(self, number: int, answer: Round) -> ChatRequest:
+    async def _next(self, answer: Round, journey: Journey) -> ChatRequest:
         """What the model is asked in the next round."""
+        if (before := journey.before_next_ask) is not None:
+            await before(len(orjson.dumps(self.said)))
         # A call that was forced has been made, unless it was of what nobody offered.
         obeyed = any(call.start.name in self.menu.run_here for call in answer.run_here)
-        call = self.menu.request.call
-        # Ids that a leaf makes are made of this one.
-        call = replace(call, id=f"{call.id}_{number + 1}")
         request = self.menu.without_choice() if obeyed else self.menu.request
-        if not self._may_run(number + 1):
+        following = answer.number + 1
+        if not self._may_run(following):
             request = self.menu.without_tools()
+        # Ids that a leaf makes are made of this one.
+        call = replace(request.call, id=f"{request.call.id}_{following}")
         return replace(request, messages=(*request.messages, *self.said), call=call)
 
     def _receipt(self, answer: Round, number: int) -> Receipt:

@@ -16,6 +16,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Receipt
 from adapters.shared.usage import total
+from middleware.wrappers.server_tools.round import Round
 
 _BLANK_LINE = "\n\n"
 
@@ -68,8 +69,9 @@ class ClientAnswer:
         self._thought_before, self._thought = self._thought_before or self._thought, False
         self._held.clear()
 
-    def use(self, number: int, usage: Usage | None) -> None:
+    def use(self, answer: Round) -> None:
         """Add what a round used."""
+        number, usage = answer.number, answer.finish.usage if answer.finish else None
         self._usage = usage if self._usage is None else total(self._usage, usage)
         parts = usage.parts if usage else ()
         if number > 1 or not parts:

@@ -152,6 +152,14 @@ def test_a_round_of_tools_before_a_client_s_call_comes_back_too() -> None:
     assert names[4:] == ["C", (None, "now"), "x", "Done.", "and now?"]
 
 
+def test_a_call_that_nobody_answered_does_not_come_back() -> None:
+    store, last = MemoryStore(), calling(("c2", "now", "{}"), text="Enough.")
+    model = FakeAdapter(calling(("c1", "now", "{}")), last)
+    got = answer(wrapped(model, FakeShelf(w__now="sunny"), store, max_rounds=1))
+    told = [what for _, what in said(next_turn(store, echo(got), MORE))]
+    assert told == ["what is it like?", (None, "now"), "sunny", "Enough.", "and now?"]
+
+
 def test_thoughts_that_were_shown_do_not_come_back_as_words_of_the_model() -> None:
     store = MemoryStore()
     got = first_turn(store, calling(("c1", "now", "{}")), saying("It is sunny."))

@@ -159,3 +159,9 @@ def test_thoughts_of_a_round_go_up_with_the_next_where_nobody_else_puts_them_bac
     first, second = model.last()[1::2]
     assert first.get("reasoning_content") == ("hm" if thinks else None)
     assert second.get(TURN) == (own if thinks else None)
+
+
+def test_thoughts_are_told_once_whatever_comes_behind_them() -> None:
+    noted = Noted((Note("refusal", "", "no"),))
+    got = heard((OPENED, TextDelta("a")), (THOUGHTS,), (noted,), (END,), thinks=True)
+    assert (got.asides, got.notes) == ([("thinking_blocks", THOUGHTS.value)], ["refusal"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from adapters.protocol import Aside, ReasoningDelta, ServerCall
+from adapters.protocol import RESULT_OF, Aside, Json, ReasoningDelta, ServerCall
 from middleware.tools.tool import Say, ToolContext, ToolResult
 from tests.support.adapters import PATIENCE, FakeAdapter
 from tests.support.fold import run
@@ -121,3 +121,14 @@ def test_sources_and_cut_results_are_told_with_the_answer() -> None:
     got, _ = rounds(FakeShelf(web__now=found), calling(CALL), saying("End"))
     assert got.asides == [("annotations", [source])]
     assert [(note.code, note.field) for note in got.receipt] == [("result_cut", "tools.web")]
+
+
+def test_an_image_says_whose_it_is() -> None:
+    image: Json = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    _, model = rounds(FakeShelf(art__draw=[image]), calling(("c1", "draw", "{}")), saying("End"))
+    assert model.last()[-1] == {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": [image],
+        RESULT_OF: "art",
+    }

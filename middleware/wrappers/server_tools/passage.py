@@ -1,4 +1,4 @@
-"""`Hearing`: one answer of the model on its way to the client, and into its round."""
+"""`Passage`: one answer of the model on its way to the client, and into its round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOKED_AT = frozenset({Opened, ToolCallStart, Aside, Finish})
 
 
 @dataclass(slots=True)
-class Hearing:
+class Passage:
     answer: Round
     client: ClientAnswer
     receipt: Receipt
