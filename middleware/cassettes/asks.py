@@ -65,7 +65,12 @@ def had_functions(body: bytes) -> bool:
     return b'"functions"' in body and bool(body_of(body).get("functions"))
 
 
-def folded(events: Iterable[Event], created: int | None = None) -> RecordedAnswer:
+def folded(
+    events: Iterable[Event],
+    created: int | None = None,
+    status: int = 200,
+    error: Json | None = None,
+) -> RecordedAnswer:
     """What events come to, also those of an answer without an end."""
     fold = Fold(_HEADING)
     fold.add(events)
@@ -74,12 +79,14 @@ def folded(events: Iterable[Event], created: int | None = None) -> RecordedAnswe
     message |= {name: value for name, value in said.items() if value}
     finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY
     return RecordedAnswer(
+        status,
         message=message,
         finish_reason=finish.reason if finish else None,
         usage=usage_object(finish.usage) if finish and finish.usage else None,
         logprobs={"content": fold.logprobs, "refusal": None} if fold.logprobs else None,
         system_fingerprint=upstream.fingerprint,
         service_tier=upstream.tier,
+        error=error,
         created=created,
     )
 

@@ -42,7 +42,6 @@ from middleware.tools.shelf import open_shelf
 
 async def ask_again(config: Config, cassette: Cassette) -> Cassette:
     """The same asks with what is sent and answered now."""
-
     transport = Transport()
     shared = Shared(MemoryBoard(), MemoryState(), open_shelf(config, None, MemoryState(), complain))
     recorder = studio_of(config, complain).recorder
@@ -78,7 +77,6 @@ class _Asking:
 
     async def ask(self, turn: CassetteTurn) -> CassetteTurn:
         """The turn with a new answer, its secrets taken out."""
-
         try:
             await (self._chat(turn) if turn.operation == "chat" else self._vectors(turn))
         except GatewayError as error:  # that is an answer too
@@ -91,7 +89,6 @@ class _Asking:
         return replace(made, number=turn.number, body=turn.body)
 
     async def _chat(self, turn: CassetteTurn) -> None:
-
         asked = self._asked(turn)
         request = parse_ask(self.cassette, turn, asked.visitor.call)
         record = RecordingAdapter(self.routes.find(request.model), self, asked)
@@ -100,7 +97,6 @@ class _Asking:
                 pass
 
     async def _vectors(self, turn: CassetteTurn) -> None:
-
         name, leaf = self.routes.leaf(turn.model)
 
         async def live(call: RequestContext) -> Json:
@@ -111,7 +107,6 @@ class _Asking:
         await recorded_vectors(self, self._asked(turn), live)
 
     def _asked(self, turn: CassetteTurn) -> Asked:
-
         call = RequestContext("req_" + os.urandom(12).hex(), streamed=turn.streamed)
         body, now = orjson.dumps(turn.body), int(time.time())
         visitor = Visitor(Selection(lane=turn.lane), turn.model, "", body, "", call, now)

@@ -110,18 +110,21 @@ class PartContent:
 
 
 def read_parts(paths: Sequence[Path]) -> PartContent:
-    """What is whole in them; the line that was being written is left out."""
+    """What is whole in them; what was being written is left out."""
     found = PartContent()
     known: set[str] = set()
     for path in paths:
         with open(path, "rb") as lines:
             while line := lines.readline(_MOST_LINE):
                 with suppress(orjson.JSONDecodeError, EOFError):
-                    read: Json = orjson.loads(line)
-                    if "bodies" in read:
-                        read["bodies"] = [_body(lines, size) for size in read["bodies"]]
-                    _take(found, read, known)
+                    _take(found, _with_bodies(orjson.loads(line), lines), known)
     return found
+
+
+def _with_bodies(line: Json, lines: IO[bytes]) -> Json:
+    if "bodies" in line:
+        line["bodies"] = [_body(lines, size) for size in line["bodies"]]
+    return line
 
 
 def _body(lines: IO[bytes], size: int) -> bytes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from urllib.parse import urlsplit
 
 from adapters.wire.capture import CapturedCall
@@ -117,7 +116,7 @@ def answer_of(raw: RawTurn) -> RecordedAnswer:
     """What the client was told."""
     if raw.answer is not None:
         return raw.answer
-    events = [event for batch in raw.batches for event in batch]
-    found = folded(events) if events else RecordedAnswer()
     created = raw.asked.visitor.created if raw.body is None else None
-    return replace(found, status=raw.status, error=raw.error, body=raw.body, created=created)
+    if not raw.batches:
+        return RecordedAnswer(raw.status, error=raw.error, body=raw.body, created=created)
+    return folded(chain.from_iterable(raw.batches), created, raw.status, raw.error)
