@@ -255,8 +255,10 @@ class Journey:
 
     def answered(self) -> UpstreamCall | None:
         """The call the answer is of; with several parts, that of the last."""
-        said = [call for call in self.calls() if call.opened or call.outcome == "ok"]
-        return said[-1] if said else None
+        for step in reversed(self.steps):
+            if type(step) is UpstreamCall and (step.opened or step.outcome == "ok"):
+                return step
+        return None
 
     def told(self) -> list[str]:
         """`sonnet=rate_limited`, `gpt=ok`."""
