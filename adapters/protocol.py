@@ -239,6 +239,15 @@ class PassedOver(NamedTuple):
     reason: Passing
 
 
+class RouteSummary(NamedTuple):
+    """What clients, log and traces are told of a journey."""
+
+    steps: tuple[str, ...]
+    """In order: `sonnet=rate_limited`, `gpt=ok`."""
+    answered: str
+    """The place the answer is of; empty: nobody has answered."""
+
+
 @dataclass(slots=True)
 class Journey:
     """What became of a client's request below the door, its rounds and parts included."""
@@ -260,12 +269,13 @@ class Journey:
                 return step
         return None
 
-    def told(self) -> list[str]:
-        """`sonnet=rate_limited`, `gpt=ok`."""
-        return [
+    def summary(self) -> RouteSummary:
+        told = [
             f"{step.place}={step.code if type(step) is UpstreamCall else step.reason}"
             for step in self.steps
         ]
+        answered = self.answered()
+        return RouteSummary(tuple(told), answered.place if answered else "")
 
 
 @dataclass(frozen=True, slots=True)

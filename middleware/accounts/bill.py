@@ -119,11 +119,7 @@ class Bill:
         visit, calls = self.visit, self.visit.journey.calls()
         if visit.usage is not None:  # vectors have no finish
             return [(calls[-1].place if calls else visit.model, visit.usage)]
-        found: list[Used] = []
-        for call in calls:
-            if (usage := self._used_by(call)) is not None:
-                found.append((call.place, usage))
-        return found
+        return [(call.place, usage) for call in calls if (usage := self._used_by(call)) is not None]
 
     def _used_by(self, call: UpstreamCall) -> Usage | None:
         """None: it failed, and costs nothing."""
