@@ -63,10 +63,6 @@ class Series:
     def add(self, labels: Labels, amount: float = 1.0) -> None:
         self.row(labels)[0] += amount
 
-    def observe(self, row: Row, value: float) -> None:
-        row[bisect_left(self.family.bounds, value)] += 1
-        row[-1] += value
-
     def row(self, labels: Labels) -> Row:
         if found := self.rows.get(labels):
             return found
@@ -74,6 +70,12 @@ class Series:
             labels = (OTHER,) * len(labels)
         width = len(self.family.bounds) + 2 if self.family.bounds else 1
         return self.rows.setdefault(labels, [0.0] * width)
+
+
+def observe(row: Row, bounds: Sequence[float], value: float) -> None:
+    """Count a value in a histogram's row."""
+    row[bisect_left(bounds, value)] += 1
+    row[-1] += value
 
 
 class _RequestRows(NamedTuple):
@@ -124,9 +126,9 @@ class Tally:
         client, status = visit.client, LEFT if visit.gone else visit.status
         rows = self._rows_of((client, visit.model, status, visit.streamed, *_answered(visit)))
         rows.requests[0] += 1
-        self._seconds.observe(rows.seconds, now - visit.began)
+        observe(rows.seconds, REQUEST_SECONDS.bounds, now - visit.began)
         if visit.first_event is not None:
-            self._first.observe(rows.first, visit.first_event - visit.began)
+            observe(rows.first, FIRST_EVENT_SECONDS.bounds, visit.first_event - visit.began)
         if usage := visit.spent or (visit.finish.usage if visit.finish else visit.usage):
             self._used(client, rows.model, usage)
         if visit.cost:
@@ -181,10 +183,10 @@ class Tally:
         models = call.model[:_LONGEST], answered
         rows = self._rows_of_call((operation, call.code, call.upstream, call.place, *models))
         rows.calls[0] += 1
-        self._call_seconds.observe(rows.seconds, (call.ended or now) - call.began)
+        observe(rows.seconds, CALL_SECONDS.bounds, (call.ended or now) - call.began)
         if call.finish is not None and (usage := call.finish.usage):
-            self._call_tokens.observe(rows.asked, usage.prompt)
-            self._call_tokens.observe(rows.said, usage.completion)
+            observe(rows.asked, CALL_TOKENS.bounds, usage.prompt)
+            observe(rows.said, CALL_TOKENS.bounds, usage.completion)
 
     async def snapshot(self) -> Snapshot:
         taken: Snapshot = {
