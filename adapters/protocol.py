@@ -7,8 +7,9 @@ that answers a chat is an `Adapter`, so features compose instead of interleaving
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform, final
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, dataclass_transform, final
 
 from adapters.errors import GatewayError
 from adapters.receipts import Receipt
@@ -84,6 +85,14 @@ class ChatRequest:
     configured: frozenset[str] = frozenset()
     """Fields that the config says, not the client: what of them is lost, is not the client's."""
     call: RequestContext = RequestContext()
+
+
+_but_the_model = attrgetter(*[one.name for one in fields(cast(Any, ChatRequest))][1:])
+
+
+def renamed(request: ChatRequest, model: str) -> ChatRequest:
+    """`replace`, which every request would pay for, as it looks at each field."""
+    return ChatRequest(model, *_but_the_model(request))
 
 
 @value_class
@@ -255,6 +264,15 @@ class ServerCall(NamedTuple):
     """Of its result."""
 
 
+class RouteSummary(NamedTuple):
+    """What clients, log and traces are told of a journey."""
+
+    steps: tuple[str, ...]
+    """In order: `sonnet=rate_limited`, `gpt=ok`."""
+    answered: str
+    """The place the answer is of; empty: nobody has answered."""
+
+
 @dataclass(slots=True)
 class Journey:
     """What became of a client's request below the door, its rounds and parts included."""
@@ -276,15 +294,18 @@ class Journey:
 
     def answered(self) -> UpstreamCall | None:
         """The call the answer is of; with several parts, that of the last."""
-        said = [call for call in self.calls() if call.opened or call.outcome == "ok"]
-        return said[-1] if said else None
+        for step in reversed(self.steps):
+            if type(step) is UpstreamCall and (step.opened or step.outcome == "ok"):
+                return step
+        return None
 
-    def told(self) -> list[str]:
-        """`sonnet=rate_limited`, `gpt=ok`."""
-        return [
+    def summary(self) -> RouteSummary:
+        told = [
             f"{step.place}={step.code if type(step) is UpstreamCall else step.reason}"
             for step in self.steps
         ]
+        answered = self.answered()
+        return RouteSummary(tuple(told), answered.place if answered else "")
 
 
 @dataclass(frozen=True, slots=True)

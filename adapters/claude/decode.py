@@ -149,8 +149,10 @@ def _identify(message: Json, state: State) -> None:
 
 def _whole(message: Json, state: State) -> Iterator[Event]:
     """A message that has its content already: each of its blocks begins and ends at once."""
-    precise = (exact(state.raw) or message)["content"]
-    for position, block in enumerate(few(message["content"])):
+    content = few(message["content"])
+    called = any(block["type"] == "tool_use" for block in content)
+    precise = ((called and exact(state.raw)) or message)["content"]
+    for position, block in enumerate(content):
         yield from _start({"content_block": block}, state)
         if block is not precise[position] and block["type"] == "tool_use":
             arguments = orjson.dumps(precise[position].get("input") or {}).decode()

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 REQUEST_ID_HEADERS = ("request-id", "x-ds-trace-id", "x-request-id")
-# OpenAI's name of each figure, Anthropic's, and whether it says when the limit ends.
-_LIMITS = tuple(
-    (f"x-ratelimit-{figure}-{kind}", f"anthropic-ratelimit-{kind}-{figure}", figure == "reset")
+_RESET = "x-ratelimit-reset-"
+# Both names of each figure, OpenAI's and Anthropic's → OpenAI's.
+_LIMITS: Mapping[str, str] = {
+    name: f"x-ratelimit-{figure}-{kind}"
     for kind in ("requests", "tokens")
     for figure in ("limit", "remaining", "reset")
-)
+    for name in (f"x-ratelimit-{figure}-{kind}", f"anthropic-ratelimit-{kind}-{figure}")
+}
 
 
 def request_id(headers: Mapping[str, str]) -> str:
@@ -25,14 +27,14 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed headers of an answer; everything else (cookies, account ids) stays here."""
-    found = {}
+    found: dict[str, str] = {}
     identity = request_id(headers)
     if identity:
         found["x-upstream-request-id"] = identity
-    for name, anthropic, is_time in _LIMITS:
-        value = headers.get(name) or headers.get(anthropic)
-        if value:
-            found[name] = _duration(value, headers) if is_time else value
+    for name, value in headers.items():
+        limit = _LIMITS.get(name.lower())
+        if limit and value and limit not in found:
+            found[limit] = _duration(value, headers) if limit.startswith(_RESET) else value
     return found
 
 

@@ -122,20 +122,21 @@ class Bill:
         if used := self._used():
             visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])
             visit.cost = self._cost(used)
-            if visit.error is None and not visit.gone:
+            if self._allowance is not None and visit.error is None and not visit.gone:
                 self._lengths.learn(visit.client, visit.model, visit.spent.completion)
 
     def _cost(self, used: Sequence[Used]) -> float | None:
-        prices = [(self._prices.of(place), one) for place, one in used]
-        known = [price.cost(one) for price, one in prices if price is not None]
-        return round(sum(known), _DIGITS) if known else None
+        cost = None
+        for place, usage in used:
+            if (price := self._prices.of(place)) is not None:
+                cost = (cost or 0.0) + price.cost(usage)
+        return None if cost is None else round(cost, _DIGITS)
 
     def _used(self) -> Sequence[Used]:
         visit, calls = self.visit, self.visit.journey.calls()
         if visit.usage is not None:  # vectors have no finish
             return [(calls[-1].place if calls else visit.model, visit.usage)]
-        found = [(call.place, self._used_by(call)) for call in calls]
-        return [(place, usage) for place, usage in found if usage is not None]
+        return [(call.place, usage) for call in calls if (usage := self._used_by(call)) is not None]
 
     def _used_by(self, call: UpstreamCall) -> Usage | None:
         """None: it failed, and costs nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.protocol import Journey, Json, Usage
+from adapters.protocol import Json, RouteSummary, Usage
 from adapters.receipts import Receipt
 
 
@@ -35,21 +35,19 @@ def usage_parts(usage: Usage | None) -> Json:
     }
 
 
-def route_headers(journey: Journey) -> dict[str, str]:
+def route_headers(route: RouteSummary) -> dict[str, str]:
     """Who was considered, in order, and who answered."""
-    told = route_object(journey)
-    headers = {"x-usetool-model": told["model"]} if "model" in told else {}
-    if "route" in told:
-        headers["x-usetool-route"] = ", ".join(told["route"])
-    return {name: _in_header(value) for name, value in headers.items()}
+    headers = {"x-usetool-model": _in_header(route.answered)} if route.answered else {}
+    if route.steps:
+        headers["x-usetool-route"] = _in_header(", ".join(route.steps))
+    return headers
 
 
-def route_object(journey: Journey) -> Json:
+def route_object(route: RouteSummary) -> Json:
     """The same where it is too late for headers."""
-    if not journey.steps:
+    if not route.steps:
         return {}
-    answered = journey.answered()
-    return {"route": journey.told()} | ({"model": answered.place} if answered else {})
+    return {"route": route.steps} | ({"model": route.answered} if route.answered else {})
 
 
 def warnings_object(receipt: Receipt) -> Json:

@@ -6,12 +6,21 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 
 import orjson
 from starlette.types import Receive, Send
 
 from adapters.errors import GatewayError, Truncated
-from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Event,
+    Finish,
+    Noted,
+    Opened,
+    RouteSummary,
+)
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
 from middleware.doors.door import Door, ParsedRequest, Stream
@@ -135,8 +144,8 @@ class Answer:
             self._close_bill()
         headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and (parts := usage_parts(finish.usage)):
-            headers |= {"x-usetool-usage": orjson.dumps(parts).decode()}
-        await self.respond_json(body, headers)
+            headers += raw({"x-usetool-usage": orjson.dumps(parts).decode()})
+        await self._send_whole(body, headers)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
         opened = None
@@ -157,14 +166,17 @@ class Answer:
             self.bill.close()
         return self.visit.receipt[before:]
 
-    async def respond_json(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+    async def respond_json(self, body: bytes) -> None:
+        """Answer with what no model said."""
+        self._close_bill()
+        await self._send_whole(body, [])
+
+    async def _send_whole(self, body: bytes, headers: RawHeaders) -> None:
         self.visit.status = 200
         self._unwatch()
-        self._close_bill()
-        told = {**(headers or {})}
         if self.visit.cost and self._prices:
-            told["x-usetool-cost"] = cost_header(self.visit.cost)
-        await send_json(self._send, 200, body, [*self._headers, *raw(told)])
+            headers.append((b"x-usetool-cost", cost_header(self.visit.cost).encode()))
+        await send_json(self._send, 200, body, self._headers + headers)
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self._id, self.created)
@@ -202,26 +214,25 @@ class Answer:
         self.visit.status = 200
         if stream.started:  # by a heartbeat: too late for headers
             stream.writer.keep_for_last_frame(self.visit.receipt)
-            for member, value in route_object(self.visit.journey).items():
+            for member, value in route_object(self.visit.journey.summary()).items():
                 stream.writer.tell(member, value)
         else:
             self._in_headers = len(self.visit.receipt)
-            await stream.start(raw(self._told_headers(opened)))
+            await stream.start(self._told_headers(opened))
 
     def _note_opened(self, opened: Opened) -> None:
         self.visit.opened(opened, asyncio.get_running_loop().time())
         if self.bill is not None:
             self.visit.receipt += self.bill.missing()
 
-    def _told_headers(self, opened: Opened | None) -> dict[str, str]:
+    def _told_headers(self, opened: Opened | None) -> RawHeaders:
         """Who answered, and what was changed."""
-        headers = route_headers(self.visit.journey)
-        if opened is not None:
-            if opened.upstream.model:
-                headers["x-upstream-model"] = opened.upstream.model[:200]
-            headers.update(self._limits(opened.upstream.headers))
+        model = opened.upstream.model[:200] if opened is not None else ""
+        headers = [*_route_headers(self.visit.journey.summary(), model)]
+        if opened is not None and (limits := self._limits(opened.upstream.headers)):
+            headers += raw(limits)
         if self.visit.receipt:
-            headers["x-usetool-warnings"] = warnings_header(self.visit.receipt)
+            headers += raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})
         return headers
 
     def _limits(self, headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -247,8 +258,15 @@ class Answer:
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self._id)
         told = self._limits(error_headers(error))
-        headers = [*raw(self._told_headers(None)), *raw(told)]
-        await send_json(self._send, self.visit.status, body, [*self._headers, *headers])
+        headers = [*self._headers, *self._told_headers(None), *raw(told)]
+        await send_json(self._send, self.visit.status, body, headers)
+
+
+# Nearly all requests for a model go the same way.
+@lru_cache(maxsize=256)
+def _route_headers(route: RouteSummary, upstream_model: str) -> Sequence[tuple[bytes, bytes]]:
+    told = route_headers(route)
+    return raw({**told, "x-upstream-model": upstream_model} if upstream_model else told)
 
 
 def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:

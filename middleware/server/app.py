@@ -104,7 +104,7 @@ class Gateway:
     def use(self, runtime: Runtime) -> None:
         """Serve it from the next request on; those that are being answered keep what they have."""
         self.chat.runtime = runtime
-        self.vitals.names.follow(runtime.config)
+        self.vitals.follow(runtime.config)
         if runtime.studio is not None:
             runtime.studio.follow(runtime.config)
         self.chat.log.level = runtime.server.log_level

@@ -112,10 +112,11 @@ class Visit:
 
     def _tell_journey(self, told: dict[str, Any]) -> None:
         journey, calls = self.journey, self.journey.calls()
-        told["route"], told["calls"] = journey.told(), len(calls)
-        if answered := journey.answered():
-            told["answered"] = answered.place
-        if calls and (key := (answered or calls[-1]).key):
+        told["route"], answered = journey.summary()
+        told["calls"] = len(calls)
+        if answered:
+            told["answered"] = answered
+        if calls and (key := (journey.answered() or calls[-1]).key):
             told["key"] = key
         if journey.queued:
             told["queued"] = round(journey.queued, 4)

@@ -95,7 +95,7 @@ def _of_request(told: Told, model: str) -> Attributes:
         "gen_ai.request.model": model,
         "usetool.request_id": visit.id,
         "usetool.client": visit.client,
-        "usetool.route": visit.journey.told(),
+        "usetool.route": visit.journey.summary().steps,
     }
     if visit.cost is not None:
         said["usetool.cost"] = visit.cost

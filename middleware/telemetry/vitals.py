@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from adapters.protocol import Json
-from middleware.config import TelemetryConfig
+from middleware.config import Config, TelemetryConfig
 from middleware.server.visits import Observer
 from middleware.state.store import State
 from middleware.telemetry.families import LEDGER_PENDING, STATE_UP
@@ -47,6 +47,10 @@ class Vitals:
 
     def observers(self) -> tuple[Observer, ...]:
         return (self.tally, self.tracer) if self.tracer else (self.tally,)
+
+    def follow(self, config: Config) -> None:
+        self.names.follow(config)
+        self.tally.forget_names()
 
     def readiness(self) -> Json:
         if self.draining:

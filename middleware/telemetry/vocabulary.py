@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from adapters.protocol import UpstreamCall
 from middleware.config import Config, PublicNames, UpstreamConfig
 
 OTHER = "other"
@@ -44,17 +43,16 @@ class Vocabulary:
         meant = self._meant(name)
         return meant.id if meant else OTHER
 
-    def asked_and_answered(self, call: UpstreamCall) -> tuple[str, str]:
+    def asked_and_answered(self, place: str, asked: str, answered: str | None) -> tuple[str, str]:
         """The upstream's names for a model: the one it was asked for, the one it says it is.
 
         Behind a pattern both are the client's words.
         """
-        if call.place in self._own:
-            answered = call.opened.upstream.model if call.opened else ""
-            return call.model, answered[:_LONGEST]
-        line = self._models.get(self.model(call.place))
+        if place in self._own:
+            return asked, (answered or "")[:_LONGEST]
+        line = self._models.get(self.model(place))
         name = line.name if line else OTHER
-        return name, name if call.opened else ""
+        return name, "" if answered is None else name
 
     def upstream_model(self, name: str) -> str:
         """An upstream's name for a model, if the config says it."""

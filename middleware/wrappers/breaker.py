@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from adapters.errors import Busy, GatewayError, UpstreamError
@@ -39,6 +38,8 @@ class _Call:
 
     record: UpstreamCall
     journey: Journey | None
+    name: str
+    """What the board knows its upstream and model by."""
     entry: Entry
 
 
@@ -55,7 +56,8 @@ class Breaker(Wrapper):
         call = await self._entered(request.call, request.model)
         record = call.record
         try:
-            async with aclosing(self.inner.stream(request)) as batches:
+            batches = self.inner.stream(request)
+            try:  # as `aclosing` does, which costs as much as a batch
                 async for batch in batches:
                     if record.first_event is None:
                         self._opened(call, batch)
@@ -63,6 +65,8 @@ class Breaker(Wrapper):
                     if type(batch[-1]) is Finish:
                         record.finish = batch[-1]
                     yield batch
+            finally:
+                await batches.aclose()
         except GatewayError as error:
             await self._failed(call, error)
             raise
@@ -83,18 +87,20 @@ class Breaker(Wrapper):
 
     async def _entered(self, asked: RequestContext, model: str) -> _Call:
         ring, now = self.ring, asyncio.get_running_loop().time()
-        record = UpstreamCall(self._place(model), ring.upstream, model, now)
-        entry = await ring.board.enter(f"{ring.upstream}/{model}")
+        place = self._place(model) if "*" in self.place else self.place
+        record = UpstreamCall(place, ring.upstream, model, now)
+        name = f"{ring.upstream}/{model}"
+        entry = await ring.board.enter(name)
         if entry == "refused":
-            raise self._refusal(asked, record)
+            raise self._refusal(asked, record, name)
         if asked.journey is not None:
             asked.journey.steps.append(record)
-        return _Call(record, asked.journey, entry)
+        return _Call(record, asked.journey, name, entry)
 
-    def _refusal(self, asked: RequestContext, record: UpstreamCall) -> NotAsked:
+    def _refusal(self, asked: RequestContext, record: UpstreamCall, name: str) -> NotAsked:
         if asked.journey is not None:
             asked.journey.steps.append(PassedOver(record.place, "open"))
-        wait = max(1, math.ceil(self.ring.board.reopens(f"{record.upstream}/{record.model}")))
+        wait = max(1, math.ceil(self.ring.board.reopens(name)))
         return UpstreamOpen(
             f"Upstream '{record.upstream}' failed too often with model '{record.model[:200]}': it "
             f"is not asked for {wait} more seconds.",
@@ -133,12 +139,11 @@ class Breaker(Wrapper):
         self._told(call, None if outcome is None else outcome not in ILL)
 
     def _told(self, call: _Call, well: bool | None) -> None:
-        name = f"{call.record.upstream}/{call.record.model}"
-        self.ring.board.leave(name, well, call.entry == "probe")
+        self.ring.board.leave(call.name, well, call.entry == "probe")
         call.entry = "call"
 
     def _place(self, model: str) -> str:
-        if "*" not in self.place or "*" not in self.model:
+        if "*" not in self.model:
             return self.place
         before, _, after = self.model.partition("*")
         return self.place.replace("*", model[len(before) : len(model) - len(after)])

@@ -12,7 +12,6 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -69,10 +68,12 @@ class Retry(Wrapper):
         self.budget.at_work += 1
         try:
             first, events = await self._opened(request, attempts)
-            async with aclosing(events):
+            try:
                 yield first
                 async for batch in events:
                     yield batch
+            finally:
+                await events.aclose()
         finally:
             self.budget.at_work -= 1
             self.budget.repeating -= attempts.repeated > 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.errors import Busy
 from adapters.leaf import Leaf
-from adapters.protocol import Adapter, ChatRequest, Events, Json, Planned
+from adapters.protocol import Adapter, ChatRequest, Events, Json, Planned, renamed
 from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig, public_name
@@ -164,10 +164,10 @@ class Route(Wrapper):
         name = self.name or request.model
         if "*" in name and self.asked:
             name = public_name(name, self.asked, request.model)
-        renamed = replace(request, model=name)
+        meant = renamed(request, name)
         if self.changes is None:
-            return renamed, ()
-        return self.changes.apply(renamed), self.changes.receipt(request)
+            return meant, ()
+        return self.changes.apply(meant), self.changes.receipt(request)
 
 
 def _told(adapter: Adapter, names: list[str]) -> Adapter | None:

@@ -12,7 +12,7 @@ from adapters.protocol import Opened, PassedOver, Upstream
 from middleware.server.visits import Visit
 from middleware.telemetry.exposition import exposed
 from middleware.telemetry.families import FAMILIES, REQUESTS
-from middleware.telemetry.tally import Labels, Series, Snapshot, Tally, together
+from middleware.telemetry.tally import Labels, Series, Snapshot, Tally, observe, together
 from tests.support.paths import ROOT
 from tests.telemetry.visits import NOW, call, visit, vocabulary
 
@@ -83,7 +83,7 @@ def test_who_was_refused_or_left_has_no_first_word() -> None:
 def test_a_value_on_a_bound_is_within_it() -> None:
     of = Series(replace(REQUESTS, labels=(), bounds=(1.0, 2.0)))
     for value in (0.5, 1.0, 1.5, 3.0):
-        of.observe((), value)
+        observe(of.row(()), of.family.bounds, value)
     assert of.rows == {(): [2, 1, 1, 6.0]}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope
@@ -14,6 +15,7 @@ from middleware.accounts.clients import Client, digest
 
 _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
+_KEYS_SENT_AS = frozenset((b"authorization", b"x-api-key", b"api-key"))
 _HOW_TO_SEND_A_KEY = (
     "Send one of the gateway's own keys (`[server] keys` or `[clients]` in its config) as "
     "'Authorization: Bearer KEY'."
@@ -82,12 +84,12 @@ def _keys_sent(scope: Scope) -> list[bytes]:
     """At most one a header: of two in the same, who stands before us may have read the other."""
     keys: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        key = b""
+        if name not in _KEYS_SENT_AS:
+            continue
+        key = value.strip()
         if name == b"authorization":
             scheme, _, sent = value.partition(b" ")
             key = sent.strip() if scheme.lower() == b"bearer" else value
-        elif name in (b"x-api-key", b"api-key"):
-            key = value.strip()
         if key and keys.setdefault(name, key) != key:
             raise _two_keys()
     return [*dict.fromkeys(keys.values())]
@@ -103,20 +105,21 @@ def header(scope: Scope, wanted: bytes) -> bytes:
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """Return the whole request body; refuse what is too large before reading it."""
     _require_modest_headers(scope)
-    length = header(scope, b"content-length")
+    headers = dict(reversed(scope["headers"]))  # of two the first counts
+    length = headers.get(b"content-length")
     if length and int(length) > limit:
         # Who asks first (curl does) has not sent it yet.
-        if not header(scope, b"expect"):
+        if not headers.get(b"expect"):
             await _discard(receive)
         raise _too_large(limit)
-    if header(scope, b"content-encoding") not in (b"", b"identity"):
+    if headers.get(b"content-encoding", b"") not in (b"", b"identity"):
         raise BadRequest("Send the request body uncompressed.", status=415)
     return await _whole(receive, limit)
 
 
 def _require_modest_headers(scope: Scope) -> None:
     headers = scope["headers"]
-    size = sum([len(name) + len(value) for name, value in headers])
+    size = sum(map(len, chain.from_iterable(headers)))
     if len(headers) > _MAX_HEADERS or size > _MAX_HEADER_BYTES:
         raise BadRequest(
             f"The request's headers are too many (over {_MAX_HEADERS}) or too large (over "

@@ -89,7 +89,8 @@ class Recall(Wrapper):
     async def _listen(self, request: ChatRequest) -> Events:
         """Pass everything through, and remember a thought that nobody asked for."""
         batches: list[tuple[Event, ...]] = []
-        async with aclosing(self.inner.stream(request)) as events:
+        events = self.inner.stream(request)
+        try:
             async for batch in events:
                 batches.append(batch)
                 if type(batch[-1]) is Finish and _has_thoughts(batches):
@@ -97,6 +98,8 @@ class Recall(Wrapper):
                     yield await self._remember_first(self._of_unasked(request), batches, surprise)
                 else:
                     yield batch
+        finally:
+            await events.aclose()
 
     async def _recall(self, history: RememberedHistory) -> Events:
         batches: list[tuple[Event, ...]] = []

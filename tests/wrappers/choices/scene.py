@@ -89,7 +89,7 @@ def asked(*messages: dict[str, Any], **more: Any) -> ChatRequest:
 
 def route_of(request: ChatRequest) -> str:
     assert request.call.journey is not None
-    return ", ".join(request.call.journey.told())
+    return ", ".join(request.call.journey.summary().steps)
 
 
 def answer(choices: Choices, request: ChatRequest | None = None) -> tuple[str, str]:

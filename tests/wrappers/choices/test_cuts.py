@@ -78,7 +78,7 @@ async def answer(routes: Routes) -> tuple[str, bool, list[str]]:
     except GatewayError:
         pass
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
-    return text, any(isinstance(event, Finish) for event in events), journey.told()
+    return text, any(isinstance(event, Finish) for event in events), [*journey.summary().steps]
 
 
 def cut_at(length: int, reset: bool) -> Behaviour:
