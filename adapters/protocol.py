@@ -31,6 +31,10 @@ TURN = "turn"
 """Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
 RESULT_OF = "result_of"
 """Key of a tool message with images: the table of the server tool that gave them."""
+CARRIER = "carrier"
+"""Key of a message under which a leaf finds, as a `Carried`, what the client said there itself."""
+THOUGHTS_OF = "thoughts_of"
+"""Key of an assistant message: name of the upstream whose thoughts it has."""
 
 _Class = TypeVar("_Class")
 
@@ -67,6 +71,25 @@ class RequestContext:
     """Bytes of the client's body; 0: not known."""
     session: str = ""
     """What the client calls the session of its server tools."""
+    secret: bytes = field(default=b"", repr=False, compare=False)
+    """Signs what clients keep for us; a replay has one of its own."""
+
+
+@value_class
+class Carried:
+    """What a client said in a language that OpenAI's shape cannot say whole.
+
+    A leaf of that language takes it as it is; for any other it only says what is lost. It never
+    goes up, and whoever changes a message takes it away: next to new content it would undo that.
+    """
+
+    language: str
+    """The wire's name: `anthropic`, `ollama`, `responses`."""
+    value: Any
+    lost: Receipt = ()
+    """What to tell where no leaf of the language answers; empty: it is no loss."""
+    refusal: GatewayError | None = None
+    """Raised there instead, where its loss would change the meaning."""
 
 
 @value_class
@@ -84,6 +107,8 @@ class ChatRequest:
     configured: frozenset[str] = frozenset()
     """Fields that the config says, not the client: what of them is lost, is not the client's."""
     call: RequestContext = RequestContext()
+    native: Carried | None = None
+    """Members of the request itself, beside those of its messages."""
 
 
 @value_class
@@ -188,6 +213,8 @@ class Finish:
     """The upstream's own word for the reason."""
     turn: Json | None = None
     """The upstream's own assistant message, where OpenAI's shape cannot say it."""
+    stop: str | None = None
+    """The stop string that ended it, where the upstream says which."""
 
 
 # Readers tell them apart to the end (`assert_never`): a new one is an error of mypy at each reader.

@@ -29,7 +29,9 @@ from adapters.options import (
 from middleware.config.values import (
     ADDRESS,
     BUDGET,
+    DOORS,
     DURATION_OR_NONE,
+    EVERY_DOOR,
     HEADERS,
     HOSTS,
     KEYS,
@@ -86,6 +88,11 @@ SERVER: Mapping[str, Key] = {
         choice("debug", "info", "warning", "error"), "How much is written to the log", "info"
     ),
     "workers": Key(whole(1, 256), "Processes that serve the port together", 1),
+    "doors": Key(DOORS, "Protocols it is called in", EVERY_DOOR),
+    "ollama_port": Key(
+        whole(1, 65535), "A second port, for clients that look for an Ollama at 11434"
+    ),
+    "ollama_version": Key(TEXT, "Which Ollama it says it is, where clients ask", "0.33.0"),
 }
 TIMEOUTS: Mapping[str, Key] = {
     "connect": Key(SECONDS, "Until the connection stands; 5"),

@@ -7,8 +7,9 @@ whichever door it came through, and a config's `defaults`, `override` and `drop`
 
 from middleware.doors.chat import CHAT_DOOR
 from middleware.doors.chat.shapes import FIELDS
-from middleware.doors.door import Door
+from middleware.doors.door import Door, Doors
 
 FALLBACK: Door = CHAT_DOOR
+DOORS = Doors((CHAT_DOOR,), FALLBACK)
 
-__all__ = ("CHAT_DOOR", "FALLBACK", "FIELDS", "Door")
+__all__ = ("CHAT_DOOR", "DOORS", "FALLBACK", "FIELDS", "Door", "Doors")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 
 import orjson
@@ -14,7 +14,7 @@ from adapters.errors import GatewayError, Truncated
 from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
-from middleware.doors.door import Door, ParsedRequest, Stream
+from middleware.doors.door import Door, ParsedRequest, Stamp, Stream
 from middleware.doors.x_usetool import (
     cost_header,
     route_headers,
@@ -38,7 +38,7 @@ class Answer:
     """One request's response, plain or streamed."""
 
     __slots__ = (
-        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created"),
+        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created", "_now"),
         *("_in_headers", "_stream", "_watch", "_watcher", "bill", "_prices"),
     )
 
@@ -53,9 +53,11 @@ class Answer:
         self._watch: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
+        self._headers += raw(door.headers(visit.id))
         self._id = visit.id
         """What the ids in bodies are made of."""
         self.created = 0
+        self._now: Callable[[], float] = time.time
         self._prices = True
         """What it costs is told."""
         self.bill: Bill | None = None
@@ -74,7 +76,8 @@ class Answer:
         """
         self._prices = False
         self._id = identity or self._id
-        self.created = self.created if created is None else created
+        if created is not None:
+            self.created, self._now = created, lambda: created
         if label:
             self.visit.replay = label
             self._headers.append((b"x-usetool-replay", label.encode()))
@@ -128,7 +131,7 @@ class Answer:
             async with aclosing(adapter.stream(parsed.request)) as batches:
                 async for batch in batches:
                     events += batch
-            body = parsed.fold(self._id, self.created, events)
+            body = parsed.fold(self._stamp(), events)
         finally:
             opened = self._note_events(events)
         if self._prices:
@@ -137,6 +140,9 @@ class Answer:
         if finish is not None and (parts := usage_parts(finish.usage)):
             headers |= {"x-usetool-usage": orjson.dumps(parts).decode()}
         await self.respond_json(body, headers)
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self._id, self.created, self._now)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
         opened = None
@@ -167,7 +173,7 @@ class Answer:
         await send_json(self._send, 200, body, [*self._headers, *raw(told)])
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
-        writer = parsed.stream(self._id, self.created)
+        writer = parsed.stream(self._stamp())
         stream = self._stream = EventStream(self._send, self._headers, self._heartbeat, writer)
         async with aclosing(adapter.stream(parsed.request)) as batches:
             async for batch in batches:
@@ -244,7 +250,7 @@ class Answer:
             stream.stop()
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self._id)
-        told = self._limits(error_headers(error))
+        told = {**self._limits(error_headers(error)), **self._door.headers(self.visit.id, error)}
         headers = [*raw(self._told_headers(None)), *raw(told)]
         await send_json(self._send, self.visit.status, body, [*self._headers, *headers])
 

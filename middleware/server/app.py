@@ -22,14 +22,14 @@ from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
-from middleware.doors import CHAT_DOOR
+from middleware.doors import DOORS
 from middleware.machine.memory import MemoryBoard
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.last import Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
-from middleware.server.signposts import CHAT
+from middleware.server.signposts import closed
 from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
 from middleware.telemetry.gauges import one, upstream_gauges
 from middleware.telemetry.vitals import Vitals, take_vitals
@@ -48,8 +48,8 @@ EXPOSED = (
 
 
 class Chat(Edge):
-    """The hot route of a door: an ASGI class, as a framework's request handling would cost as much
-    as all the rest.
+    """The hot routes of all doors: an ASGI class, as a framework's request handling would cost as
+    much as all the rest.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,10 +61,14 @@ class Chat(Edge):
         repair = server.history_repair
         if runtime.studio is not None and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
-        parsed = self.door.parse(
+        parsed = self.doors.at[answer.visit.path].parse(
             admitted.body, repair=repair, strict=server.strict, call=admitted.call
         )
         answer.begin(parsed)
+        if parsed.ready is not None:
+            admitted.routes(parsed.request.model)  # or it does not exist for this client
+            await answer.respond_json(parsed.ready)
+            return
         await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
         find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
         if runtime.studio is None or admitted.selection is None:
@@ -124,7 +128,14 @@ class Gateway:
         await (self._cross or self.plain)(scope, receive, send)
 
     async def plain(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == CHAT and scope["method"] == "POST":
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path, doors = scope["path"], self.chat.doors
+        door = doors.owner(path)
+        if door is not None and door.name not in self.chat.runtime.server.doors:
+            await self.chat.refused(scope, closed(door.name))(scope, receive, send)
+        elif path in doors.at and scope["method"] == "POST":
             await self.chat(scope, receive, send)
         else:
             await self.app(scope, receive, send)
@@ -187,11 +198,11 @@ def create(
     accounts, shared = _counting(config, log, member)
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
-    chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
+    chat = Chat(runtime, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat, member)
-    api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
-    api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
+    api = build_api(chat, vitals, [door.endpoint for door in DOORS.at.values()], lifespan)
+    api.router.routes[:0] = [Route(path, chat, methods=["POST"]) for path in DOORS.at]
     return Gateway(chat, api, transport, vitals)
 
 

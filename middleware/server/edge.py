@@ -22,7 +22,7 @@ from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
-from middleware.doors.door import Door
+from middleware.doors import DOORS, Doors
 from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers
 from middleware.server.last import PATH as LAST
@@ -86,11 +86,11 @@ Handler = Callable[[AdmittedRequest], Awaitable[None]]
 class Edge:
     runtime: Runtime
     """Exchanged when the config changes; a request keeps the one it began with."""
-    door: Door
     log: Log
     records: Records
     accounts: Accounts = field(default_factory=Accounts)
     crowd: Crowd = field(default_factory=Crowd)
+    doors: Doors = DOORS
     observers: tuple[Observer, ...] = ()
     log_bodies: bool = False
     open_requests: int = 0
@@ -106,7 +106,9 @@ class Edge:
         bodies = Bodies() if self.log_bodies else None
         if bodies is not None:
             receive, send = bodies.heard(receive), bodies.told(send)
-        answer = Answer(visit, send, runtime.server.heartbeat, self.door)
+        door = self.doors.of(visit.path)
+        visit.door = door.name
+        answer = Answer(visit, send, runtime.server.heartbeat, door)
         self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))
@@ -165,16 +167,18 @@ class Edge:
         now = asyncio.get_running_loop().time()
         path = one_line(scope["path"][:_LONGEST_PATH])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
-        visit.status, visit.error = self.door.error_status(error), error
+        door = self.doors.of(path)
+        visit.door, visit.status, visit.error = door.name, door.error_status(error), error
         with suppress(Unauthorized):
             visit.client = self.runtime.keys.caller(scope).client.name
         if path.startswith(LAST):
             self.log.write(visit.line(now))  # looking at the records leaves none
         else:
             self._end(visit, now)
-        body = self.door.error_body(error, visit.id)
+        body = door.error_body(error, visit.id)
         response = Response(body, visit.status, None, "application/json")
-        named = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
+        named = {"x-request-id": visit.id, **error_headers(error), **door.headers(visit.id, error)}
+        named |= headers or {}
         response.raw_headers += raw(named)
         return response
 

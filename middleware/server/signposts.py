@@ -54,6 +54,16 @@ _OTHER_APIS = (
 _WITHOUT_BASE = ("/chat/completions", "/models", "/embeddings")
 
 
+def closed(door: str) -> BadRequest:
+    """Of a protocol that the config has switched off."""
+    return BadRequest(
+        f"This gateway does not serve the door '{door}': its config leaves it out. Add it to "
+        "`doors` under [server], or point the client at another address: GET /docs shows all.",
+        status=501,
+        code="door_closed",
+    )
+
+
 def unknown_url(method: str, path: str) -> BadRequest:
     for sign in _OTHER_APIS:
         if sign.path.fullmatch(path):

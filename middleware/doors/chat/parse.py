@@ -21,6 +21,7 @@ from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.chat.shapes import FIELDS, REQUEST
 from middleware.doors.chat.surrogates import without_surrogates
 from middleware.doors.chat.words import Heading
+from middleware.doors.door import Stamp
 from middleware.doors.mistakes import refusal
 
 MAX_DEPTH = 64
@@ -44,17 +45,21 @@ class ParsedChat:
     legacy: bool = False
     """The client has `functions` instead of tools, and is answered in the same words."""
 
-    def stream(self, request_id: str, created: int) -> Chunks:
-        return Chunks(self._heading(request_id, created))
+    @property
+    def ready(self) -> None:
+        return None  # every chat is a model's to answer
 
-    def fold(self, request_id: str, created: int, events: Iterable[Event]) -> bytes:
-        fold = Fold(self._heading(request_id, created))
+    def stream(self, stamp: Stamp) -> Chunks:
+        return Chunks(self._heading(stamp))
+
+    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
+        fold = Fold(self._heading(stamp))
         fold.add(events)
         return fold.body()
 
-    def _heading(self, request_id: str, created: int) -> Heading:
-        identity = "chatcmpl-" + request_id.removeprefix("req_")
-        return Heading(identity, created, self.request.model, self.legacy, self.usage_chunk)
+    def _heading(self, stamp: Stamp) -> Heading:
+        identity = "chatcmpl-" + stamp.id.removeprefix("req_")
+        return Heading(identity, stamp.created, self.request.model, self.legacy, self.usage_chunk)
 
 
 _LOCAL = RequestContext()
@@ -102,7 +107,7 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
 
 def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
     given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
-    more = call.client, call.chosen, call.journey, call.size, call.session
+    more = call.client, call.chosen, call.journey, call.size, call.session, call.secret
     return RequestContext(*given, *more)
 
 
