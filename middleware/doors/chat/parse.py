@@ -108,7 +108,7 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
 def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
     given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
     more = call.client, call.chosen, call.journey, call.size, call.session, call.secret
-    return RequestContext(*given, *more)
+    return RequestContext(*given, *more, headers=call.headers)
 
 
 def _object(body: bytes, notes: Notes) -> Json:
