@@ -90,6 +90,10 @@ class Carried:
     """What to tell where no leaf of the language answers; empty: it is no loss."""
     refusal: GatewayError | None = None
     """Raised there instead, where its loss would change the meaning."""
+    search: bool = False
+    """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
+    that: a search of the gateway's own may stand for it.
+    """
 
 
 @value_class
