@@ -291,8 +291,7 @@ class Items:
 
     def _finish(self, finish: Finish) -> None:
         status = str(how_it_ended(finish.reason, self.refused)["status"])
-        whole = self.open in CALLS and is_json_object("".join(self.pieces))
-        self.close("completed" if whole or self._held else status)
+        self.close("completed" if self._held else status)
         self.close(status)
         said = {item["type"] for item in self.output} - {THOUGHT}
         if status == "completed" and not said:

@@ -52,7 +52,7 @@ def add_response_routes(api: FastAPI) -> None:
 
 async def open_a_web_socket(request: Request) -> Response:
     """Refused: clients then go on with POST."""
-    if "upgrade" not in request.headers:
+    if "sec-websocket-key" not in request.headers:
         raise BadRequest(
             f"Answers are not listed. Ask with POST {_PATH}, or get one by its id.",
             status=405,
