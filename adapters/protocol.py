@@ -98,6 +98,10 @@ class Carried:
     """The same in OpenAI's shape, as the door made it. Where it is another now, the value would
     undo what changed it.
     """
+    search: bool = False
+    """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
+    that: a search of the gateway's own may stand for it.
+    """
 
 
 @value_class

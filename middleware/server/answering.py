@@ -131,7 +131,7 @@ class Answer:
             async with aclosing(adapter.stream(parsed.request)) as batches:
                 async for batch in batches:
                     events += batch
-            body = parsed.fold(self._stamp(), events)
+            body = parsed.fold(self.stamp(), events)
         finally:
             opened = self._note_events(events)
         if self._prices:
@@ -141,7 +141,8 @@ class Answer:
             headers |= {"x-usetool-usage": orjson.dumps(parts).decode()}
         await self.respond_json(body, headers)
 
-    def _stamp(self) -> Stamp:
+    def stamp(self) -> Stamp:
+        """What its ids and times are made of."""
         return Stamp(self._id, self.created, self._now)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
@@ -173,7 +174,7 @@ class Answer:
         await send_json(self._send, 200, body, [*self._headers, *raw(told)])
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
-        writer = parsed.stream(self._stamp())
+        writer = parsed.stream(self.stamp())
         stream = self._stream = EventStream(self._send, self._headers, self._heartbeat, writer)
         async with aclosing(adapter.stream(parsed.request)) as batches:
             async for batch in batches:

@@ -16,6 +16,7 @@ from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.health import add_health_routes
 from middleware.server.api.pages import add_pages
+from middleware.server.api.responses import add_response_routes
 from middleware.server.api.routes import add_routes
 from middleware.server.api.tools import add_tools_route
 from middleware.server.api.usage import add_usage_route
@@ -52,6 +53,7 @@ def build_api(
     add_cassette_routes(api)
     add_usage_route(api)
     add_tools_route(api)
+    add_response_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     add_pages(api, edge, [*doors, EMBEDDINGS])
     return api
