@@ -31,15 +31,16 @@ Changed = Literal[
     "tool_choice_not_enforced", "user_aliased", "user_hashed",
 ]  # fmt: skip
 Told = Literal[
-    "answer_member_dropped", "arguments_invalid", "arguments_late", "arguments_mismatch",
-    "block_not_shown", "call_without_name", "choices_dropped", "citations_dropped",
-    "custom_input_invalid", "dropped_by_config", "empty_arguments_dropped", "finish_unknown",
-    "finish_without_calls", "image_dropped", "logprobs_dropped", "parallel_calls_dropped",
-    "price_unknown", "prompt_lines_dropped", "reasoner_failed", "reasoning_hidden",
-    "recall_not_kept", "recall_unavailable", "refusal", "result_cut", "rounds_exhausted",
-    "search_failed", "thought_lost", "thoughts_left", "thoughts_restored", "tool_call_corrected",
-    "tool_call_withheld", "tool_name_read", "tool_repair_failed", "tool_shadowed", "tool_unknown",
-    "tools_emulated", "turn_paused", "usage_estimated", "usage_unknown",
+    "annotations_dropped", "answer_member_dropped", "arguments_as_text", "arguments_invalid",
+    "arguments_late", "arguments_mismatch", "block_not_shown", "call_without_name",
+    "choices_dropped", "citations_dropped", "custom_input_invalid", "dropped_by_config",
+    "empty_arguments_dropped", "finish_unknown", "finish_without_calls", "image_dropped",
+    "logprobs_dropped", "parallel_calls_dropped", "price_unknown", "prompt_lines_dropped",
+    "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
+    "result_cut", "rounds_exhausted", "search_failed", "thought_lost", "thoughts_left",
+    "thoughts_restored", "tool_call_corrected", "tool_call_withheld", "tool_name_read",
+    "tool_repair_failed", "tool_shadowed", "tool_unknown", "tools_emulated", "turn_paused",
+    "usage_estimated", "usage_unknown",
 ]  # fmt: skip
 
 
@@ -150,7 +151,7 @@ CHANGED: Mapping[Changed, str] = {
     "reasoning_effort_changed": "Ollama: the nearest level of thinking was sent.",
     "refusal_as_text": "Claude, DeepSeek, Ollama: a refusal in the history was sent as text.",
     "result_made_up": "Door: a call had no result, and was given one that says so "
-    "(`history_repair`). Send a result for every call.",
+    "(`history_repair`; Ollama's always). Send a result for every call.",
     "result_paired": "Door: a result without an id was given to the one open call "
     "(`history_repair`). Send `tool_call_id`.",
     "schema_in_words": "Claude: a part of the schema stands in a description and is not enforced.",
@@ -170,11 +171,14 @@ CHANGED: Mapping[Changed, str] = {
     "user_hashed": "Claude: only ids that name nobody are taken. A digest of yours was sent.",
 }
 TOLD: Mapping[Told, str] = {
+    "annotations_dropped": "Doors: the client's protocol has no place for sources.",
     "answer_member_dropped": "All upstreams: a member of the answer had a type without meaning.",
+    "arguments_as_text": "Door: arguments in the history are a text instead of an object.",
     "arguments_invalid": "All upstreams: a call's arguments are no JSON object, and passed on.",
     "arguments_late": "All upstreams: a piece came after its call was complete. It was left out.",
     "arguments_mismatch": "Ollama: the arguments of a call do not fit the tool's schema.",
-    "block_not_shown": "Claude: the answer has a block for which OpenAI has no place.",
+    "block_not_shown": "Claude, doors: the answer has a part for which the client's protocol "
+    "has no place.",
     "call_without_name": "Compatible: a call without a name was left out.",
     "choices_dropped": "Compatible: only the first choice was passed on.",
     "citations_dropped": "Claude, compatible: sources were named for which OpenAI has no place.",
@@ -196,7 +200,7 @@ TOLD: Mapping[Told, str] = {
     "without it.",
     "recall_unavailable": "Recall, server tools: the store cannot be read. The request went up as "
     "it was sent.",
-    "refusal": "Claude: the model refused to answer.",
+    "refusal": "Claude, door: the model refused to answer, or a filter ended the answer.",
     "result_cut": "Server tools: the result of a tool was longer than its `max_result`.",
     "rounds_exhausted": "Server tools: the model still wanted to call tools after `max_rounds` "
     "rounds. It was asked once more without any.",
@@ -205,7 +209,7 @@ TOLD: Mapping[Told, str] = {
     "thoughts_left": "Recall: thoughts of another upstream, which answered before, were left out.",
     "thoughts_restored": "Recall: thoughts the client does not send were put back.",
     "tool_call_corrected": "Emulation: the model was asked again, as a call was not usable.",
-    "tool_call_withheld": "Emulation: a call was not allowed, or was cut by the token limit.",
+    "tool_call_withheld": "Emulation, door: a call was not allowed, or was cut by the token limit.",
     "tool_name_read": "Emulation: the name of a tool was written in another way.",
     "tool_repair_failed": "Emulation: a call stayed unusable after asking again.",
     "tool_shadowed": "Server tools: the client has a tool of the same name. The client's counts.",

@@ -8,8 +8,9 @@ whichever door it came through, and a config's `defaults`, `override` and `drop`
 from middleware.doors.chat import CHAT_DOOR
 from middleware.doors.chat.shapes import FIELDS
 from middleware.doors.door import Door, Doors
+from middleware.doors.ollama import GENERATE_DOOR, OLLAMA_DOOR
 
 FALLBACK: Door = CHAT_DOOR
-DOORS = Doors((CHAT_DOOR,), FALLBACK)
+DOORS = Doors((CHAT_DOOR, OLLAMA_DOOR, GENERATE_DOOR), FALLBACK)
 
 __all__ = ("CHAT_DOOR", "DOORS", "FALLBACK", "FIELDS", "Door", "Doors")
