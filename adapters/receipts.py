@@ -206,7 +206,8 @@ TOLD: Mapping[Told, str] = {
     "rounds. It was asked once more without any.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
-    "thoughts_left": "Recall: thoughts of another upstream, which answered before, were left out.",
+    "thoughts_left": "Recall, all upstreams: thoughts of another upstream, which answered before, "
+    "were left out.",
     "thoughts_restored": "Recall: thoughts the client does not send were put back.",
     "tool_call_corrected": "Emulation: the model was asked again, as a call was not usable.",
     "tool_call_withheld": "Emulation, door: a call was not allowed, or was cut by the token limit.",

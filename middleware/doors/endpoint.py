@@ -33,6 +33,8 @@ class Endpoint:
     """Its content-type."""
     example: Mapping[str, Any] | None = None
     """A body to try it with."""
+    reads: tuple[str, ...] = ()
+    """Headers of a request that its door reads, in small letters."""
 
 
 class NoteObject(TypedDict):
