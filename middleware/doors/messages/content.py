@@ -28,7 +28,7 @@ class Losses:
             self.refusal = BadRequest(text, param=at, code="unsupported_parameter")
 
     def drop(self, at: str, kind: str) -> None:
-        self.notes.add("block_dropped", at, f"blocks of type '{kind[:60]}' are Claude's alone")
+        self.notes.add("item_dropped", at, f"blocks of type '{kind[:60]}' are Claude's alone")
 
 
 def parts_of(content: str | Sequence[Json] | None, where: str, losses: Losses) -> list[Json]:
@@ -51,6 +51,8 @@ def parts_of(content: str | Sequence[Json] | None, where: str, losses: Losses) -
 def result_content(block: Json, where: str, losses: Losses) -> str | list[Json]:
     """What a tool gave: text where it is no more than that."""
     parts = parts_of(block.get("content"), f"{where}.content", losses)
+    if any(part["type"] == "file" for part in parts):
+        losses.refuse(where, "a document as what a tool gave")
     if block.get("is_error"):
         _say_it_failed(parts)
     if any(part["type"] != "text" for part in parts):

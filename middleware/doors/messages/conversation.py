@@ -51,10 +51,14 @@ class Conversation:
             self._carry(turn, [said], losses)
 
     def _carry(self, turn: Json, messages: Sequence[Json], losses: Losses) -> None:
+        own = _visible(self.exact.turn(turn))
+        if own is None:
+            self.messages += messages
+            return
         for place, message in enumerate(messages):
             # What is lost of a turn is told once.
             lost, refusal = (losses.notes.receipt(), losses.refusal) if place == 0 else ((), None)
-            value = (self.exact.turn(turn), place, len(messages))
+            value = (own, place, len(messages))
             carried = Carried(LANGUAGE, value, lost, refusal, {**message})
             self.messages.append({**message, CARRIER: carried})
 
@@ -67,9 +71,13 @@ class Conversation:
         where = f"{losses.where}.content"
         kinds = [block["type"] == "tool_result" for block in content]
         results = [
-            _result(block, f"{where}[{at}]", losses) for at, block in enumerate(content) if kinds[at]
+            _result(block, f"{where}[{at}]", losses)
+            for at, block in enumerate(content)
+            if kinds[at]
         ]
-        parts = parts_of([block for block in content if block["type"] != "tool_result"], where, losses)
+        parts = parts_of(
+            [block for block in content if block["type"] != "tool_result"], where, losses
+        )
         texts = all(part["type"] == "text" for part in parts)
         said: list[Json] = [*results]
         if parts or not results:
@@ -175,6 +183,18 @@ def _result(block: Json, where: str, losses: Losses) -> Json:
     if not isinstance(content, str):
         message[RESULT_OF] = block["tool_use_id"]
     return {**message, "is_error": True} if block.get("is_error") else message
+
+
+def _visible(turn: Json) -> Json | None:
+    """Without texts that nobody sees: SDKs send them back, and Claude refuses its own."""
+    name = "content" if "content" in turn else "system"
+    content = turn[name]
+    if isinstance(content, str):
+        return turn if content.strip() else None
+    kept = [one for one in content if one["type"] != "text" or one["text"].strip()]
+    if not kept:
+        return None
+    return turn if len(kept) == len(content) else {**turn, name: kept}
 
 
 def _is_said(block: Json) -> bool:

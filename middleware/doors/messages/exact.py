@@ -38,9 +38,10 @@ class Exact:
         if self._precise is None:
             found = exact(self._body)
             turns = [] if found is None else found["messages"]
-            self._precise = {id(one): precise for one, precise in zip(self._turns, turns)}
-            for one, precise in zip(self._turns, turns):
+            self._precise = {}
+            for one, precise in zip(self._turns, turns, strict=False):
+                self._precise[id(one)] = precise
                 if isinstance(one["content"], list):
-                    pairs = zip(one["content"], precise["content"])
+                    pairs = zip(one["content"], precise["content"], strict=True)
                     self._precise |= {id(block): meant for block, meant in pairs}
         return self._precise

@@ -46,13 +46,37 @@ _RUN_BY_CLIENT: Mapping[str, tuple[str, Mapping[str, Json], tuple[str, ...]]] = 
 }
 
 
+_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
+
+
 class ReadTools(NamedTuple):
     functions: tuple[Json, ...] = ()
     lost: Receipt = ()
     """For other models than Claude."""
-    refusal: BadRequest | None = None
-    search: bool = False
-    """A hosted search of the web is among them."""
+    hosted: tuple[str, ...] = ()
+    """Types of those that Anthropic runs."""
+
+    @property
+    def search(self) -> bool:
+        """A search of the web is among them."""
+        return any(kind.startswith(_SEARCH) for kind in self.hosted)
+
+    def refusal(self, choice: Json | None) -> BadRequest | None:
+        """An answer without the one thing that was asked for would be an invented one."""
+        forced = (choice or {}).get("type") == "tool" and not self.has((choice or {}).get("name"))
+        if not self.hosted or (self.functions and not forced):
+            return None
+        what = "web search" if self.search else f"tool of type '{self.hosted[0][:60]}'"
+        return BadRequest(
+            f"This model has no {what} here: it is a tool of Anthropic's own service. Give the "
+            "model a search in the gateway's config (`server_tools`), or send tools of your own.",
+            param="tools",
+            code="unsupported_tool",
+        )
+
+    def has(self, name: str | None) -> bool:
+        """Whether there is a function of this name."""
+        return any(function["function"]["name"] == name for function in self.functions)
 
 
 def read_tools(tools: Sequence[Json]) -> ReadTools:
@@ -64,30 +88,18 @@ def read_tools(tools: Sequence[Json]) -> ReadTools:
             if tool.get("input_examples"):
                 text = "examples of a tool's input are read by Claude alone"
                 lost.append(Note("member_dropped", f"{where}.input_examples", text))
-        elif known := next((said for name, said in _RUN_BY_CLIENT.items() if kind.startswith(name)), None):
+        elif known := next(
+            (said for name, said in _RUN_BY_CLIENT.items() if kind.startswith(name)), None
+        ):
             functions.append(_described(tool, *known))
             text = f"'{kind[:60]}' was described as a function"
-            lost.append(Note("hosted_tool_as_function", where, text))
+            lost.append(Note("item_as_function", where, text))
         else:
             hosted.append(kind)
             text = f"'{kind[:60]}' is a tool that only Claude's own service has"
             lost.append(Note("tool_dropped", where, text))
-    search = any(kind.startswith(_SEARCH) for kind in hosted)
     _require_distinct(functions)
-    return ReadTools(tuple(functions), tuple(lost), _alone(hosted, bool(functions)), search)
-
-
-def _alone(hosted: Sequence[str], others: bool) -> BadRequest | None:
-    """An answer without the one thing that was asked for would be an invented one."""
-    if not hosted or others:
-        return None
-    what = "web search" if hosted[0].startswith(_SEARCH) else f"tool of type '{hosted[0][:60]}'"
-    return BadRequest(
-        f"This model has no {what} here: it is a tool of Anthropic's own service. Give the model a "
-        "search in the gateway's config (`server_tools`), or send tools of your own.",
-        param="tools",
-        code="unsupported_tool",
-    )
+    return ReadTools(tuple(functions), tuple(lost), tuple(hosted))
 
 
 def _require_distinct(functions: Sequence[Json]) -> None:
@@ -117,16 +129,18 @@ def _described(
     return {"type": "function", "function": function}
 
 
-def read_choice(choice: Json | None, functions: Sequence[Json]) -> tuple[str | Json | None, bool]:
+def read_choice(choice: Json | None, tools: ReadTools) -> tuple[str | Json | None, bool]:
     """`tool_choice`, and whether calls may come together."""
     said = choice or {}
     parallel = not said.get("disable_parallel_tool_use")
-    kind = said.get("type")
-    if not functions or kind is None:
+    kind, name = said.get("type"), said.get("name")
+    if not tools.functions or kind is None:
         return None, parallel
     if kind != "tool":
-        return {"auto": "auto", "any": "required", "none": "none"}[kind], parallel
-    name = said.get("name")
-    if name not in [function["function"]["name"] for function in functions]:
-        return None, parallel
-    return {"type": "function", "function": {"name": name}}, parallel
+        return _CHOICES[kind], parallel
+    if tools.has(name):
+        return {"type": "function", "function": {"name": name}}, parallel
+    if tools.hosted:
+        return None, parallel  # one of Anthropic's own, as it seems
+    text = f"tool_choice: Tool '{name}' not found in provided tools"
+    raise BadRequest(text, param="tool_choice")
