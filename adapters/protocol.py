@@ -200,7 +200,10 @@ class ToolCallDelta:
 @final
 @value_class
 class Aside:
-    """Another member of the assistant message: annotations, images, audio."""
+    """Another member of the assistant message: annotations, images, audio.
+
+    `thinking_blocks` come where each ends; `own_…` are for clients that speak the leaf's language.
+    """
 
     field: str
     value: Any
