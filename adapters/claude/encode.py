@@ -135,6 +135,8 @@ def _finished(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json
     """With what the client of Messages said itself, and a breakpoint where none is set."""
     if body["system"]:
         own.pop("system", None)
+    if not body["thinking"] and (own.get("thinking") or {}).get("type") != "disabled":
+        own.pop("thinking", None)  # it cannot think about this one
     body = _filled(body) | restored(own, receipt, profile.sampling)
     if profile.options.cache == "auto" and not has_breakpoints(body):
         return with_breakpoints(body)
