@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -19,7 +19,7 @@ from middleware.doors.messages.words import signature
 # Bytes of text that are a token, at the least; tokens of a message, of tools at all, of an image.
 _TOKEN, _MESSAGE, _TOOLS, _IMAGE = 3.6, 3, 340, 1600
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]{1,256}")
-_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+_REASONS: Mapping[str, str] = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 _OWN_LENGTHS = frozenset(("model_context_window_exceeded", "pause_turn"))
 ESTIMATED = Note("usage_estimated", "", "the upstream reported no usage: these are estimates")
 
