@@ -223,12 +223,7 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         block["text"] = said
         yield from _cite(block, len(said), state)
     elif kind in THOUGHTS:
-        if kind == "thinking":
-            block["thinking"] = said
-        signed = bool(block.get("signature") or kind != "thinking")
-        state.broken |= not signed
-        if signed:
-            yield Aside("thinking_blocks", [block])
+        yield from _sign(block, said, state)
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
@@ -238,6 +233,16 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         yield from state.calls.delta(state.position, arguments)
     if state.own and kind not in _TOLD:
         yield Aside("own_block", block)
+
+
+def _sign(block: Json, said: str, state: State) -> Iterator[Event]:
+    """A thought that is whole; one without a signature no Claude takes back."""
+    if block["type"] == "thinking":
+        block["thinking"] = said
+        if not block.get("signature"):
+            state.broken = True
+            return
+    yield Aside("thinking_blocks", [block])
 
 
 def _cite(block: Json, length: int, state: State) -> Iterator[Event]:

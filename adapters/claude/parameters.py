@@ -172,14 +172,14 @@ class Betas(NamedTuple):
 
 def betas_of(call: RequestContext, allowed: Sequence[str] | None, link: Link) -> Betas:
     """Anthropic itself knows them all; elsewhere those that the config allows."""
-    asked = _names(call.headers.get(BETAS, ""))
+    asked = dict.fromkeys(_names(call.headers.get(BETAS, "")))
     if not asked:
         return Betas()
-    own = _names(link.headers.get(BETAS, ""))
-    known = {*asked} if allowed is None and _is_anthropics(link.base_url) else {*(allowed or ())}
-    passed = tuple(beta for beta in asked if beta in known and beta not in own)
-    dropped = tuple(beta for beta in asked if beta not in known and beta not in own)
-    return Betas((*own, *passed), dropped)
+    own = dict.fromkeys(_names(link.headers.get(BETAS, "")))
+    every = allowed is None and _is_anthropics(link.base_url)
+    known = own | (asked if every else dict.fromkeys(allowed or ()))
+    passed = own | {beta: None for beta in asked if beta in known}
+    return Betas(tuple(passed), tuple(beta for beta in asked if beta not in known))
 
 
 def _names(header: str) -> list[str]:

@@ -160,16 +160,14 @@ class _Said:
     def message(self) -> Json:
         text = "".join(self.texts)
         message: Json = {"role": "assistant", "content": text or (None if self.calls else "")}
-        if self.calls:
-            message["tool_calls"] = self.calls
-        if self.thoughts:
-            message["reasoning_content"] = "".join(self.thoughts)
-        if self.signed:
-            message["thinking_blocks"] = self.signed
-        known = {owner for owner in self.owners if owner}
-        if len(known) == 1 and not self.signed:
-            message[THOUGHTS_OF] = known.pop()
-        return message
+        known = {*self.owners} - {""}
+        others = {
+            "tool_calls": self.calls,
+            "reasoning_content": "".join(self.thoughts),
+            "thinking_blocks": self.signed,
+            THOUGHTS_OF: known.pop() if len(known) == 1 and not self.signed else "",
+        }
+        return message | {name: said for name, said in others.items() if said}
 
 
 def _result(block: Json, where: str, losses: Losses) -> Json:
