@@ -32,6 +32,12 @@ TURN = "turn"
 """Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
 RESULT_OF = "result_of"
 """Key of a tool message with images: the table of the server tool that gave them."""
+CARRIER = "carrier"
+"""Key of a message under which a leaf finds, as a `Carried`, what the client said there itself."""
+THOUGHTS_OF = "thoughts_of"
+"""Key of an assistant message: name of the upstream whose thoughts it has."""
+CARRIED = frozenset((CARRIER, THOUGHTS_OF))
+"""What only doors write, and no upstream is sent."""
 
 _Class = TypeVar("_Class")
 
@@ -68,6 +74,33 @@ class RequestContext:
     """Bytes of the client's body; 0: not known."""
     session: str = ""
     """What the client calls the session of its server tools."""
+    secret: bytes = field(default=b"", repr=False, compare=False)
+    """Signs what clients keep for us; a replay has one of its own."""
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of the client's, those its door reads."""
+
+
+@value_class
+class Carried:
+    """What a client said in a language that OpenAI's shape cannot say whole.
+
+    A leaf of that language takes it as it is, as long as nobody changed what stands beside it; for
+    any other it only says what is lost. It never goes up otherwise.
+    """
+
+    language: str
+    """The wire's name: `anthropic`, `ollama`, `responses`."""
+    value: Any
+    lost: Receipt = ()
+    """What to tell where no leaf of the language answers; empty: it is no loss."""
+    refusal: GatewayError | None = None
+    """Raised there instead, where its loss would change the meaning."""
+    beside: Any = None
+    """The same in OpenAI's shape: where that was changed since, the value does not count."""
+    search: bool = False
+    """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
+    that: a search of the gateway's own may stand for it.
+    """
 
 
 @value_class
@@ -85,6 +118,8 @@ class ChatRequest:
     configured: frozenset[str] = frozenset()
     """Fields that the config says, not the client: what of them is lost, is not the client's."""
     call: RequestContext = RequestContext()
+    native: Carried | None = None
+    """Members of the request itself, beside those of its messages."""
 
 
 _but_the_model = attrgetter(*[one.name for one in fields(cast(Any, ChatRequest))][1:])
@@ -172,7 +207,9 @@ class ToolCallDelta:
 @final
 @value_class
 class Aside:
-    """Another member of the assistant message: annotations, images, audio."""
+    """Another member of the assistant message: annotations, images; `thinking_blocks` come where
+    each ends, `own_…` to clients that speak the leaf's language.
+    """
 
     field: str
     value: Any
@@ -197,6 +234,8 @@ class Finish:
     """The upstream's own word for the reason."""
     turn: Json | None = None
     """The upstream's own assistant message, where OpenAI's shape cannot say it."""
+    stop: str | None = None
+    """The stop string that ended it, where the upstream says which."""
 
 
 # Readers tell them apart to the end (`assert_never`): a new one is an error of mypy at each reader.

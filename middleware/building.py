@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adapters.kind import CommonAbilities
+from adapters.kind import CommonAbilities, Kind
 from adapters.leaf import Leaf
 from adapters.options import made
 from adapters.protocol import Adapter, ChatRequest
@@ -38,10 +38,12 @@ from middleware.machine.board import Board
 from middleware.machine.memory import MemoryBoard
 from middleware.places import MakeRoute, PlaceBuilder, counted
 from middleware.routing import ModelEntry, Routes
+from middleware.server import catalog
 from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
 from middleware.state.store import State
+from middleware.wrappers.carriers import Carriers
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
@@ -95,6 +97,8 @@ class Shared(NamedTuple):
     state: State
     tools: ToolShelf | None = None
     """Of this config; the next has its own, with the tables that did not change."""
+    secret: bytes = b""
+    """Signs what clients carry."""
 
 
 def build(
@@ -105,7 +109,9 @@ def build(
     What is given is used instead of something new.
     """
     shared = shared or Shared(MemoryBoard(), MemoryState())
-    return build_with(Means(partial(link_to, transport=transport), *shared), config, store)
+    link = partial(link_to, transport=transport)
+    means = Means(link, shared.board, shared.state, shared.tools)
+    return build_with(means, config, store)
 
 
 def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
@@ -217,6 +223,7 @@ class _Builder:
         # Within an answer that has begun no Retry outside can ask again, so this is retried itself.
         correcting = self._retried(model, guarded)
         inner = with_tools(leaf, settings, correcting, guarded)
+        inner = Carriers(inner, kind.language, model.upstream, partial(_longest, leaf, kind))
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
         return Route(inner, model.name, changes(model), leaf, guarded)
@@ -241,7 +248,7 @@ class _Builder:
         if isinstance(answerer, Absent):
             return Absent(model.id, answerer.reason)
         reasoner = self._part(said["reasoner"])
-        adapter: Adapter = ReasonThenAnswer(reasoner, answerer, self._settings(said))
+        adapter: Adapter = Carriers(ReasonThenAnswer(reasoner, answerer, self._settings(said)))
         if self.store is not None:
             # Not only for the thought: the reasoner too is told the conversation as it was.
             adapter = Recall(adapter, self.store, f"pipeline {model.id}")
@@ -280,6 +287,11 @@ def _may_think(_: ChatRequest) -> bool:
     return True
 
 
+def _longest(leaf: Leaf, kind: Kind, name: str) -> int | None:
+    """The most tokens a model answers with."""
+    return leaf.known(name).max_output or catalog.known(kind, name).max_output
+
+
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
     reason = route.reason if isinstance(route, Absent) else ""
     nesting = () if isinstance(route, Absent) else route.nesting
@@ -288,18 +300,32 @@ def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
 
 
 def open_store(config: Config, state: State) -> Store | None:
+    """Thoughts may fill one half of the room, rounds of server tools the other."""
+    return _opened(config, state, "recall")
+
+
+def open_answers(config: Config, state: State) -> Store | None:
+    """Where answers are kept that clients name later on: beside memories, and at most half as much
+    of them.
+    """
+    return _opened(config, state, "answers")
+
+
+def _opened(config: Config, state: State, name: str) -> Store | None:
     recall = config.recall
-    # Thoughts may fill one half, rounds of server tools the other.
     limits = Limits(recall.max_bytes // 2, recall.max_age)
     if recall.store == "off":
         return None
     if recall.store == "state" and isinstance(state, RedisState):
-        return RedisStore(state.connection, limits)
+        return RedisStore(state.connection, limits, name)
     if recall.store == "memory" or (recall.store == "state" and config.state.url == "memory:"):
         return MemoryStore(limits)
     if recall.path is None:
-        return SqliteStore(state_folder(config) / "recall.sqlite3", limits, own_folder=True)
-    return _named_store(config, Path(recall.path), limits)
+        return SqliteStore(state_folder(config) / f"{name}.sqlite3", limits, own_folder=True)
+    path = Path(recall.path)
+    if name != "recall":
+        path = path.with_name(f"{path.stem}-{name}{path.suffix}")
+    return _named_store(config, path, limits)
 
 
 def _named_store(config: Config, path: Path, limits: Limits) -> Store:

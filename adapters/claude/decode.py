@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import orjson
 
 from adapters.claude.citations import address, cited
-from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
+from adapters.claude.ending import finish_reason, turn_of, usage_of
 from adapters.claude.failures import failure
+from adapters.claude.messages import THOUGHTS
 from adapters.errors import UpstreamError
 from adapters.protocol import (
     Aside,
@@ -28,6 +29,8 @@ from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import exact, load
 
 T = TypeVar("T")
+_TOLD = THOUGHTS | {"text", "tool_use"}
+"""Blocks that have events of their own."""
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
 
@@ -45,6 +48,8 @@ class State(AnswerState):
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)
     native: str = ""
+    stop: str | None = None
+    """The stop sequence that ended it."""
     details: Json = field(default_factory=dict)
     """What goes with a refusal."""
     noted: set[Note] = field(default_factory=set)
@@ -52,6 +57,8 @@ class State(AnswerState):
     """Characters of the texts that are whole: annotations count them."""
     begun: bool = False
     """There is a message; without one an end is the end of nothing."""
+    own: bool = False
+    """The client speaks Claude's language: it gets what others are only told of."""
     broken: bool = False
     """A call's arguments are not what Claude would take back."""
 
@@ -177,6 +184,8 @@ def _start(event: Json, state: State) -> Iterator[Event]:
             yield from state.calls.start(state.position, block.get("id"), block["name"])
         case "redacted_thinking":
             pass
+        case _ if state.own:
+            pass
         case kind:
             text = f"a block of type '{kind}' stayed behind"
             yield from _note_once(Note("block_not_shown", "content", text), state)
@@ -215,9 +224,8 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
     if kind == "text":
         block["text"] = said
         yield from _cite(block, len(said), state)
-    elif kind == "thinking":
-        block["thinking"] = said
-        state.broken |= not block.get("signature")
+    elif kind in THOUGHTS:
+        yield from _sign(block, said, state)
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
@@ -225,12 +233,27 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
         yield from state.calls.delta(state.position, arguments)
+    if state.own and kind not in _TOLD:
+        yield Aside("own_block", block)
+
+
+def _sign(block: Json, said: str, state: State) -> Iterator[Event]:
+    """A thought that is whole; one without a signature no Claude takes back."""
+    if block["type"] == "thinking":
+        block["thinking"] = said
+        if not block.get("signature"):
+            state.broken = True
+            return
+    yield Aside("thinking_blocks", [block])
 
 
 def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
     """Say what a whole text rests on."""
     start, state.told = state.told, state.told + length
     citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
+    if state.own:
+        yield Aside("own_citations", citations)
+        return
     if found := cited(citations, start, state.told):
         yield Aside("annotations", found)
     if not all(map(address, citations)):
@@ -254,6 +277,7 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
         state.native = quoted(said["stop_reason"])
+        state.stop = state.optional(said, "stop_sequence", str)
         state.ending = True
     if state.native == "refusal":
         state.details = state.optional(said, "stop_details", dict) or state.details
@@ -267,13 +291,11 @@ def _finish(state: State) -> Iterator[Event]:
     if explanation := state.optional(state.details, "explanation", str):
         yield RefusalDelta(explanation)
     turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
-    if thoughts := leading_thoughts(turn):
-        yield Aside("thinking_blocks", thoughts)
     usage, notes = usage_of(state.usage)
     reason, why = finish_reason(state.native, state.details, bool(state.calls))
     if notes + why:
         yield Noted(notes + why)
-    yield Finish(reason, usage, state.native, turn)
+    yield Finish(reason, usage, state.native, turn, state.stop)
 
 
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {

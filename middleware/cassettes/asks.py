@@ -29,8 +29,8 @@ from adapters.protocol import (
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
 from middleware.doors.chat import CHAT_DOOR
 from middleware.doors.chat.fold import Fold
-from middleware.doors.chat.surrogates import without_surrogates
 from middleware.doors.chat.words import Heading
+from middleware.doors.surrogates import without_surrogates
 from middleware.doors.x_usetool import usage_object
 
 _HEADING = Heading("", 0, "")

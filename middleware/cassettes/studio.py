@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 
 import orjson
 
@@ -35,6 +36,7 @@ from middleware.cassettes.secrets import Blotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.config import Config
+from middleware.wrappers.recall import MemoryStore
 
 _PROBE, _PROBE_TOKENS = "ping", 5
 """Dify's question when a model is saved."""
@@ -66,6 +68,8 @@ class Studio:
     shapes: Blotter = field(default_factory=lambda: Blotter({}))
     recorded: set[str] = field(default_factory=set)
     """Names of cassettes that may be written."""
+    answers: MemoryStore = field(default_factory=MemoryStore)
+    """Those of replays, which clients name later on."""
     asks: int = 0
     """Requests that were no probes."""
 
@@ -123,6 +127,10 @@ class Studio:
 
     def _session(self, name: str, session: str) -> CassetteName:
         return read_name(f"{name}@{session}" if session else name)
+
+    def secret(self, selection: Selection) -> bytes:
+        """Of a replay, for what its clients carry: no secret, and the same everywhere."""
+        return sha256(f"cassette {self._name(selection).name}".encode()).digest()
 
     def recorded_models(self, selection: Selection) -> list[Json] | None:
         """The models of a cassette that is replayed; None: the config's are asked."""

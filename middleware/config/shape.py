@@ -46,6 +46,9 @@ class Server:
     keep_last: int
     log_level: str
     workers: int
+    doors: tuple[str, ...]
+    ollama_port: int | None
+    ollama_version: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
-from adapters.options import Allowed, Environment, Wrong, listed, plain, table_of
+from adapters.options import Allowed, Environment, Wrong, choice, listed, plain, table_of
 from middleware.config.shape import Period, Secret, SpendingLimit
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
@@ -162,6 +162,8 @@ HOSTS = listed(
     ),
     "a list of names or addresses, without http:// and path",
 )
+ALL_DOORS = ("chat", "responses", "messages", "ollama")
+DOORS = listed(choice(*ALL_DOORS), "a list of " + ", ".join(f'"{name}"' for name in ALL_DOORS))
 SECRET = Allowed('text, or "env:NAME" for an environment variable', _secret, secret=True)
 OWN_SECRET = Allowed(SECRET.words, _own_secret, secret=True)
 KEY = Allowed(

@@ -7,17 +7,30 @@ outside of `doors/` binds `Door` alone. Which one it is, is said where a command
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Event, RequestContext
+from adapters.protocol import ChatRequest, Event, RequestContext, value_class
 from adapters.receipts import Receipt
 from middleware.doors.endpoint import Endpoint
 
-SSE = "text/event-stream; charset=utf-8"
 PING = b": ping\n\n"
 """A comment, which every reader of SSE passes over; NDJSON has nothing like it."""
+
+
+@value_class
+class Stamp:
+    """What ids and times of one answer are made of."""
+
+    id: str
+    """Of the request, `req_…`; a replay has the recorded one."""
+    created: int
+    """Seconds since 1970."""
+    now: Callable[[], float]
+    """The same as it goes on; in a replay it stands still."""
+    began: float = 0.0
+    """When the request came."""
 
 
 class Stream(Protocol):
@@ -54,10 +67,14 @@ class ParsedRequest(Protocol):
     def receipt(self) -> Receipt:
         """What the door itself changed or lost."""
 
-    def stream(self, request_id: str, created: int) -> Stream:
+    @property
+    def ready(self) -> Callable[[Stamp], bytes] | None:
+        """What answers where no model is needed; else None."""
+
+    def stream(self, stamp: Stamp) -> Stream:
         """What writes a streamed answer."""
 
-    def fold(self, request_id: str, created: int, events: Iterable[Event]) -> bytes:
+    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
         """Write the same events as one body; raises `Truncated` if they have no end."""
 
 
@@ -65,8 +82,21 @@ class Door(Protocol):
     """A protocol we are called in."""
 
     @property
+    def name(self) -> str:
+        """As `[server] doors` has it; the log, metrics and the ledger too."""
+
+    @property
     def endpoint(self) -> Endpoint:
         """Its address, as `/openapi.json` describes it."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Paths under which all addresses are its own."""
+
+    def headers(self, request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
+        """Headers of its own on every answer; of an error also those it says otherwise than we, or
+        leaves empty, as it does not say them.
+        """
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
@@ -78,3 +108,70 @@ class Door(Protocol):
 
     def error_body(self, error: GatewayError, request_id: str = "") -> bytes:
         """Write what stands in place of an answer."""
+
+
+class References(NamedTuple):
+    """What a body names instead of saying it."""
+
+    model: str = ""
+    previous: str = ""
+    """Id of the answer it goes on from."""
+    others: tuple[str, ...] = ()
+    """Ids of further answers that it names parts of."""
+
+
+class KeptRecord(NamedTuple):
+    """An answer, to be kept for requests that name it."""
+
+    id: str
+    value: bytes
+    before: Sequence[str]
+    """Ids of the answers it goes on from: they are needed as long as it is."""
+
+
+class KeepingDoor(Door, Protocol):
+    """A door whose clients name what was said before. The server keeps records and finds them; the
+    door says what is in them.
+    """
+
+    def references(self, body: bytes) -> References:
+        """Say what must be found before a body is read."""
+
+    def before(self, record: bytes) -> Sequence[str]:
+        """Ids of all answers before one."""
+
+    def knowing(self, records: Mapping[str, bytes] | None) -> KeepingDoor:
+        """The door of one request, with what was found for it; None: nothing can be kept."""
+
+    def keeps(self, parsed: ParsedRequest) -> bool:
+        """Whether its answer is to be kept."""
+
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+        """What is kept of an answer."""
+
+
+class Doors:
+    """Those the gateway has, by the addresses that are theirs."""
+
+    def __init__(
+        self, doors: Sequence[Door], fallback: Door, keeping: Sequence[KeepingDoor] = ()
+    ) -> None:
+        doors = (*doors, *keeping)
+        self.at: Mapping[str, Door] = {door.endpoint.path: door for door in doors}
+        """Path of a POST that a model answers → its door."""
+        self.keeping: Mapping[str, KeepingDoor] = {door.endpoint.path: door for door in keeping}
+        self._roots = [(root, door) for door in doors for root in door.roots]
+        self._fallback = fallback
+
+    def owner(self, path: str) -> Door | None:
+        """The door an address belongs to; None: it is of no protocol alone."""
+        if (door := self.at.get(path)) is not None:
+            return door
+        for root, door in self._roots:
+            if path == root or path.startswith(f"{root}/"):
+                return door
+        return None
+
+    def of(self, path: str) -> Door:
+        """In whose words what goes wrong at an address is told."""
+        return self.owner(path) or self._fallback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
-from middleware.doors.door import Door, ParsedRequest, Stream
+from middleware.doors.door import Door, ParsedRequest, Stamp, Stream
 from middleware.doors.x_usetool import (
     cost_header,
     route_headers,
@@ -47,7 +47,7 @@ class Answer:
     """One request's response, plain or streamed."""
 
     __slots__ = (
-        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created"),
+        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created", "_now", "_began"),
         *("_in_headers", "_stream", "_watch", "_watcher", "bill", "_prices"),
     )
 
@@ -62,9 +62,12 @@ class Answer:
         self._watch: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
+        self._headers += raw(door.headers(visit.id))
         self._id = visit.id
         """What the ids in bodies are made of."""
         self.created = 0
+        self._began = 0.0
+        self._now: Callable[[], float] = time.time
         self._prices = True
         """What it costs is told."""
         self.bill: Bill | None = None
@@ -75,7 +78,8 @@ class Answer:
         self.visit.model = parsed.request.model[:200]
         self.visit.streamed = parsed.request.call.streamed
         self.visit.receipt = parsed.receipt
-        self.created = self.visit.created = int(time.time())
+        self._began = time.time()
+        self.created = self.visit.created = int(self._began)
 
     def replay(self, label: str, identity: str = "", created: int | None = None) -> None:
         """Answer as a recording does, or what will be one: under its own id and time, and without
@@ -83,7 +87,8 @@ class Answer:
         """
         self._prices = False
         self._id = identity or self._id
-        self.created = self.created if created is None else created
+        if created is not None:
+            self.created, self._began, self._now = created, created, lambda: created
         if label:
             self.visit.replay = label
             self._headers.append((b"x-usetool-replay", label.encode()))
@@ -137,7 +142,7 @@ class Answer:
             async with aclosing(adapter.stream(parsed.request)) as batches:
                 async for batch in batches:
                     events += batch
-            body = parsed.fold(self._id, self.created, events)
+            body = parsed.fold(self.stamp(), events)
         finally:
             opened = self._note_events(events)
         if self._prices:
@@ -146,6 +151,10 @@ class Answer:
         if finish is not None and (parts := usage_parts(finish.usage)):
             headers += raw({"x-usetool-usage": orjson.dumps(parts).decode()})
         await self._send_whole(body, headers)
+
+    def stamp(self) -> Stamp:
+        """What its ids and times are made of."""
+        return Stamp(self._id, self.created, self._now, self._began)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
         opened = None
@@ -179,7 +188,7 @@ class Answer:
         await send_json(self._send, 200, body, self._headers + headers)
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
-        writer = parsed.stream(self._id, self.created)
+        writer = parsed.stream(self.stamp())
         stream = self._stream = EventStream(self._send, self._headers, self._heartbeat, writer)
         async with aclosing(adapter.stream(parsed.request)) as batches:
             async for batch in batches:
@@ -257,9 +266,11 @@ class Answer:
             stream.stop()
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self._id)
-        told = self._limits(error_headers(error))
-        headers = [*self._headers, *self._told_headers(None), *raw(told)]
-        await send_json(self._send, self.visit.status, body, headers)
+        told = {**self._limits(error_headers(error)), **self._door.headers(self.visit.id, error)}
+        headers = [*self._told_headers(None), *raw(said_of(told))]
+        names = {name for name, _ in headers}
+        before = [header for header in self._headers if header[0] not in names]
+        await send_json(self._send, self.visit.status, body, [*before, *headers])
 
 
 # Nearly all requests for a model go the same way.
@@ -275,6 +286,11 @@ def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:
     except GatewayError:  # this is what failed: nothing was sent
         return ()
     return tuple(dict.fromkeys(notes))
+
+
+def said_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """Without those that are left empty."""
+    return {name: value for name, value in headers.items() if value}
 
 
 def error_headers(error: GatewayError) -> dict[str, str]:

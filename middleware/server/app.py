@@ -22,14 +22,17 @@ from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
-from middleware.doors import CHAT_DOOR
+from middleware.doors import DOORS, FALLBACK, Door
+from middleware.doors.door import ParsedRequest
 from middleware.machine.memory import MemoryBoard
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
+from middleware.server.kept_answers import Keeping
 from middleware.server.last import Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
-from middleware.server.signposts import CHAT
+from middleware.server.signposts import closed
+from middleware.state.secret import signing_secret
 from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
 from middleware.telemetry.gauges import one, upstream_gauges
 from middleware.telemetry.vitals import Vitals, take_vitals
@@ -48,8 +51,8 @@ EXPOSED = (
 
 
 class Chat(Edge):
-    """The hot route of a door: an ASGI class, as a framework's request handling would cost as much
-    as all the rest.
+    """The hot routes of all doors: an ASGI class, as a framework's request handling would cost as
+    much as all the rest.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,26 +60,42 @@ class Chat(Edge):
 
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
-        server = runtime.server
-        repair = server.history_repair
-        if runtime.studio is not None and admitted.selection is not None:
-            repair = repair or runtime.studio.repairs(admitted.selection)
-        parsed = self.door.parse(
-            admitted.body, repair=repair, strict=server.strict, call=admitted.call
-        )
+        door = self.doors.at[answer.visit.path]
+        keeping = self.doors.keeping.get(answer.visit.path)
+        if keeping is not None:
+            named = keeping.references(admitted.body)
+            door = keeping = await admitted.answers(named.model).named(keeping, named)
+        parsed = self._parsed(admitted, door)
         answer.begin(parsed)
+        if parsed.ready is not None:
+            routes = admitted.routes(parsed.request.model)
+            if runtime.studio is None or admitted.selection is None:
+                routes.find(parsed.request.model)  # or it is unknown
+            await answer.respond_json(parsed.ready(answer.stamp()))
+            return
         await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
         find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
         if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = find()
         else:
-            visitor = admitted.visitor(parsed.request.model)
+            asked = None if door is FALLBACK else parsed.request
+            visitor = admitted.visitor(parsed.request.model, asked)
             staged = await runtime.studio.chat(visitor, parsed.request, find)
             adapter = staged.adapter
             answer.replay(staged.replay, staged.id, staged.created)
+        if keeping is not None and keeping.keeps(parsed):
+            answers = admitted.answers(parsed.request.model)
+            adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(admitted.receive)
         await answer.respond(adapter, parsed)
+
+    def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
+        runtime, server = admitted.runtime, admitted.runtime.server
+        repair = server.history_repair
+        if runtime.studio is not None and admitted.selection is not None:
+            repair = repair or runtime.studio.repairs(admitted.selection)
+        return door.parse(admitted.body, repair=repair, strict=server.strict, call=admitted.call)
 
 
 def _most_tokens(request: ChatRequest) -> int | None:
@@ -124,7 +143,14 @@ class Gateway:
         await (self._cross or self.plain)(scope, receive, send)
 
     async def plain(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == CHAT and scope["method"] == "POST":
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path, doors = scope["path"], self.chat.doors
+        door = doors.owner(path)
+        if door is not None and door.name not in self.chat.runtime.server.doors:
+            await self.chat.refused(scope, closed(door.name))(scope, receive, send)
+        elif path in doors.at and scope["method"] == "POST":
             await self.chat(scope, receive, send)
         else:
             await self.app(scope, receive, send)
@@ -138,7 +164,7 @@ def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     return CORSMiddleware(
         gateway.plain,
         allow_origins=origins,
-        allow_methods=("GET", "POST", "OPTIONS"),
+        allow_methods=("GET", "POST", "DELETE", "OPTIONS"),
         allow_headers=("*",),
         expose_headers=EXPOSED,
         max_age=86400,
@@ -187,18 +213,20 @@ def create(
     accounts, shared = _counting(config, log, member)
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
-    chat = Chat(runtime, CHAT_DOOR, log, records, accounts)
+    chat = Chat(runtime, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat, member)
-    api = build_api(chat, vitals, [CHAT_DOOR.endpoint], lifespan)
-    api.router.routes.insert(0, Route(CHAT, chat, methods=["POST"]))
+    api = build_api(chat, vitals, [door.endpoint for door in DOORS.at.values()], lifespan)
+    api.router.routes[:0] = [Route(path, chat, methods=["POST"]) for path in DOORS.at]
     return Gateway(chat, api, transport, vitals)
 
 
 def _counting(config: Config, log: Log, member: Member | None) -> tuple[Accounts, Shared]:
     """Where it is counted: in this process, or for all workers in one."""
     accounts = open_accounts(config, log.write, None if member is None else member.state)
-    return accounts, Shared(MemoryBoard() if member is None else member.board, accounts.state)
+    board = MemoryBoard() if member is None else member.board
+    secret = signing_secret(config, complain)
+    return accounts, Shared(board, accounts.state, secret=secret)
 
 
 def _vitals(chat: Chat, member: Member | None) -> Vitals:

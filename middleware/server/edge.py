@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,15 +16,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError, Unauthorized
-from adapters.protocol import RequestContext, value_class
+from adapters.protocol import ChatRequest, RequestContext, value_class
 from middleware.accounts import Accounts, Bill
 from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
-from middleware.doors.door import Door
+from middleware.doors import DOORS, Doors
+from middleware.doors.chat_body import chat_body
 from middleware.routing import Routes
-from middleware.server.answering import Answer, error_headers
+from middleware.server.answering import Answer, error_headers, said_of
+from middleware.server.kept_answers import KeptAnswers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Elsewhere, Records
 from middleware.server.log import Log
@@ -63,20 +65,25 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        if _is_played(self.runtime, self.selection, model):
+        if self.runtime.is_played(self.selection, model):
             self.bill.forgive()
         else:
             await self.bill.enter()  # had it seemed that a recording would answer
             await self.bill.reserve(len(self.body), answer)
 
-    def visitor(self, model: str) -> Visitor:
-        """The request, as cassettes need to know it."""
+    def answers(self, model: str = "") -> KeptAnswers:
+        """Those of its client that are kept."""
+        return KeptAnswers.of(self.runtime, self.caller, self.selection, model)
+
+    def visitor(self, model: str, asked: ChatRequest | None = None) -> Visitor:
+        """The request, as cassettes need to know it; `asked` where its body is not OpenAI's."""
         assert self.selection is not None
         line = self.runtime.routes.line(model)
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
-        return Visitor(self.selection, model, line, self.body, key, self.call, created)
+        body = self.body if asked is None else chat_body(asked)
+        return Visitor(self.selection, model, line, body, key, self.call, created)
 
 
 Handler = Callable[[AdmittedRequest], Awaitable[None]]
@@ -86,11 +93,11 @@ Handler = Callable[[AdmittedRequest], Awaitable[None]]
 class Edge:
     runtime: Runtime
     """Exchanged when the config changes; a request keeps the one it began with."""
-    door: Door
     log: Log
     records: Records
     accounts: Accounts = field(default_factory=Accounts)
     crowd: Crowd = field(default_factory=Crowd)
+    doors: Doors = DOORS
     observers: tuple[Observer, ...] = ()
     log_bodies: bool = False
     open_requests: int = 0
@@ -106,7 +113,9 @@ class Edge:
         bodies = Bodies() if self.log_bodies else None
         if bodies is not None:
             receive, send = bodies.heard(receive), bodies.told(send)
-        answer = Answer(visit, send, runtime.server.heartbeat, self.door)
+        door = self.doors.of(visit.path)
+        visit.door = door.name
+        answer = Answer(visit, send, runtime.server.heartbeat, door)
         self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))
@@ -138,7 +147,7 @@ class Edge:
         self.crowd.enter(visit.id, owner, server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
-        if not _is_played(runtime, selection):
+        if not runtime.is_played(selection):
             await bill.enter()
         record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
@@ -155,6 +164,8 @@ class Edge:
             client=visit.client,
             journey=visit.journey,
             session=_session(runtime, scope),
+            secret=runtime.secret(selection),
+            headers=heard(scope, self.doors.of(visit.path).endpoint.reads),
         )
         return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
 
@@ -165,17 +176,19 @@ class Edge:
         now = asyncio.get_running_loop().time()
         path = one_line(scope["path"][:_LONGEST_PATH])
         visit = Visit(request_id(), now, path=path, method=scope["method"][:20])
-        visit.status, visit.error = self.door.error_status(error), error
+        door = self.doors.of(path)
+        visit.door, visit.status, visit.error = door.name, door.error_status(error), error
         with suppress(Unauthorized):
             visit.client = self.runtime.keys.caller(scope).client.name
         if path.startswith(LAST):
             self.log.write(visit.line(now))  # looking at the records leaves none
         else:
             self._end(visit, now)
-        body = self.door.error_body(error, visit.id)
+        body = door.error_body(error, visit.id)
         response = Response(body, visit.status, None, "application/json")
-        named = {"x-request-id": visit.id, **error_headers(error), **(headers or {})}
-        response.raw_headers += raw(named)
+        named = {"x-request-id": visit.id, **error_headers(error), **door.headers(visit.id, error)}
+        named |= headers or {}
+        response.raw_headers += raw(said_of(named))
         return response
 
     async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
@@ -196,19 +209,22 @@ class Edge:
         self.log.write(visit.line(now) | said)
 
 
-def _is_played(runtime: Runtime, selection: Selection | None, model: str = "") -> bool:
-    """Whether a recording answers: no upstream is paid, and no limit acts."""
-    studio = runtime.studio
-    if studio is None or selection is None:
-        return False
-    return studio.mode(selection, runtime.routes.line(model)) == "replay"
-
-
 def _session(runtime: Runtime, scope: Scope) -> str:
     """What the client calls its session, where there are tools that have sessions."""
     if runtime.shared.tools is None:
         return ""
     return header(scope, b"x-usetool-session").decode("utf-8", "replace")
+
+
+def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
+    """Headers a door reads; of one that comes twice, all values."""
+    if not names:
+        return {}
+    found: dict[str, list[str]] = {}
+    for sent, value in scope["headers"]:
+        if (name := sent.decode("latin-1")) in names:
+            found.setdefault(name, []).append(value.decode("latin-1"))
+    return {name: ",".join(values) for name, values in found.items()}
 
 
 def request_id() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from adapters.errors import BadRequest, Busy, GatewayError
 from adapters.protocol import ChatRequest, Event, Finish, RequestContext, TextDelta
 from adapters.receipts import Receipt
 from middleware.doors.door import Door as DoorProtocol
+from middleware.doors.door import Doors, Stamp
 from middleware.doors.endpoint import Endpoint
+from middleware.server.signposts import CHAT
 from tests.support.adapters import FakeAdapter, Step, Wait
 from tests.support.door import ANSWER, END, OPENED, TEXT, USER, Door, Heard, door
 from tests.support.fold import run
@@ -54,16 +56,23 @@ class ParsedLines:
     request: ChatRequest
     receipt: Receipt = ()
 
-    def stream(self, request_id: str, created: int) -> Lines:
+    ready: None = None
+
+    def stream(self, stamp: Stamp) -> Lines:
         return Lines()
 
-    def fold(self, request_id: str, created: int, events: Iterable[Event]) -> bytes:
+    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
         texts = [event.text for event in events if isinstance(event, TextDelta)]
         return line({"message": "".join(texts), "done": True})
 
 
 class LinesDoor:
-    endpoint = Endpoint("/api/chat", "Answer in lines", "", dict, dict, {})
+    name = "chat"
+    endpoint = Endpoint(CHAT, "Answer in lines", "", dict, dict, {})
+    roots = ("/lines",)
+
+    def headers(self, request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
+        return {"x-lines": request_id}
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
@@ -86,7 +95,7 @@ def lines_door(*steps: Step) -> Door:
     there = door(FakeAdapter(steps), TINY)
     edge: Any = there.app.chat
     other: DoorProtocol = LinesDoor()
-    edge.door = other
+    edge.doors = Doors([other], other)
     return there
 
 

@@ -22,7 +22,8 @@ from adapters.ollama.encode import Options
 from adapters.ollama.encode import encode as ollama_encode
 from adapters.protocol import ChatRequest, Json
 from adapters.shared.toolbox import toolbox
-from middleware.doors.chat.parse import MAX_VALUES, parse
+from middleware.doors.body import MAX_VALUES
+from middleware.doors.chat.parse import parse
 from middleware.wrappers.emulation.ask.prompted_request import Emulation, prompt_for
 from middleware.wrappers.recall import MemoryStore, Recall
 from tests.linear.measuring import is_long, seconds, seconds_unless_long

@@ -22,7 +22,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.doors.chat.words import Heading, joined
+from middleware.doors.chat.words import Heading, echoed, joined
 from middleware.doors.x_usetool import usage_object
 
 _Rarer = ToolCallStart | RefusalDelta | Opened | Finish | Noted | Aside
@@ -70,8 +70,8 @@ class Fold:
                 self.finish = event
             case Noted():
                 pass  # the headers tell it
-            case Aside("step"):
-                pass  # `steps` has them all
+            case Aside("step" | "own_block" | "own_citations"):
+                pass  # `steps` has them all; what is another language's own, no chat is told
             case Aside("steps", value):
                 self._steps = value
             case Aside(name, value):
@@ -123,7 +123,7 @@ class Fold:
                 {"id": start.id, "type": start.kind, start.kind: _function(start, pieces)}
                 for start, pieces in self._calls
             ]
-        return message | self._asides
+        return message | echoed(self._asides, self.finish)
 
 
 def _function(start: ToolCallStart, pieces: list[str]) -> Json:

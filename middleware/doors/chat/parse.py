@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
-import orjson
 from pydantic import ValidationError
 
 from adapters.errors import BadRequest
@@ -13,19 +11,16 @@ from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_cl
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
-from adapters.shared.marks import marks, most_openers
+from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat import legacy
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.chat.shapes import FIELDS, REQUEST
-from middleware.doors.chat.surrogates import without_surrogates
 from middleware.doors.chat.words import Heading
+from middleware.doors.door import Stamp
 from middleware.doors.mistakes import refusal
 
-MAX_DEPTH = 64
-MAX_VALUES = 60_000
-"""Each costs microseconds here and at every leaf, however short it is."""
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
 _PARAMS = FIELDS.difference(
     ("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
@@ -44,17 +39,21 @@ class ParsedChat:
     legacy: bool = False
     """The client has `functions` instead of tools, and is answered in the same words."""
 
-    def stream(self, request_id: str, created: int) -> Chunks:
-        return Chunks(self._heading(request_id, created))
+    @property
+    def ready(self) -> None:
+        return None  # every chat is a model's to answer
 
-    def fold(self, request_id: str, created: int, events: Iterable[Event]) -> bytes:
-        fold = Fold(self._heading(request_id, created))
+    def stream(self, stamp: Stamp) -> Chunks:
+        return Chunks(self._heading(stamp))
+
+    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
+        fold = Fold(self._heading(stamp))
         fold.add(events)
         return fold.body()
 
-    def _heading(self, request_id: str, created: int) -> Heading:
-        identity = "chatcmpl-" + request_id.removeprefix("req_")
-        return Heading(identity, created, self.request.model, self.legacy, self.usage_chunk)
+    def _heading(self, stamp: Stamp) -> Heading:
+        identity = "chatcmpl-" + stamp.id.removeprefix("req_")
+        return Heading(identity, stamp.created, self.request.model, self.legacy, self.usage_chunk)
 
 
 _LOCAL = RequestContext()
@@ -65,7 +64,7 @@ def parse(
 ) -> ParsedChat:
     """Read a chat request or raise a `BadRequest` that says what to send instead."""
     notes = Notes()
-    data = _object(body, notes)
+    data = read_object(body, notes)
     try:
         REQUEST.validator.validate_python(data)
     except ValidationError as error:
@@ -88,7 +87,6 @@ def parse(
 
 def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:
     tools = tuple(data.get("tools") or ())
-    streamed = data.get("stream") is True
     choice = data.get("tool_choice")
     return ChatRequest(
         model=data["model"],
@@ -98,65 +96,8 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
         tool_choice=choice if tools or choice == "none" else None,
         params={k: v for k, v in data.items() if k in _PARAMS and v is not None},
         extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=call if streamed is call.streamed else _other_way(call, streamed),
+        call=asked_so(call, data.get("stream") is True),
     )
-
-
-def _other_way(call: RequestContext, streamed: bool) -> RequestContext:
-    given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
-    more = call.client, call.chosen, call.journey, call.size, call.session
-    return RequestContext(*given, *more)
-
-
-def _object(body: bytes, notes: Notes) -> Json:
-    found = _marks(body)
-    if len(found) - found.count(b"]") > MAX_VALUES:
-        raise BadRequest(
-            f"The request body has more than {MAX_VALUES} values: objects, arrays and their "
-            "members. Send fewer messages, tools or properties of tools.",
-            code="request_too_large",
-            status=413,
-        )
-    data = _value(body, notes)
-    if not isinstance(data, dict):
-        raise BadRequest("The request body must be a JSON object.", code="invalid_type")
-    if _is_deep(found):
-        raise BadRequest(
-            f"The request body is nested more than {MAX_DEPTH} levels deep. Flatten it.",
-            code="invalid_value",
-        )
-    return data
-
-
-def _value(body: bytes, notes: Notes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        mended = without_surrogates(body)
-        if mended != body:
-            text = "halves of characters (an emoji cut in two) were replaced by U+FFFD"
-            notes.add("half_character_replaced", "messages", text)
-            return _value(mended, notes)
-        raise BadRequest(
-            f"The request body is not valid JSON: {error}. Send a JSON object in UTF-8.",
-            code="invalid_json",
-        ) from None
-
-
-def _marks(body: bytes) -> bytes:
-    """Its commas and brackets, as far as there may be too many."""
-    few = len(body) <= MAX_VALUES and most_openers(body) <= MAX_DEPTH
-    return b"" if few else marks(body)
-
-
-def _is_deep(found: bytes) -> bool:
-    """Take the innermost brackets away, a level at a time."""
-    brackets = found.replace(b",", b"")
-    for _ in range(MAX_DEPTH):
-        brackets = brackets.replace(b"[]", b"")
-        if not brackets:
-            return False
-    return bool(brackets)
 
 
 def _check(data: Json, notes: Notes) -> None:
@@ -201,8 +142,12 @@ def _check_logit_bias(data: Json, _: Notes) -> None:
 
 
 def _check_tools(data: Json, _: Notes) -> None:
+    require_distinct_names(data["tools"])
+
+
+def require_distinct_names(tools: Iterable[Json]) -> None:
     names = set()
-    for position, tool in enumerate(data["tools"]):
+    for position, tool in enumerate(tools):
         kind = tool["type"]
         name = tool[kind]["name"]
         if name in names:

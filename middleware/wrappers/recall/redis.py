@@ -22,11 +22,11 @@ class RedisStore:
     distant = True
 
     def __init__(
-        self, connection: RedisConnection, limits: Limits | None = None, space: str = "recall"
+        self, connection: RedisConnection, limits: Limits | None = None, name: str = "recall"
     ) -> None:
         self._connection = connection
+        self._space = f"{PREFIX}{name}{_VERSION}:".encode()
         self._limits = limits or Limits()
-        self._space = f"{PREFIX}{space}{_VERSION}:".encode()
 
     def rounds(self) -> Store:
         return RedisStore(self._connection, self._limits, "rounds")

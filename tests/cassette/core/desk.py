@@ -26,7 +26,6 @@ from middleware.cassettes.record.finish import Finished
 from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
 from middleware.config import Config
-from middleware.doors import CHAT_DOOR
 from middleware.routing import Routes
 from middleware.server.app import Chat, Gateway, create
 from middleware.server.embeddings import Embeddings
@@ -94,7 +93,7 @@ async def desk(folder: Path, text: str, mode: Mode | None, **options: Any) -> As
     log, transport = io.StringIO(), Transport()
     studio.recorder.facts = transport.facts
     runtime = build_runtime(read, transport, studio=studio)
-    chat = Chat(runtime, CHAT_DOOR, Log(log, "debug", readable=False), Records(0))
+    chat = Chat(runtime, Log(log, "debug", readable=False), Records(0))
     embeddings = Embeddings(chat)
     vitals = take_vitals(Vocabulary(read), read.telemetry, said.append)
     try:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from middleware.doors.chat.parse import MAX_DEPTH, parse
+from middleware.doors.body import MAX_DEPTH
+from middleware.doors.chat.parse import parse
 from tests.doors.chat.bodies import CALL, CALLS, RESULT, TOOL, USER, body, refused, said
 
 START = b'{"model":"m","messages":[{"role":"user","content":"x"}],'
