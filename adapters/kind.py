@@ -146,6 +146,8 @@ class Kind:
     """Whether its server, which lists these models, answers to a name."""
     services: Mapping[str, Service] = field(default_factory=dict)
     """Services that speak it, by LiteLLM's or their own names."""
+    language: str = ""
+    """Of the `Carried` that its leaf takes from clients who speak it themselves."""
     provider: str = ""
     """What metrics and traces call who speaks it, by OpenTelemetry's list; empty: its name."""
 

@@ -35,6 +35,8 @@ CARRIER = "carrier"
 """Key of a message under which a leaf finds, as a `Carried`, what the client said there itself."""
 THOUGHTS_OF = "thoughts_of"
 """Key of an assistant message: name of the upstream whose thoughts it has."""
+CARRIED = frozenset((CARRIER, THOUGHTS_OF))
+"""What only doors write, and no upstream is sent."""
 
 _Class = TypeVar("_Class")
 
@@ -73,14 +75,16 @@ class RequestContext:
     """What the client calls the session of its server tools."""
     secret: bytes = field(default=b"", repr=False, compare=False)
     """Signs what clients keep for us; a replay has one of its own."""
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of the client's, those its door reads."""
 
 
 @value_class
 class Carried:
     """What a client said in a language that OpenAI's shape cannot say whole.
 
-    A leaf of that language takes it as it is; for any other it only says what is lost. It never
-    goes up, and whoever changes a message takes it away: next to new content it would undo that.
+    A leaf of that language takes it as it is, as long as nobody changed what stands beside it; for
+    any other it only says what is lost. It never goes up otherwise.
     """
 
     language: str
@@ -93,6 +97,10 @@ class Carried:
     search: bool = False
     """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
     that: a search of the gateway's own may stand for it.
+    """
+    beside: Any = None
+    """The same in OpenAI's shape, as the door made it. Where it is another now, the value would
+    undo what changed it.
     """
 
 

@@ -210,8 +210,8 @@ TOLD: Mapping[Told, str] = {
     "rounds. It was asked once more without any.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
-    "thoughts_left": "Door, recall: thoughts of another upstream, which answered before, were left "
-    "out, or such as another gateway has sealed.",
+    "thoughts_left": "Door, recall, all upstreams: thoughts of another upstream, which answered "
+    "before, were left out, or such as another gateway has sealed.",
     "thoughts_lost": "Door: a thought that the request names is not kept here. Recall may know it.",
     "thoughts_restored": "Recall: thoughts the client does not send were put back.",
     "tool_call_corrected": "Emulation: the model was asked again, as a call was not usable.",

@@ -42,6 +42,7 @@ from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
 from middleware.state.store import State
+from middleware.wrappers.carriers import Carriers
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
@@ -95,6 +96,8 @@ class Shared(NamedTuple):
     state: State
     tools: ToolShelf | None = None
     """Of this config; the next has its own, with the tables that did not change."""
+    secret: bytes = b""
+    """Signs what clients carry."""
 
 
 def build(
@@ -105,7 +108,9 @@ def build(
     What is given is used instead of something new.
     """
     shared = shared or Shared(MemoryBoard(), MemoryState())
-    return build_with(Means(partial(link_to, transport=transport), *shared), config, store)
+    link = partial(link_to, transport=transport)
+    means = Means(link, shared.board, shared.state, shared.tools)
+    return build_with(means, config, store)
 
 
 def build_with(means: Means, config: Config, store: Store | None = None) -> Routes:
@@ -214,6 +219,7 @@ class _Builder:
         # Within an answer that has begun no Retry outside can ask again, so this is retried itself.
         correcting = self._retried(model, guarded)
         inner = with_tools(leaf, settings, correcting, guarded)
+        inner = Carriers(inner, kind.language, model.upstream)
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
         return Route(inner, model.name, changes(model), leaf, guarded)
@@ -238,7 +244,7 @@ class _Builder:
         if isinstance(answerer, Absent):
             return Absent(model.id, answerer.reason)
         reasoner = self._part(said["reasoner"])
-        adapter: Adapter = ReasonThenAnswer(reasoner, answerer, self._settings(said))
+        adapter: Adapter = Carriers(ReasonThenAnswer(reasoner, answerer, self._settings(said)))
         if self.store is not None:
             # Not only for the thought: the reasoner too is told the conversation as it was.
             adapter = Recall(adapter, self.store, f"pipeline {model.id}")

@@ -18,6 +18,7 @@ from adapters.wire.framing import Sse
 
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"
+LANGUAGE = "anthropic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +92,5 @@ KIND = Kind(
     catalog=("", "anthropic/"),
     services={"anthropic": Service("claude", variable="ANTHROPIC_API_KEY", aliases=("claude3",))},
     provider="anthropic",
+    language=LANGUAGE,
 )

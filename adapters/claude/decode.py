@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from adapters.claude.citations import address, cited
-from adapters.claude.ending import finish_reason, leading_thoughts, turn_of, usage_of
+from adapters.claude.ending import finish_reason, turn_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import UpstreamError
 from adapters.protocol import (
@@ -45,6 +45,8 @@ class State(AnswerState):
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)
     native: str = ""
+    stop: str | None = None
+    """The stop sequence that ended it."""
     details: Json = field(default_factory=dict)
     """What goes with a refusal."""
     noted: set[Note] = field(default_factory=set)
@@ -215,7 +217,12 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
         yield from _cite(block, len(said), state)
     elif kind == "thinking":
         block["thinking"] = said
-        state.broken |= not block.get("signature")
+        if block.get("signature"):
+            yield Aside("thinking_blocks", [block])
+        else:
+            state.broken = True
+    elif kind == "redacted_thinking":
+        yield Aside("thinking_blocks", [block])
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
@@ -252,6 +259,7 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
         state.native = quoted(said["stop_reason"])
+        state.stop = state.optional(said, "stop_sequence", str)
         state.ending = True
     if state.native == "refusal":
         state.details = state.optional(said, "stop_details", dict) or state.details
@@ -265,13 +273,11 @@ def _finish(state: State) -> Iterator[Event]:
     if explanation := state.optional(state.details, "explanation", str):
         yield RefusalDelta(explanation)
     turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
-    if thoughts := leading_thoughts(turn):
-        yield Aside("thinking_blocks", thoughts)
     usage, notes = usage_of(state.usage)
     reason, why = finish_reason(state.native, state.details, bool(state.calls))
     if notes + why:
         yield Noted(notes + why)
-    yield Finish(reason, usage, state.native, turn)
+    yield Finish(reason, usage, state.native, turn, state.stop)
 
 
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {

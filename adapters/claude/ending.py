@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.claude.messages import THOUGHTS
 from adapters.protocol import FinishReason, Json, Usage
 from adapters.receipts import Note, Receipt
 from adapters.shared.usage import figure
@@ -70,10 +69,3 @@ def _sayable(blocks: list[Json]) -> bool:
     kinds = [block["type"] for block in blocks]
     cited = any(block.get("citations") for block in blocks)
     return _SAYABLE.issuperset(kinds) and kinds == sorted(kinds) and not cited
-
-
-def leading_thoughts(turn: Json | None) -> list[Json]:
-    """Thoughts a client can echo as LiteLLM's clients do: before everything else, or not at all."""
-    blocks = turn["content"] if turn else []
-    thoughts = [block for block in blocks if block["type"] in THOUGHTS]
-    return thoughts if thoughts == blocks[: len(thoughts)] else []

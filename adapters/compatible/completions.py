@@ -53,6 +53,7 @@ class State(AnswerState):
     logprobs: list[Json] = field(default_factory=list)
     """Of tokens that made no text yet: half a character, a token of a call."""
     native: str = ""
+    stop: str | None = None
     usage: Json | None = None
     further: bool = False
     """It sent more choices than the one that was asked for."""
@@ -136,7 +137,7 @@ def close(state: State) -> Iterator[Event]:
     usage, more = usage_of(state.usage)
     if notes + more:
         yield Noted(notes + more)
-    yield Finish(reason, usage, state.native)
+    yield Finish(reason, usage, state.native, stop=state.stop)
 
 
 def decode_answer(body: Any, state: State) -> Iterator[Event]:
@@ -299,6 +300,8 @@ def _end(native: str, choice: Json, whole: Json, state: State) -> None:
         error = error or f"the answer ended with '{native}'"
         raise failure(error, FAILED.get(native, 500), state.upstream, state.secrets)
     state.native, state.ending = native, True
+    said = choice.get("stop_reason")  # vLLM: the string, or the number of a token
+    state.stop = said if isinstance(said, str) and said else None
     state.usage = state.usage or state.optional(choice, "usage", dict)  # Moonshot
     state.cited |= bool(whole.get("citations") or whole.get("search_results"))  # Perplexity
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from adapters.protocol import RESULT_OF, TURN, ChatRequest, Json
+from adapters.protocol import CARRIER, RESULT_OF, TURN, ChatRequest, Json
 from adapters.receipts import Notes
 
 # Left to the leaf: each language carries these or says itself what becomes of them.
 _MESSAGE = frozenset(
     {
         *("role", "content", "name", "refusal", "audio", "tool_calls", "tool_call_id", "is_error"),
-        *("reasoning_content", "reasoning", "thinking_blocks", TURN, RESULT_OF),
+        *("reasoning_content", "reasoning", "thinking_blocks", TURN, RESULT_OF, CARRIER),
     }
 )
 _PART = frozenset({"type", "text", "refusal", "image_url", "input_audio", "file"})

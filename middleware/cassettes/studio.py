@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 
 import orjson
 
@@ -126,6 +127,10 @@ class Studio:
 
     def _session(self, name: str, session: str) -> CassetteName:
         return read_name(f"{name}@{session}" if session else name)
+
+    def secret(self, selection: Selection) -> bytes:
+        """Of a replay, for what its clients carry: no secret, and the same everywhere."""
+        return sha256(f"cassette {self._name(selection).name}".encode()).digest()
 
     def recorded_models(self, selection: Selection) -> list[Json] | None:
         """The models of a cassette that is replayed; None: the config's are asked."""

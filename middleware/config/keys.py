@@ -144,8 +144,8 @@ STATE: Mapping[str, Key] = {
     ),
     "secret": Key(
         OWN_SECRET,
-        "For what clients will be given to carry, the same for all gateways of one Redis; this "
-        "version signs nothing with it yet",
+        "Signs what clients are given to carry, the same for all gateways of one Redis; one is "
+        "kept in `folder` if not given",
     ),
 }
 LEDGER: Mapping[str, Key] = {

@@ -44,7 +44,7 @@ def asked_so(call: RequestContext, streamed: bool) -> RequestContext:
         return call
     given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
     more = call.client, call.chosen, call.journey, call.size, call.session, call.secret
-    return RequestContext(*given, *more)
+    return RequestContext(*given, *more, headers=call.headers)
 
 
 def _value(body: bytes, notes: Notes) -> Any:

@@ -29,6 +29,8 @@ class Endpoint:
     """One event of the streamed answer, if it can be streamed."""
     example: Mapping[str, Any] | None = None
     """A body to try it with."""
+    reads: tuple[str, ...] = ()
+    """Headers of a request that its door reads, in small letters."""
 
 
 class NoteObject(TypedDict):

@@ -32,6 +32,7 @@ from middleware.server.last import Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import closed
+from middleware.state.secret import signing_secret
 from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
 from middleware.telemetry.gauges import one, upstream_gauges
 from middleware.telemetry.vitals import Vitals, take_vitals
@@ -221,7 +222,9 @@ def create(
 def _counting(config: Config, log: Log, member: Member | None) -> tuple[Accounts, Shared]:
     """Where it is counted: in this process, or for all workers in one."""
     accounts = open_accounts(config, log.write, None if member is None else member.state)
-    return accounts, Shared(MemoryBoard() if member is None else member.board, accounts.state)
+    board = MemoryBoard() if member is None else member.board
+    secret = signing_secret(config, complain)
+    return accounts, Shared(board, accounts.state, secret=secret)
 
 
 def _vitals(chat: Chat, member: Member | None) -> Vitals:

@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -164,6 +164,8 @@ class Edge:
             client=visit.client,
             journey=visit.journey,
             session=_session(runtime, scope),
+            secret=runtime.secret(selection),
+            headers=_headers(scope, self.doors.of(visit.path).endpoint.reads),
         )
         return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
 
@@ -212,6 +214,17 @@ def _session(runtime: Runtime, scope: Scope) -> str:
     if runtime.shared.tools is None:
         return ""
     return header(scope, b"x-usetool-session").decode("utf-8", "replace")
+
+
+def _headers(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
+    """Those a door reads; of one that comes twice, all values."""
+    if not names:
+        return {}
+    found: dict[str, list[str]] = {}
+    for sent, value in scope["headers"]:
+        if (name := sent.decode("latin-1")) in names:
+            found.setdefault(name, []).append(value.decode("latin-1"))
+    return {name: ",".join(values) for name, values in found.items()}
 
 
 def request_id() -> str:

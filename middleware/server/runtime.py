@@ -57,6 +57,13 @@ class Runtime:
     def server(self) -> Server:
         return self.config.server
 
+    def secret(self, selection: Selection | None) -> bytes:
+        """Signs what a client carries; a replay is the same on every machine."""
+        studio = self.studio
+        if studio is None or selection is None or studio.mode(selection) != "replay":
+            return self.shared.secret
+        return studio.secret(selection)
+
     def routes_of(self, client: Client) -> Routes:
         """The models a client may ask."""
         return self.limited.get(client.name, self.routes)

@@ -15,6 +15,7 @@ from middleware.config import ModelConfig, public_name
 from middleware.doors import FIELDS
 from middleware.wrappers.base import Fork, Wrapper, noted, noting
 from middleware.wrappers.calls import Guarded
+from middleware.wrappers.carriers import Carriers
 
 # Two names of one limit: whoever sets one of them has set both.
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
@@ -175,5 +176,6 @@ def _told(adapter: Adapter, names: list[str]) -> Adapter | None:
     if isinstance(adapter, Fork):
         names.append(adapter.described)
         return adapter.only
-    names.append(type(adapter).__name__)
+    if not isinstance(adapter, Carriers):  # which does nothing of its own
+        names.append(type(adapter).__name__)
     return adapter.inner if isinstance(adapter, Wrapper) else None

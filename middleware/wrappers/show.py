@@ -43,7 +43,9 @@ class Show(Wrapper):
 
     def stream(self, request: ChatRequest) -> Events:
         # Tags in the text would break JSON too.
-        beside_json = self.manner in (None, "think-tags") and _wants_json(request)
+        # Other protocols, whose requests have a part of their own, keep thoughts apart.
+        mixes = self.manner == "think-tags" or (self.manner is None and request.native is None)
+        beside_json = mixes and _wants_json(request)
         manner = "hidden" if beside_json else self.manner or "reasoning_content"
         if manner == "reasoning_content":
             return self.inner.stream(request)
@@ -69,6 +71,8 @@ class _Shown:
         self._receipt = receipt
         """To be told if there is a thought."""
         self._open = False
+        self._signed: list[Aside] = []
+        """Thoughts for upstreams alone: in their places they would part what is told of them."""
         self._held: Opened | None = None
         """Opens nothing as long as nothing is shown."""
 
@@ -85,7 +89,13 @@ class _Shown:
                     yield from self._note(receipt)
                 case TextDelta() | RefusalDelta() | ToolCallStart() | ToolCallDelta():
                     yield from self._other(event)
-                case Aside() | Finish():
+                case Aside("thinking_blocks"):
+                    self._signed.append(event)
+                case Aside():
+                    yield from self._other(event)
+                case Finish():
+                    for signed in self._signed:
+                        yield from self._other(signed)
                     yield from self._other(event)
                 case _:
                     assert_never(event)

@@ -51,7 +51,7 @@ class NotCarried(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedOver:
     upstream: str
     """The name its upstream would like to have."""
     service: Table
@@ -68,7 +68,7 @@ class Usual(NamedTuple):
     at_once: int | None
 
 
-def carry(params: Taking, information: Taking, usual: Usual) -> Carried:
+def carry(params: Taking, information: Taking, usual: Usual) -> CarriedOver:
     """Carry what can be; the rest is lost with a reason, or the whole raises `NotCarried`."""
     model = params.take("model")
     if not isinstance(model, str) or not model:
@@ -80,7 +80,7 @@ def carry(params: Taking, information: Taking, usual: Usual) -> Carried:
     reached = reach(model, said, bool(address))
     if mode == "embedding" and reached.provider.kind not in _EMBEDS:
         raise NotCarried(f"an upstream of kind {reached.provider.kind} makes no embeddings")
-    carried = Carried(
+    carried = CarriedOver(
         _upstream_name(reached, address),
         _service(params, reached, address, usual),
         _model(params, information, reached, usual),

@@ -8,7 +8,7 @@ from typing import Any
 
 from middleware.cli.importers import toml
 from middleware.cli.importers.collecting import Lost, Surroundings, Table, Taking, table_of
-from middleware.cli.importers.deployment import Carried, NotCarried, Usual, carry
+from middleware.cli.importers.deployment import CarriedOver, NotCarried, Usual, carry
 from middleware.cli.importers.prices import SHARES
 from middleware.config import PublicNames
 
@@ -23,7 +23,7 @@ _PICKED = "the deployments are not picked by it"
 class Deployment:
     """One of perhaps several that serve a name."""
 
-    carried: Carried
+    carried: CarriedOver
     params: Taking
     about: Taking
 
@@ -121,7 +121,7 @@ class ModelTables:
             "fallback": names[chosen:] or None,
         }
 
-    def place(self, name: str, carried: Carried) -> str:
+    def place(self, name: str, carried: CarriedOver) -> str:
         """A model for one of several deployments, under a name that is free."""
         wanted = f"{name}-{self.upstream(carried)}"
         free, number = wanted, 1
@@ -132,11 +132,11 @@ class ModelTables:
         self.places.add(free)
         return free
 
-    def written(self, name: str, carried: Carried) -> Table:
+    def written(self, name: str, carried: CarriedOver) -> Table:
         model = {"upstream": self.upstream(carried), **carried.model}
         return model | ({"name": None} if model["name"] == name else {})
 
-    def upstream(self, carried: Carried) -> str:
+    def upstream(self, carried: CarriedOver) -> str:
         """The upstream that is already there, or a new one under a name that is free."""
         name, number = carried.upstream, 1
         while self.upstreams.setdefault(name, carried.service) != carried.service:

@@ -28,13 +28,13 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from middleware.doors.chat.errors import error_frame
-from middleware.doors.chat.words import Heading, joined
+from middleware.doors.chat.words import THINKING_BLOCKS, Heading, echoed, joined
 from middleware.doors.door import PING, SSE
 from middleware.doors.x_usetool import usage_object, usage_parts, warnings_object
 
 _dumps = orjson.dumps
 # Clients that echo these read them from the last delta.
-_AT_THE_END = frozenset({"thinking_blocks"})
+_AT_THE_END = frozenset({THINKING_BLOCKS})
 _USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none: 0 is no figure here")
 _Rarer = TextDelta | RefusalDelta | ToolCallStart | Aside | Noted | Finish
 
@@ -162,7 +162,8 @@ class Chunks:
     def _finish(self, event: Finish) -> bytes:
         if self._heading.usage_chunk and event.usage is None:
             self._late += (_USAGE_UNKNOWN,)
-        frames = self._choice(self._last, self._heading.reason(event), None, self._own(event))
+        last = echoed(self._last, event)
+        frames = self._choice(last, self._heading.reason(event), None, self._own(event))
         if self._heading.usage_chunk:
             # The client asked for it, so it comes even where the upstream reported nothing.
             usage = usage_object(event.usage or Usage(0, 0))

@@ -22,7 +22,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.doors.chat.words import Heading, joined
+from middleware.doors.chat.words import Heading, echoed, joined
 from middleware.doors.x_usetool import usage_object
 
 _Rarer = ToolCallStart | RefusalDelta | Opened | Finish | Noted | Aside
@@ -122,7 +122,9 @@ class Fold:
                 {"id": start.id, "type": start.kind, start.kind: _function(start, pieces)}
                 for start, pieces in self._calls
             ]
-        return message | self._asides
+        return message | (
+            self._asides if self.finish is None else echoed(self._asides, self.finish)
+        )
 
 
 def _function(start: ToolCallStart, pieces: list[str]) -> Json:

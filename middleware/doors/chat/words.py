@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.protocol import Finish, value_class
+from adapters.protocol import Finish, Json, value_class
+
+THINKING_BLOCKS = "thinking_blocks"
 
 
 @value_class
@@ -20,6 +22,17 @@ class Heading:
 
     def reason(self, finish: Finish) -> str:
         return "function_call" if self.legacy and finish.reason == "tool_calls" else finish.reason
+
+
+def echoed(members: Json, finish: Finish) -> Json:
+    """Members of a message, with signed thoughts where clients can echo them: before everything
+    else, or not at all.
+    """
+    thoughts = members.get(THINKING_BLOCKS)
+    said = (finish.turn or {}).get("content")
+    if not thoughts or said is None or said[: len(thoughts)] == thoughts:
+        return members
+    return {name: value for name, value in members.items() if name != THINKING_BLOCKS}
 
 
 def joined(known: Any, value: Any) -> Any:

@@ -84,7 +84,7 @@ class Recall(Wrapper):
 
     def _without_foreign(self, request: ChatRequest) -> ChatRequest:
         """It does not think about this one: no thought is of any use to it."""
-        return foreign_thoughts(request).without(request) if self.apart else request
+        return foreign_thoughts(request, self.scope).without(request) if self.apart else request
 
     async def _listen(self, request: ChatRequest) -> Events:
         """Pass everything through, and remember a thought that nobody asked for."""
@@ -116,7 +116,7 @@ class Recall(Wrapper):
     def _sent(self, history: RememberedHistory) -> tuple[ChatRequest, ForeignThoughts]:
         """What goes up, and whose thoughts do not."""
         request, own = history.request(), history.restored()
-        foreign = foreign_thoughts(request, own) if self.apart else ForeignThoughts({})
+        foreign = foreign_thoughts(request, self.scope, own) if self.apart else ForeignThoughts({})
         return foreign.without(request), foreign
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:

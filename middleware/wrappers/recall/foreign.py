@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from adapters.protocol import ChatRequest
+from adapters.protocol import THOUGHTS_OF, ChatRequest
 from adapters.receipts import Note, Receipt
 
 _SIGNED = frozenset(("thinking_blocks", "reasoning_details"))
@@ -46,11 +46,15 @@ class ForeignThoughts:
         return (Note("thoughts_left", "", text),) if left else ()
 
 
-def foreign_thoughts(request: ChatRequest, own: Collection[int] = ()) -> ForeignThoughts:
+def foreign_thoughts(
+    request: ChatRequest, upstream: str = "", own: Collection[int] = ()
+) -> ForeignThoughts:
     """`own`: the turns whose thoughts this upstream had itself."""
     found = {}
     for at, message in enumerate(request.messages):
         if message["role"] != "assistant" or at in own:
+            continue
+        if THOUGHTS_OF in message and message[THOUGHTS_OF] == upstream:
             continue
         signed = any(message.get(name) for name in _SIGNED)
         if signed or message.get(_UNSIGNED):

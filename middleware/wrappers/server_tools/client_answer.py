@@ -81,14 +81,14 @@ class ClientAnswer:
         """The answer is over."""
         usage = self._usage
         if rounds == 1 or usage is None:
-            yield from self._show(Finish(reason, last.usage, last.native, last.turn))
+            yield from self._show(Finish(reason, last.usage, last.native, last.turn, last.stop))
             return
         summed = Usage(
             *(usage.prompt, usage.completion, usage.cached, usage.cache_write, usage.reasoning),
             extra=usage.extra,
             parts=tuple(self._parts),
         )
-        yield from self._show(Finish(reason, summed, last.native, last.turn))
+        yield from self._show(Finish(reason, summed, last.native, last.turn, last.stop))
 
     def release(self) -> Iterator[Event]:
         """Tell the text that was held back: it is the last round's."""

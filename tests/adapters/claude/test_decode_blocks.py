@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from adapters.protocol import Json
+from adapters.protocol import Aside, Json, ReasoningDelta, ToolCallStart
 from tests.adapters.claude.streams import PARALLEL, PING
 from tests.support.upstreams.claude_wire import (
     begin,
@@ -51,7 +51,15 @@ def test_turn_keeps_claudes_own_blocks_in_order() -> None:
         {"type": "thinking", "thinking": "", "signature": "two"},
         {"type": "tool_use", "id": "y", "name": "g", "input": {}},
     ]
-    assert answer.asides == [], "thoughts between calls cannot be echoed as a list before them"
+    signed = ({"type": "thinking", "thinking": "a", "signature": "one"}, redacted,
+              {"type": "thinking", "thinking": "", "signature": "two"})  # fmt: skip
+    assert answer.asides == [("thinking_blocks", [block]) for block in signed]
+
+
+def test_signed_thoughts_are_told_where_they_end() -> None:
+    kinds = [type(event) for batch in hear(PARALLEL).batches for event in batch]
+    assert kinds.index(Aside) < kinds.index(ToolCallStart)
+    assert ReasoningDelta not in kinds[kinds.index(Aside) :]
 
 
 def test_leading_thoughts_are_offered_for_echo() -> None:

@@ -1,0 +1,94 @@
+"""What clients said in a language of their own, on its way to the leaf, and whose thoughts a turn
+has.
+
+`fit` makes a request fit for one place: below it nothing is private but what its leaf can read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from adapters.protocol import CARRIED, CARRIER, THOUGHTS_OF, Carried, ChatRequest, Json
+from adapters.receipts import Note, Notes, Receipt
+
+THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
+"""Members of an assistant message that hold what its upstream thought."""
+_SIGNED = "thinking_blocks"
+_PLACES = 8
+"""How many turns a note names."""
+
+
+def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest, Receipt]:
+    """Leave out what this place cannot read, and say what that loses; raise what must not be lost.
+
+    `upstream`: whose thoughts may stay; empty: it sees to that itself.
+    """
+    found = [at for at, said in enumerate(request.messages) if not CARRIED.isdisjoint(said)]
+    native = request.native
+    if not found and native is None:
+        return request, ()
+    place = _Place(language, upstream)
+    if native is not None and native.language != language:
+        _lose(native, place.lost)
+        native = None
+    messages = [*request.messages]
+    for at in found:
+        messages[at] = place.fitting(messages[at], f"messages[{at}]")
+    return replace(request, messages=tuple(messages), native=native), place.receipt()
+
+
+@dataclass(slots=True)
+class _Place:
+    language: str
+    upstream: str
+    lost: Notes = field(default_factory=Notes)
+    left: list[str] = field(default_factory=list)
+    """Turns without the thoughts they had."""
+
+    def fitting(self, message: Json, where: str) -> Json:
+        kept = {name: said for name, said in message.items() if name != THOUGHTS_OF}
+        if CARRIER in kept:
+            kept = self._without_others(kept, where)
+        if not self.upstream or message.get(THOUGHTS_OF, self.upstream) == self.upstream:
+            return kept
+        if not THOUGHTS.isdisjoint(kept):
+            self.left.append(where)
+        return _without(kept, THOUGHTS)
+
+    def _without_others(self, message: Json, where: str) -> Json:
+        carried = message[CARRIER]
+        if not isinstance(carried, Carried):
+            text = "only the gateway says what is carried"
+            self.lost.add("member_dropped", f"{where}.{CARRIER}", text)
+            return _without(message, frozenset((CARRIER,)))
+        if carried.language == self.language:
+            return message
+        _lose(carried, self.lost)
+        # Signed blocks are words of that language too.
+        return _without(message, frozenset((CARRIER, _SIGNED)))
+
+    def receipt(self) -> Receipt:
+        receipt, left = _first_of_each(self.lost.receipt()), self.left
+        if not left:
+            return receipt
+        more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
+        text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
+        return (*receipt, Note("thoughts_left", "", text))
+
+
+def _without(message: Json, names: frozenset[str]) -> Json:
+    return {name: said for name, said in message.items() if name not in names}
+
+
+def _lose(carried: Carried, lost: Notes) -> None:
+    if carried.refusal is not None:
+        raise carried.refusal
+    lost.add_all(carried.lost)
+
+
+def _first_of_each(receipt: Receipt) -> Receipt:
+    """A long conversation has the same again and again."""
+    first: dict[tuple[str, str], Note] = {}
+    for note in receipt:
+        first.setdefault((note.code, note.text), note)
+    return tuple(first.values())
