@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from adapters.protocol import CARRIER, THOUGHTS_OF, ChatRequest, Json
-
-_PRIVATE = frozenset((CARRIER, THOUGHTS_OF))
+from adapters.protocol import CARRIED, ChatRequest, Json
 
 
 def chat_body(request: ChatRequest) -> bytes:
@@ -27,6 +25,6 @@ def chat_body(request: ChatRequest) -> bytes:
 
 
 def _public(message: Json) -> Json:
-    if _PRIVATE.isdisjoint(message):
+    if CARRIED.isdisjoint(message):
         return message
-    return {name: said for name, said in message.items() if name not in _PRIVATE}
+    return {name: said for name, said in message.items() if name not in CARRIED}
