@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import orjson
 
-from adapters.protocol import CARRIED, ChatRequest, Json
+from adapters.protocol import CARRIED, RESULT_OF, ChatRequest, Json
+
+_PRIVATE = CARRIED | {RESULT_OF}
 
 
 def chat_body(request: ChatRequest) -> bytes:
@@ -25,6 +27,6 @@ def chat_body(request: ChatRequest) -> bytes:
 
 
 def _public(message: Json) -> Json:
-    if CARRIED.isdisjoint(message):
+    if _PRIVATE.isdisjoint(message):
         return message
-    return {name: said for name, said in message.items() if name not in CARRIED}
+    return {name: said for name, said in message.items() if name not in _PRIVATE}
