@@ -21,7 +21,7 @@ def flat_name(namespace: str | None, name: str) -> str:
     """A namespace's tool as models know it: chat has no namespaces."""
     if not namespace:
         return name
-    joined = f"{namespace}.{name}"
+    joined = f"{namespace}__{name}"  # which every upstream takes as it is
     return joined if len(joined) <= _LONGEST_NAME else alias(joined)
 
 
