@@ -12,18 +12,19 @@ from typing import Any, Literal, NamedTuple
 LeftOut = Literal[
     "audio_dropped", "cache_breakpoints_dropped", "context_may_be_truncated", "detail_dropped",
     "effort_dropped", "empty_text_dropped", "empty_turn_dropped", "image_detail_dropped",
-    "image_not_seen", "member_dropped", "name_dropped", "parameter_dropped", "part_dropped",
-    "reasoning_dropped", "result_dropped", "result_replaced", "sampling_ignored",
+    "image_not_seen", "item_dropped", "member_dropped", "name_dropped", "parameter_dropped",
+    "part_dropped", "reasoning_dropped", "result_dropped", "result_replaced", "sampling_ignored",
     "stop_blank_dropped", "strict_dropped", "temperature_dropped", "thinking_budget_dropped",
     "thinking_disabled", "thinking_disabled_history", "thinking_disabled_prefill",
     "thinking_disabled_tool_choice", "thinking_dropped", "thinking_missing_history",
-    "thinking_unsigned", "tool_choice_ignored", "top_k_dropped", "top_p_dropped",
+    "thinking_unsigned", "tool_choice_ignored", "tool_dropped", "top_k_dropped", "top_p_dropped",
 ]  # fmt: skip
 Changed = Literal[
     "arguments_wrapped", "beginning_added", "cache_lifetime_shortened", "cache_lifetime_unknown",
     "custom_tool_as_function", "effort_adjusted", "effort_approximated", "ending_added",
-    "half_character_replaced", "json_object_instructed", "json_schema_as_prompt",
-    "json_schema_instructed", "json_word_added", "messages_reordered", "name_as_prefix",
+    "grammar_as_words", "half_character_replaced", "image_moved", "item_as_function",
+    "json_object_instructed", "json_schema_as_prompt", "json_schema_instructed",
+    "json_word_added", "max_tokens_lowered", "messages_reordered", "name_as_prefix",
     "name_in_text", "parts_joined", "reasoning_effort_changed", "refusal_as_text",
     "result_made_up", "result_paired", "schema_in_words", "schema_merged", "schema_reduced",
     "schema_root_merged", "strict_not_enforced", "system_as_user_text", "system_moved",
@@ -32,15 +33,15 @@ Changed = Literal[
 ]  # fmt: skip
 Told = Literal[
     "annotations_dropped", "answer_member_dropped", "arguments_as_text", "arguments_invalid",
-    "arguments_late", "arguments_mismatch", "block_not_shown", "call_without_name",
+    "arguments_late", "arguments_mismatch", "beta_dropped", "block_not_shown", "call_without_name",
     "choices_dropped", "citations_dropped", "custom_input_invalid", "dropped_by_config",
     "empty_arguments_dropped", "finish_unknown", "finish_without_calls", "image_dropped",
     "logprobs_dropped", "parallel_calls_dropped", "price_unknown", "prompt_lines_dropped",
     "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
     "result_cut", "rounds_exhausted", "search_failed", "thought_lost", "thoughts_left",
-    "thoughts_restored", "tool_call_corrected", "tool_call_withheld", "tool_name_read",
-    "tool_repair_failed", "tool_shadowed", "tool_unknown", "tools_emulated", "turn_paused",
-    "usage_estimated", "usage_unknown",
+    "thoughts_lost", "thoughts_restored", "tool_call_corrected", "tool_call_withheld",
+    "tool_name_read", "tool_repair_failed", "tool_shadowed", "tool_unknown", "tools_emulated",
+    "turn_paused", "usage_estimated", "usage_unknown",
 ]  # fmt: skip
 
 
@@ -98,6 +99,7 @@ LEFT_OUT: Mapping[LeftOut, str] = {
     "empty_turn_dropped": "Door, Claude: an assistant message without text or calls was left out.",
     "image_detail_dropped": "Claude: `detail` of an image was left out. There is one level.",
     "image_not_seen": "Pipeline: the reasoner has no `vision`: it was told that an image is there.",
+    "item_dropped": "Door: an item or block that only OpenAI or Claude can read was left out.",
     "member_dropped": "Door, all upstreams: the upstream has no place for this member.",
     "name_dropped": "Claude, Ollama: a `name` was left out. It repeats the role, or has no place.",
     "parameter_dropped": "Door, emulation, all upstreams: the upstream has nothing like the field, "
@@ -123,6 +125,8 @@ LEFT_OUT: Mapping[LeftOut, str] = {
     "or send `thinking_blocks` back.",
     "thinking_unsigned": "Claude: thinking blocks without a signature were left out.",
     "tool_choice_ignored": "Door: there is a choice of tools, and no tools.",
+    "tool_dropped": "Door: a tool that OpenAI or Anthropic run was left out. Send a function of "
+    "your own, or give the model a search (`server_tools`).",
     "top_k_dropped": "Claude: `top_k` was left out. The note's text says why.",
     "top_p_dropped": "Claude: `top_p` was left out. The note's text says why.",
 }
@@ -138,12 +142,17 @@ CHANGED: Mapping[Changed, str] = {
     "effort_approximated": "DeepSeek: the nearest `reasoning_effort` was sent.",
     "ending_added": "Claude, DeepSeek: `(continue)` was put behind a last assistant message, as "
     "the model answers only to a user.",
+    "grammar_as_words": "Door: a tool's grammar was put into its description and is not enforced.",
     "half_character_replaced": "Door: half of a character (an emoji cut in two) became U+FFFD. Cut "
     "texts between characters.",
+    "image_moved": "Door: images of a tool's result were put behind it, into a user's message.",
+    "item_as_function": "Door: a tool that OpenAI or Anthropic defines was sent as a function.",
     "json_object_instructed": "Claude: there is no JSON mode. JSON was asked for in the prompt.",
     "json_schema_as_prompt": "DeepSeek: the schema was asked for in the prompt. Check the answer.",
     "json_schema_instructed": "Claude: the schema was asked for in the prompt. Check the answer.",
     "json_word_added": "DeepSeek: JSON mode needs the word JSON in the prompt. It was put there.",
+    "max_tokens_lowered": "All upstreams: the model cannot answer at such length. Clients that "
+    "send one number to every model need not heed it.",
     "messages_reordered": "Door: results were put right behind their calls.",
     "name_as_prefix": "Claude: a speaker's `name` was put before the text.",
     "name_in_text": "Ollama: a speaker's `name` was put before the text.",
@@ -177,6 +186,7 @@ TOLD: Mapping[Told, str] = {
     "arguments_invalid": "All upstreams: a call's arguments are no JSON object, and passed on.",
     "arguments_late": "All upstreams: a piece came after its call was complete. It was left out.",
     "arguments_mismatch": "Ollama: the arguments of a call do not fit the tool's schema.",
+    "beta_dropped": "Claude: betas that the upstream may not know were not sent (`betas`).",
     "block_not_shown": "Claude, doors: the answer has a part for which the client's protocol "
     "has no place.",
     "call_without_name": "Compatible: a call without a name was left out.",
@@ -206,8 +216,9 @@ TOLD: Mapping[Told, str] = {
     "rounds. It was asked once more without any.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
-    "thoughts_left": "Recall, all upstreams: thoughts of another upstream, which answered before, "
-    "were left out.",
+    "thoughts_left": "All upstreams, recall: thoughts of another upstream, which answered before, "
+    "or such as another gateway has sealed, were left out.",
+    "thoughts_lost": "Door: a thought that the request names is not kept here. Recall may know it.",
     "thoughts_restored": "Recall: thoughts the client does not send were put back.",
     "tool_call_corrected": "Emulation: the model was asked again, as a call was not usable.",
     "tool_call_withheld": "Emulation, door: a call was not allowed, or was cut by the token limit.",

@@ -286,17 +286,31 @@ def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:
 
 
 def open_store(config: Config, state: State) -> Store | None:
+    return _opened(config, state, "recall", Limits(config.recall.max_bytes, config.recall.max_age))
+
+
+def open_answers(config: Config, state: State) -> Store | None:
+    """Where answers are kept that clients name later on: beside memories, and at most half as much
+    of them.
+    """
+    limits = Limits(config.recall.max_bytes // 2, config.recall.max_age)
+    return _opened(config, state, "answers", limits)
+
+
+def _opened(config: Config, state: State, name: str, limits: Limits) -> Store | None:
     recall = config.recall
-    limits = Limits(recall.max_bytes, recall.max_age)
     if recall.store == "off":
         return None
     if recall.store == "state" and isinstance(state, RedisState):
-        return RedisStore(state.connection, limits)
+        return RedisStore(state.connection, limits, name)
     if recall.store == "memory" or (recall.store == "state" and config.state.url == "memory:"):
         return MemoryStore(limits)
     if recall.path is None:
-        return SqliteStore(state_folder(config) / "recall.sqlite3", limits, own_folder=True)
-    return _named_store(config, Path(recall.path), limits)
+        return SqliteStore(state_folder(config) / f"{name}.sqlite3", limits, own_folder=True)
+    path = Path(recall.path)
+    if name != "recall":
+        path = path.with_name(f"{path.stem}-{name}{path.suffix}")
+    return _named_store(config, path, limits)
 
 
 def _named_store(config: Config, path: Path, limits: Limits) -> Store:

@@ -36,6 +36,7 @@ from middleware.cassettes.secrets import Blotter
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.config import Config
+from middleware.wrappers.recall import MemoryStore
 
 _PROBE, _PROBE_TOKENS = "ping", 5
 """Dify's question when a model is saved."""
@@ -67,6 +68,8 @@ class Studio:
     shapes: Blotter = field(default_factory=lambda: Blotter({}))
     recorded: set[str] = field(default_factory=set)
     """Names of cassettes that may be written."""
+    answers: MemoryStore = field(default_factory=MemoryStore)
+    """Those of replays, which clients name later on."""
     asks: int = 0
     """Requests that were no probes."""
 

@@ -8,7 +8,7 @@ outside of `doors/` binds `Door` alone. Which one it is, is said where a command
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from adapters.errors import GatewayError
 from adapters.protocol import ChatRequest, Event, RequestContext, value_class
@@ -108,12 +108,56 @@ class Door(Protocol):
         """Write what stands in place of an answer."""
 
 
+class References(NamedTuple):
+    """What a body names instead of saying it."""
+
+    model: str = ""
+    previous: str = ""
+    """Id of the answer it goes on from."""
+    others: tuple[str, ...] = ()
+    """Ids of further answers that it names parts of."""
+
+
+class KeptRecord(NamedTuple):
+    """An answer, to be kept for requests that name it."""
+
+    id: str
+    value: bytes
+    before: Sequence[str]
+    """Ids of the answers it goes on from: they are needed as long as it is."""
+
+
+class KeepingDoor(Door, Protocol):
+    """A door whose clients name what was said before. The server keeps records and finds them; the
+    door says what is in them.
+    """
+
+    def references(self, body: bytes) -> References:
+        """Say what must be found before a body is read."""
+
+    def before(self, record: bytes) -> Sequence[str]:
+        """Ids of all answers before one."""
+
+    def knowing(self, records: Mapping[str, bytes] | None) -> KeepingDoor:
+        """The door of one request, with what was found for it; None: nothing can be kept."""
+
+    def keeps(self, parsed: ParsedRequest) -> bool:
+        """Whether its answer is to be kept."""
+
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+        """What is kept of an answer."""
+
+
 class Doors:
     """Those the gateway has, by the addresses that are theirs."""
 
-    def __init__(self, doors: Sequence[Door], fallback: Door) -> None:
+    def __init__(
+        self, doors: Sequence[Door], fallback: Door, keeping: Sequence[KeepingDoor] = ()
+    ) -> None:
+        doors = (*doors, *keeping)
         self.at: Mapping[str, Door] = {door.endpoint.path: door for door in doors}
         """Path of a POST that a model answers → its door."""
+        self.keeping: Mapping[str, KeepingDoor] = {door.endpoint.path: door for door in keeping}
         self._roots = [(root, door) for door in doors for root in door.roots]
         self._fallback = fallback
 

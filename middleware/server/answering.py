@@ -144,6 +144,7 @@ class Answer:
         await self.respond_json(body, headers)
 
     def stamp(self) -> Stamp:
+        """What its ids and times are made of."""
         return Stamp(self._id, self.created, self._now, self._began)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:

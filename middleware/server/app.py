@@ -22,10 +22,12 @@ from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
-from middleware.doors import DOORS
+from middleware.doors import DOORS, FALLBACK, Door
+from middleware.doors.door import ParsedRequest
 from middleware.machine.memory import MemoryBoard
 from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
+from middleware.server.kept_answers import Keeping
 from middleware.server.last import Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
@@ -58,13 +60,12 @@ class Chat(Edge):
 
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
-        server = runtime.server
-        repair = server.history_repair
-        if runtime.studio is not None and admitted.selection is not None:
-            repair = repair or runtime.studio.repairs(admitted.selection)
-        parsed = self.doors.at[answer.visit.path].parse(
-            admitted.body, repair=repair, strict=server.strict, call=admitted.call
-        )
+        door = self.doors.at[answer.visit.path]
+        keeping = self.doors.keeping.get(answer.visit.path)
+        if keeping is not None:
+            named = keeping.references(admitted.body)
+            door = keeping = await admitted.answers(named.model).named(keeping, named)
+        parsed = self._parsed(admitted, door)
         answer.begin(parsed)
         if parsed.ready is not None:
             routes = admitted.routes(parsed.request.model)
@@ -77,13 +78,24 @@ class Chat(Edge):
         if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = find()
         else:
-            visitor = admitted.visitor(parsed.request.model)
+            asked = None if door is FALLBACK else parsed.request
+            visitor = admitted.visitor(parsed.request.model, asked)
             staged = await runtime.studio.chat(visitor, parsed.request, find)
             adapter = staged.adapter
             answer.replay(staged.replay, staged.id, staged.created)
+        if keeping is not None and keeping.keeps(parsed):
+            answers = admitted.answers(parsed.request.model)
+            adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch(admitted.receive)
         await answer.respond(adapter, parsed)
+
+    def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
+        runtime, server = admitted.runtime, admitted.runtime.server
+        repair = server.history_repair
+        if runtime.studio is not None and admitted.selection is not None:
+            repair = repair or runtime.studio.repairs(admitted.selection)
+        return door.parse(admitted.body, repair=repair, strict=server.strict, call=admitted.call)
 
 
 def _most_tokens(request: ChatRequest) -> int | None:
@@ -152,7 +164,7 @@ def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     return CORSMiddleware(
         gateway.plain,
         allow_origins=origins,
-        allow_methods=("GET", "POST", "OPTIONS"),
+        allow_methods=("GET", "POST", "DELETE", "OPTIONS"),
         allow_headers=("*",),
         expose_headers=EXPOSED,
         max_age=86400,

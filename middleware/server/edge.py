@@ -16,15 +16,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError, Unauthorized
-from adapters.protocol import RequestContext, value_class
+from adapters.protocol import ChatRequest, RequestContext, value_class
 from middleware.accounts import Accounts, Bill
 from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.doors import DOORS, Doors
+from middleware.doors.chat_body import chat_body
 from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers
+from middleware.server.kept_answers import KeptAnswers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Elsewhere, Records
 from middleware.server.log import Log
@@ -63,20 +65,25 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        if _is_played(self.runtime, self.selection, model):
+        if self.runtime.is_played(self.selection, model):
             self.bill.forgive()
         else:
             await self.bill.enter()  # had it seemed that a recording would answer
             await self.bill.reserve(len(self.body), answer)
 
-    def visitor(self, model: str) -> Visitor:
-        """The request, as cassettes need to know it."""
+    def answers(self, model: str = "") -> KeptAnswers:
+        """Those of its client that are kept."""
+        return KeptAnswers.of(self.runtime, self.caller, self.selection, model)
+
+    def visitor(self, model: str, asked: ChatRequest | None = None) -> Visitor:
+        """The request, as cassettes need to know it; `asked` where its body is not OpenAI's."""
         assert self.selection is not None
         line = self.runtime.routes.line(model)
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
-        return Visitor(self.selection, model, line, self.body, key, self.call, created)
+        body = self.body if asked is None else chat_body(asked)
+        return Visitor(self.selection, model, line, body, key, self.call, created)
 
 
 Handler = Callable[[AdmittedRequest], Awaitable[None]]
@@ -140,7 +147,7 @@ class Edge:
         self.crowd.enter(visit.id, owner, server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
-        if not _is_played(runtime, selection):
+        if not runtime.is_played(selection):
             await bill.enter()
         record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
@@ -200,14 +207,6 @@ class Edge:
         self.records.end(visit, now)
         said = bodies.line(self.runtime.scrubber) if bodies is not None else {}
         self.log.write(visit.line(now) | said)
-
-
-def _is_played(runtime: Runtime, selection: Selection | None, model: str = "") -> bool:
-    """Whether a recording answers: no upstream is paid, and no limit acts."""
-    studio = runtime.studio
-    if studio is None or selection is None:
-        return False
-    return studio.mode(selection, runtime.routes.line(model)) == "replay"
 
 
 def _session(runtime: Runtime, scope: Scope) -> str:

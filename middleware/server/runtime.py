@@ -12,7 +12,7 @@ from adapters.wire.capture import FactRow
 from adapters.wire.http import Transport
 from middleware.accounts.clients import Client, clients_by_key
 from middleware.accounts.prices import Prices
-from middleware.building import Shared, build
+from middleware.building import Shared, build, open_answers
 from middleware.cassettes.selection import Selection, is_named, not_allowed, refusal, select
 from middleware.cli.command import complain
 from middleware.config import Config, Server
@@ -24,6 +24,7 @@ from middleware.server.transport.hosts import Hosts
 from middleware.server.transport.intake import Caller, Keys
 from middleware.state.memory import MemoryState
 from middleware.tools.shelf import open_shelf
+from middleware.wrappers.recall import Store
 
 if TYPE_CHECKING:  # loaded where there are cassettes
     from middleware.cassettes.studio import Studio
@@ -45,6 +46,8 @@ class Runtime:
     """What upstreams said of themselves."""
     shared: Shared
     """What the next config goes on with."""
+    answers: Store | None
+    """Keeps those that clients name later on; None: nothing is kept."""
     studio: Studio | None = None
     """Where requests are recorded and replayed; None: they cannot be."""
     limited: Mapping[str, Routes] = field(default_factory=dict)
@@ -64,6 +67,13 @@ class Runtime:
     def routes_of(self, client: Client) -> Routes:
         """The models a client may ask."""
         return self.limited.get(client.name, self.routes)
+
+    def is_played(self, selection: Selection | None, model: str = "") -> bool:
+        """Whether a recording answers: no upstream is paid, and no limit acts."""
+        studio = self.studio
+        if studio is None or selection is None:
+            return False
+        return studio.mode(selection, self.routes.line(model)) == "replay"
 
     def selection(self, scope: Scope, caller: Caller) -> Selection | None:
         """What a request says of cassettes; None: it is answered as if there were none."""
@@ -106,6 +116,7 @@ def build_runtime(
         prices=Prices(config),
         facts=transport.facts,
         shared=shared,
+        answers=before.answers if before and same else open_answers(config, shared.state),
         studio=studio,
         limited={
             client.name: routes.limited_to(client.may_ask)

@@ -17,6 +17,8 @@ from middleware.cassettes.secrets import blotted
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.verify import verified
 from middleware.cassettes.visitor import Visitor
+from middleware.doors import DOORS, FALLBACK
+from middleware.doors.chat_body import chat_body
 from middleware.server.last import Record
 
 
@@ -39,8 +41,11 @@ async def cassette_of_kept(record: Record, recorder: Recorder) -> Cassette:
 def _raw(record: Record) -> RawTurn:
     visit = record.visit
     call = RequestContext(visit.id, streamed=visit.streamed)
-    visitor = Visitor(Selection(), visit.model, "", record.body, "", call, visit.created)
     operation: Operation = "embeddings" if visit.path.endswith("/embeddings") else "chat"
+    body, door = record.body, DOORS.at.get(visit.path, FALLBACK)
+    if door is not FALLBACK:
+        body = chat_body(door.parse(body, repair=True, strict=False, call=call).request)
+    visitor = Visitor(Selection(), visit.model, "", body, "", call, visit.created)
     asked = Asked(visitor, CassetteName(""), "record", operation)
     error = None if visit.error is None else error_object(visit.error)
     return RawTurn(asked, record.calls, (), visit.status, error, visit.gone)

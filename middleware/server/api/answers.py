@@ -122,6 +122,10 @@ def post(api: FastAPI, path: str, shape: Any, *failures: int) -> Callable[[Answe
     return _route(api, path, ["POST"], shape, failures)
 
 
+def delete(api: FastAPI, path: str, shape: Any, *failures: int) -> Callable[[Answer], Answer]:
+    return _route(api, path, ["DELETE"], shape, failures)
+
+
 def _route(
     api: FastAPI, path: str, methods: list[str], shape: Any, failures: Sequence[int]
 ) -> Callable[[Answer], Answer]:

@@ -18,6 +18,7 @@ from middleware.server.api.health import add_health_routes
 from middleware.server.api.models import add_model_routes
 from middleware.server.api.ollama import add_ollama_routes
 from middleware.server.api.pages import add_pages
+from middleware.server.api.responses import add_response_routes
 from middleware.server.api.routes import add_routes
 from middleware.server.api.tools import add_tools_route
 from middleware.server.api.usage import add_usage_route
@@ -55,6 +56,7 @@ def build_api(
     add_cassette_routes(api)
     add_usage_route(api)
     add_tools_route(api)
+    add_response_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     vectors = add_ollama_routes(api, edge)
     add_pages(api, edge, [*doors, EMBEDDINGS, *vectors])

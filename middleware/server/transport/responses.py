@@ -98,13 +98,14 @@ class EventStream:
         if now >= due:
             due = now + self._heartbeat
             if self._ping is None and not self._busy:
-                self._ping = self._loop.create_task(self._send_ping())
+                # Said now: what is written later has later numbers, and waits for it.
+                beat = self.writer.heartbeat()
+                self._ping = self._loop.create_task(self._send_ping(beat))
         self._timer = self._loop.call_at(due, self._beat)
 
-    async def _send_ping(self) -> None:
+    async def _send_ping(self, body: bytes) -> None:
         if not self.started:
             await self.start()
-        body = self.writer.heartbeat()
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
         self._moved = self._loop.time()
         self._ping = None

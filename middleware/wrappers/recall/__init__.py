@@ -58,8 +58,20 @@ shared by the workers of a machine, `redis` by all gateways, `MemoryStore` ends 
 """
 
 from middleware.wrappers.recall.adapter import Recall
+from middleware.wrappers.recall.fingerprint import digest
 from middleware.wrappers.recall.redis import RedisStore
 from middleware.wrappers.recall.sqlite import SqliteStore, foreign
-from middleware.wrappers.recall.store import Limits, MemoryStore, Store
+from middleware.wrappers.recall.store import Entry, Limits, MemoryStore, Store, StoreFailure
 
-__all__ = ("Limits", "MemoryStore", "Recall", "RedisStore", "SqliteStore", "Store", "foreign")
+__all__ = (
+    "Entry",
+    "Limits",
+    "MemoryStore",
+    "Recall",
+    "RedisStore",
+    "SqliteStore",
+    "Store",
+    "StoreFailure",
+    "digest",
+    "foreign",
+)

@@ -11,8 +11,7 @@ from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 
 _VERSION = 1
 """Another number begins anew: to be raised whenever `Memory` changes."""
-_SPACE = f"{PREFIX}recall{_VERSION}:".encode()
-_BOOKS = tuple(_SPACE + name for name in (b"ages", b"sizes", b"whole"))
+_BOOKS = (b"ages", b"sizes", b"whole")
 _KEY = 16
 _ROUNDS = 4
 """How often is asked at most: keys, the memories they name, those that these name."""
@@ -22,8 +21,11 @@ _AWAY = "Redis, where memories are kept, is away"
 class RedisStore:
     distant = True
 
-    def __init__(self, connection: RedisConnection, limits: Limits | None = None) -> None:
+    def __init__(
+        self, connection: RedisConnection, limits: Limits | None = None, name: str = "recall"
+    ) -> None:
         self._connection = connection
+        self._space = f"{PREFIX}{name}{_VERSION}:".encode()
         self._limits = limits or Limits()
 
     def get(self, key: bytes) -> bytes | None:
@@ -38,7 +40,7 @@ class RedisStore:
             if not wanted:
                 break
             names = sorted(wanted)
-            values = await self._connection.get([_SPACE + name for name in names])
+            values = await self._connection.get([self._space + name for name in names])
             if values is None:
                 return _Near(self, found, _AWAY)
             new = {name: value for name, value in zip(names, values, strict=True) if value}
@@ -49,7 +51,8 @@ class RedisStore:
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         limits = self._limits
         small = [one for one in entries if len(one.value) <= limits.max_entry]
-        keys = [*_BOOKS, *(_SPACE + one.key for one in small), *(_SPACE + key for key in used)]
+        names = [*_BOOKS, *(one.key for one in small), *used]
+        keys = [self._space + name for name in names]
         oldest, life = self._connection.now() - limits.max_age, round(limits.max_age * 1000)
         values = [one.value for one in small]
         bounds = (repr(oldest), limits.max_bytes, max(1, life), len(small))

@@ -1,0 +1,61 @@
+"""OpenAI's Responses API: body → `ChatRequest`, events → numbered events or one response object.
+
+What clients name instead of sending it (`previous_response_id`, `item_reference`) is found by the
+server before a body is read, and joined here: below the door a conversation is always whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from adapters.errors import GatewayError
+from adapters.protocol import Event, RequestContext, value_class
+from middleware.doors.door import KeepingDoor, KeptRecord, ParsedRequest, Stamp
+from middleware.doors.responses.answers import ResponseObject
+from middleware.doors.responses.endpoint import ENDPOINT
+from middleware.doors.responses.errors import error_body
+from middleware.doors.responses.parse import ParsedResponse, parse
+from middleware.doors.responses.state import Kept, KeptAnswer, references, unpacked
+
+
+@value_class
+class _Responses:
+    kept: Kept = Kept()
+    name = "responses"
+    endpoint = ENDPOINT
+    roots = (ENDPOINT.path, "/v1/conversations")
+    references = staticmethod(references)
+    error_body = staticmethod(error_body)
+
+    def headers(self, _request_id: str, _error: GatewayError | None = None) -> Mapping[str, str]:
+        return {}
+
+    def parse(
+        self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
+    ) -> ParsedRequest:
+        return parse(body, repair=repair, strict=strict, call=call, kept=self.kept)
+
+    def error_status(self, error: GatewayError) -> int:
+        return error.status
+
+    def before(self, record: bytes) -> Sequence[str]:
+        found = unpacked(record)
+        return found.before if found else ()
+
+    def knowing(self, records: Mapping[str, bytes] | None) -> KeepingDoor:
+        if records is None:
+            return self
+        found = {identity: unpacked(record) for identity, record in records.items()}
+        return _Responses(Kept({key: one for key, one in found.items() if one}, keeps=True))
+
+    def keeps(self, parsed: ParsedRequest) -> bool:
+        return isinstance(parsed, ParsedResponse) and parsed.base["store"] is True
+
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+        assert isinstance(parsed, ParsedResponse)
+        return parsed.record(stamp, events)
+
+
+RESPONSES_DOOR: KeepingDoor = _Responses()
+
+__all__ = ("RESPONSES_DOOR", "KeptAnswer", "ResponseObject", "unpacked")

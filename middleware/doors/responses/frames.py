@@ -1,0 +1,138 @@
+"""Events → the frames of a streamed answer, each with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from adapters.errors import GatewayError
+from adapters.protocol import (
+    Event,
+    Finish,
+    Json,
+    Opened,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from adapters.receipts import Note, Receipt
+from middleware.doors.endpoint import SSE
+from middleware.doors.responses.errors import failure
+from middleware.doors.responses.output import CALLS, TEXT, THOUGHT, Items
+from middleware.doors.responses.response_object import (
+    ResponseHeading,
+    how_it_ended,
+    own_words,
+    tokens,
+)
+from middleware.doors.responses.tools import ToolSet
+
+_dumps = orjson.dumps
+USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none")
+
+
+class Frames:
+    """Writes one answer; `response.completed`, `incomplete` or `failed` is the last."""
+
+    media_type = SSE
+
+    def __init__(self, heading: ResponseHeading, tools: ToolSet, secret: bytes) -> None:
+        self._heading = heading
+        self._items = Items(heading.id, tools, secret, self)
+        self._frames: list[bytes] = []
+        self._number = 0
+        self._told: Json = {}
+
+    def keep_for_last_frame(self, receipt: Receipt) -> None:
+        self._items.late += receipt
+
+    def tell(self, member: str, value: Any) -> None:
+        self._told[member] = value
+
+    def heartbeat(self) -> bytes:
+        """An event, as some clients count no comment; none that would begin the answer anew."""
+        if self._number == 0:
+            self._begin()
+        elif not self._items.output:
+            self._progress("in_progress")
+        else:
+            self.event("keepalive", {})
+        return self._written()
+
+    def error_frame(self, error: GatewayError, request_id: str, untold: Receipt) -> bytes:
+        items = self._items
+        if self._number == 0:
+            self._begin()
+        late = tuple(dict.fromkeys((*items.late, *untold)))
+        own = own_words(late, self._told, None)
+        why = failure(error, request_id)
+        for item in items.output[-1:]:
+            item["status"] = "incomplete" if item["status"] == "in_progress" else item["status"]
+        self._end(self._heading.object("failed", items.output, error=why, **own))
+        return self._written()
+
+    def render(self, events: Sequence[Event]) -> bytes:
+        items, frames = self._items, self._frames
+        for event in events:
+            # What makes up almost all of a stream comes first.
+            if type(event) is TextDelta and items.open == TEXT and not event.logprobs:
+                piece = event.text
+            elif type(event) is ToolCallDelta and items.open in CALLS:
+                piece = event.arguments
+            elif type(event) is ReasoningDelta and items.open == THOUGHT:
+                piece = event.text
+            else:
+                if type(event) is Opened and self._number == 0:
+                    self._begin()
+                items.add(event)
+                if type(event) is Finish:
+                    self._finish(event)
+                continue
+            if piece:
+                items.pieces.append(piece)
+                frames.append(b'%b%d,"delta":%b}\n\n' % (items.head, self._number, _dumps(piece)))
+                self._number += 1
+        return self._written()
+
+    def _written(self) -> bytes:
+        written = b"".join(self._frames)
+        self._frames.clear()
+        return written
+
+    def event(self, kind: str, members: Json) -> None:
+        said = _dumps({"type": kind, "sequence_number": self._number, **members})
+        self._frames.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), said))
+        self._number += 1
+
+    def delta(self, piece: str, logprobs: tuple[Json, ...]) -> None:
+        head = self._items.head
+        if logprobs:
+            head = head.replace(b'"logprobs":[]', b'"logprobs":' + _dumps(logprobs))
+        self._frames.append(b'%b%d,"delta":%b}\n\n' % (head, self._number, _dumps(piece)))
+        self._number += 1
+
+    def _begin(self) -> None:
+        self._progress("created")
+        self._progress("in_progress")
+
+    def _progress(self, step: str) -> None:
+        self.event(f"response.{step}", {"response": self._heading.object("in_progress", [])})
+
+    def _end(self, response: Json) -> None:
+        self.event(f"response.{response['status']}", {"response": response})
+
+    def _finish(self, finish: Finish) -> None:
+        self._end(finished(self._heading, self._items, finish, self._told))
+
+
+def finished(heading: ResponseHeading, items: Items, finish: Finish, told: Json) -> Json:
+    """The whole object of an answer that has an end."""
+    if finish.usage is None:
+        items.late += (USAGE_UNKNOWN,)
+    ended = how_it_ended(finish.reason, items.refused)
+    told = told | ({"steps": items.steps} if items.steps else {})
+    more = {"usage": tokens(finish.usage)} if finish.usage else {}
+    more |= own_words(items.late, told, finish.usage)
+    return heading.object(ended.pop("status"), items.output, **ended, **more)

@@ -1,0 +1,235 @@
+"""Input items → the messages of a chat.
+
+What the assistant said, thought and called between two others is one message; results follow, in
+the order they came, and behind them the images they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from adapters.errors import BadRequest
+from adapters.protocol import Json
+from adapters.receipts import Notes
+from middleware.doors.responses.content import attached, text_of_parts, user_content
+from middleware.doors.responses.shapes import kind_of
+from middleware.doors.responses.thoughts import SealedThought, as_members, summary_text, unsealed
+from middleware.doors.responses.tools import flat_name
+
+_PAIRED = ("local_shell_call", "shell_call", "apply_patch_call", "tool_search_call")
+"""Calls of tools that OpenAI defines: with its output each is as good as a function's."""
+_OUTPUTS: Mapping[str, str] = {
+    **{f"{kind}_output": kind for kind in _PAIRED},
+    "tool_search_output": "tool_search_call",
+}
+_ABOUT = frozenset({"type", "id", "call_id", "status"})
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What the assistant did between two others."""
+
+    texts: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    thoughts: list[SealedThought] = field(default_factory=list)
+
+    def message(self) -> Json:
+        said: Json = {"role": "assistant", "content": "".join(self.texts) or None}
+        if self.refusals:
+            said["refusal"] = "".join(self.refusals)
+        if self.calls:
+            said["tool_calls"] = self.calls
+        return said | as_members(self.thoughts)
+
+
+@dataclass(slots=True)
+class ItemReader:
+    """Reads items one by one; `finish` returns the messages."""
+
+    notes: Notes
+    secret: bytes = b""
+    """Opens the thoughts that clients carry."""
+    repair: bool = False
+    """Calls without results, and results without calls, are mended later on."""
+    messages: list[Json] = field(default_factory=list)
+    tools: list[tuple[str, list[Json]]] = field(default_factory=list)
+    """Those that are declared among the items, and where."""
+    _turn: _Turn | None = None
+    _attached: list[Json] = field(default_factory=list)
+    """Images and files of this round's results."""
+    _waiting: dict[str, None] = field(default_factory=dict)
+    """Calls without a result so far."""
+    _answered: set[str] = field(default_factory=set)
+    _pairs: Mapping[str, int] = field(default_factory=dict)
+
+    def read(self, items: Iterable[tuple[str, Json]]) -> list[Json]:
+        """`items` with where each stands."""
+        placed = [*items]
+        self._pairs = _paired(item for _, item in placed)
+        for where, item in placed:
+            take = _TAKE.get(kind := kind_of(item))
+            if take is not None:
+                take(self, item, where)
+            else:
+                self._take_other(kind, item, where)
+        self._end_turn()
+        self._end_results()
+        if self._waiting and not self.repair:
+            identity = next(iter(self._waiting))
+            raise _unpaired(f"No tool output found for function call {identity}.")
+        return self.messages
+
+    # What is said --------------------------------------------------------------------------------
+
+    def _message(self, item: Json, where: str) -> None:
+        role, content = item["role"], item["content"]
+        if role == "assistant":
+            self._spoken(content)
+            return
+        self._end_turn()
+        self._end_results()
+        if role == "user":
+            self.messages.append({"role": role, "content": user_content(content, where)})
+        else:
+            self.messages.append({"role": role, "content": text_of_parts(content, where)})
+
+    def _spoken(self, content: str | list[Json]) -> None:
+        turn = self._open_turn()
+        if isinstance(content, str):
+            turn.texts.append(content)
+            return
+        turn.texts += (part["text"] for part in content if "text" in part)
+        turn.refusals += (part["refusal"] for part in content if "refusal" in part)
+
+    def _reasoning(self, item: Json, where: str) -> None:
+        carried = item.get("encrypted_content")
+        thought = SealedThought(summary_text(item))
+        if carried:
+            opened = unsealed(carried, self.secret)
+            if opened is None:
+                text = "thoughts that are sealed, and not by this gateway, were left out"
+                self.notes.add("thoughts_left", "", text)
+                return
+            thought = opened
+        turn = self._open_turn()
+        thought.leads = not (turn.texts or turn.calls)
+        turn.thoughts.append(thought)
+
+    # Calls and their results ---------------------------------------------------------------------
+
+    def _function_call(self, item: Json, _: str) -> None:
+        name = flat_name(item.get("namespace"), item["name"])
+        self._call("function", item["call_id"], name, item.get("arguments") or "{}")
+
+    def _custom_call(self, item: Json, _: str) -> None:
+        name = flat_name(item.get("namespace"), item["name"])
+        self._call("custom", item["call_id"], name, item["input"])
+
+    def _call(self, kind: str, identity: str, name: str, said: str) -> None:
+        key = "input" if kind == "custom" else "arguments"
+        call = {"id": identity, "type": kind, kind: {"name": name, key: said}}
+        self._open_turn().calls.append(call)
+        self._waiting[identity] = None
+
+    def _output(self, item: Json, where: str) -> None:
+        self._result(item["call_id"], item["output"], f"{where}.output")
+
+    def _result(self, identity: str, output: str | list[Json], where: str) -> None:
+        self._end_turn()
+        if identity not in self._waiting and identity not in self._answered and not self.repair:
+            text = f"No tool call found for function call output with call_id {identity}."
+            raise _unpaired(text)
+        self._waiting.pop(identity, None)
+        self._answered.add(identity)
+        text, more = attached(output, where, len(self._attached))
+        if more:
+            text_of_note = "images of a tool's result follow it as the user's: chat has none there"
+            self.notes.add("image_moved", where, text_of_note)
+            self._attached += more
+        self.messages.append({"role": "tool", "tool_call_id": identity, "content": text})
+
+    # What chat has nothing like ------------------------------------------------------------------
+
+    def _more_tools(self, item: Json, where: str) -> None:
+        self.tools.append((f"{where}.tools", item["tools"]))
+
+    def _take_other(self, kind: str, item: Json, where: str) -> None:
+        if kind == "compaction_trigger":
+            raise BadRequest(
+                "This gateway does not compact conversations: leave the item "
+                "'compaction_trigger' out, and shorten the input yourself.",
+                code="unsupported_parameter",
+                param=where,
+            )
+        identity = _identity(item)
+        if self._pairs.get(identity) == 2 and (kind in _PAIRED or kind in _OUTPUTS):
+            self.notes.add("item_as_function", where, f"an item '{kind}' was sent as a function's")
+            self._take_pair(kind, identity, item)
+        else:
+            text = f"an item '{kind[:60]}', for which the model has no place"
+            self.notes.add("item_dropped", where, text)
+
+    def _take_pair(self, kind: str, identity: str, item: Json) -> None:
+        rest = {name: value for name, value in item.items() if name not in _ABOUT}
+        if kind in _PAIRED:
+            said = orjson.dumps(item.get("action") or rest).decode()
+            self._call("function", identity, kind.removesuffix("_call"), said)
+            return
+        output = item.get("output")
+        self._result(identity, output if isinstance(output, str) else _dumped(rest), "")
+
+    # -- ------------------------------------------------------------------------------------------
+
+    def _open_turn(self) -> _Turn:
+        self._end_results()
+        if self._turn is None:
+            self._turn = _Turn()
+        return self._turn
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self.messages.append(self._turn.message())
+            self._turn = None
+            self._answered.clear()
+
+    def _end_results(self) -> None:
+        if self._attached:
+            self.messages.append({"role": "user", "content": self._attached})
+            self._attached = []
+
+
+def _paired(items: Iterable[Json]) -> Mapping[str, int]:
+    """How many halves of its pair each call of a tool of OpenAI's has: 2 are both."""
+    halves: dict[str, set[bool]] = {}
+    for item in items:
+        kind = kind_of(item)
+        if kind in _PAIRED or kind in _OUTPUTS:
+            halves.setdefault(_identity(item), set()).add(kind in _OUTPUTS)
+    return {identity: len(found) for identity, found in halves.items()}
+
+
+def _identity(item: Json) -> str:
+    return str(item.get("call_id") or item.get("id") or "")
+
+
+def _dumped(rest: Json) -> str:
+    return orjson.dumps(rest).decode()
+
+
+def _unpaired(text: str) -> BadRequest:
+    return BadRequest(text, code="invalid_tool_history", param="input")
+
+
+_TAKE: Mapping[str, Callable[[ItemReader, Json, str], None]] = {
+    "message": ItemReader._message,
+    "reasoning": ItemReader._reasoning,
+    "function_call": ItemReader._function_call,
+    "custom_tool_call": ItemReader._custom_call,
+    "function_call_output": ItemReader._output,
+    "custom_tool_call_output": ItemReader._output,
+    "additional_tools": ItemReader._more_tools,
+}

@@ -1,0 +1,299 @@
+"""Events → the items of an answer, one open at a time.
+
+A message, a thought or a call is closed before the next is opened; whoever writes a stream hears of
+each step, whoever folds an answer does not listen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, assert_never
+
+import orjson
+
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from adapters.receipts import Note, Receipt
+from adapters.shared.history import is_json_object
+from middleware.doors.responses.ids import item_id
+from middleware.doors.responses.response_object import how_it_ended
+from middleware.doors.responses.thoughts import KEPT_MEMBERS, SealedThought, sealed
+from middleware.doors.responses.tools import ToolSet
+
+TEXT, REFUSAL, THOUGHT = "output_text", "refusal", "reasoning"
+CALLS = frozenset({"function_call", "custom_tool_call"})
+_CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
+_DELTAS: Mapping[str, str] = {
+    TEXT: "response.output_text",
+    REFUSAL: "response.refusal",
+    THOUGHT: "response.reasoning_summary_text",
+    "function_call": "response.function_call_arguments",
+    "custom_tool_call": "response.custom_tool_call_input",
+}
+
+
+class OutputListener(Protocol):
+    def event(self, kind: str, members: Json) -> None:
+        """Something happened to an item."""
+
+    def delta(self, piece: str, logprobs: tuple[Json, ...]) -> None:
+        """A piece of what is open."""
+
+
+class Nobody:
+    """Listens where an answer is folded."""
+
+    def event(self, kind: str, members: Json) -> None:
+        pass
+
+    def delta(self, piece: str, logprobs: tuple[Json, ...]) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Items:
+    response: str
+    """Id of the answer."""
+    tools: ToolSet
+    secret: bytes
+    listener: OutputListener
+    output: list[Json] = field(default_factory=list)
+    open: str = ""
+    """What its next piece belongs to: text, refusal, thought or a kind of call."""
+    pieces: list[str] = field(default_factory=list)
+    head: bytes = b""
+    """A frame of the next piece, up to its number."""
+    late: Receipt = ()
+    """What was learned and is still to be told."""
+    steps: list[Json] = field(default_factory=list)
+    refused: bool = False
+    _upstream: str = ""
+    _item: Json | None = None
+    """The one that is open: the last of `output`."""
+    _thought: SealedThought = field(default_factory=SealedThought)
+    _logprobs: list[Json] = field(default_factory=list)
+    _annotations: list[Json] = field(default_factory=list)
+    _held: list[Event] = field(default_factory=list)
+    """What came in the middle of a call."""
+
+    def add(self, event: Event) -> None:
+        if self.open == "function_call" and self._waits_for_call(event):
+            self._held.append(event)
+            return
+        match event:
+            case TextDelta(text, logprobs):
+                self._say(TEXT, text, logprobs)
+            case ReasoningDelta(text):
+                self._say(THOUGHT, text)
+            case ToolCallDelta(_, arguments):
+                self._argue(arguments)
+            case ToolCallStart():
+                self._call(event)
+            case RefusalDelta(text):
+                self.refused = True
+                self._say(REFUSAL, text)
+            case Opened():
+                self._upstream = event.upstream.name
+            case Aside():
+                self._aside(event)
+            case Noted(receipt):
+                self.late += receipt
+            case Finish():
+                self._finish(event)
+            case _:
+                assert_never(event)
+
+    def _waits_for_call(self, event: Event) -> bool:
+        """An upstream may speak in the middle of a call, an item's pieces stand together."""
+        if isinstance(event, ToolCallDelta | ToolCallStart | Finish | Noted | Opened):
+            return False
+        return bool(self._held) or not is_json_object("".join(self.pieces))
+
+    # Pieces --------------------------------------------------------------------------------------
+
+    def _say(self, kind: str, text: str, logprobs: tuple[Json, ...] = ()) -> None:
+        if not text:
+            return
+        if self.open != kind:
+            self._open_part(kind)
+        self._logprobs += logprobs
+        self._piece(text, logprobs)
+
+    def _piece(self, piece: str, logprobs: tuple[Json, ...] = ()) -> None:
+        self.pieces.append(piece)
+        self.listener.delta(piece, logprobs)
+
+    def _argue(self, piece: str) -> None:
+        if self.open in CALLS:
+            self._piece(piece)
+        elif piece.strip():
+            text = "a piece of a call's arguments came when the call was over"
+            self._note(Note("arguments_late", "tool_calls", text))
+
+    def _open_part(self, kind: str) -> None:
+        holder = THOUGHT if kind == THOUGHT else "message"
+        if self._item is None or self._item["type"] != holder:
+            self._open_item(holder)
+        else:
+            self._close_part()
+        item = self._item
+        assert item is not None
+        self.open, self.pieces, self._logprobs, self._annotations = kind, [], [], []
+        where = self._where()
+        if kind == THOUGHT:
+            added, where["summary_index"] = "reasoning_summary_part", 0
+            part: Json = {"type": "summary_text", "text": ""}
+        else:
+            added, where["content_index"] = "content_part", len(item["content"])
+            part = {"type": TEXT, "text": "", "annotations": [], "logprobs": []}
+            part = part if kind == TEXT else {"type": REFUSAL, "refusal": ""}
+        self.listener.event(f"response.{added}.added", {**where, "part": part})
+        self._head(where | ({"logprobs": []} if kind == TEXT else {}))
+
+    def _where(self) -> Json:
+        assert self._item is not None
+        return {"item_id": self._item["id"], "output_index": len(self.output) - 1}
+
+    def _head(self, where: Json) -> None:
+        kind = f"{_DELTAS[self.open]}.delta"
+        said = orjson.dumps({"type": kind, **where})[:-1]
+        self.head = b'event: %b\ndata: %b,"sequence_number":' % (kind.encode(), said)
+
+    def _close_part(self) -> None:
+        if self.open in ("", *CALLS):
+            return
+        item, kind, said = self._item, self.open, "".join(self.pieces)
+        assert item is not None
+        self.open, where = "", self._where()
+        if kind == THOUGHT:
+            part: Json = {"type": "summary_text", "text": said}
+            added, where["summary_index"] = "reasoning_summary_part", 0
+            done: Json = {"text": said}
+            self._thought.text = said
+            item["summary"].append(part)
+        else:
+            added, where["content_index"] = "content_part", len(item["content"])
+            done = {"text": said, "logprobs": self._logprobs} if kind == TEXT else {kind: said}
+            more = {"annotations": self._annotations} if kind == TEXT else {}
+            part = {"type": kind, **done, **more}
+            item["content"].append(part)
+        self.listener.event(f"{_DELTAS[kind]}.done", {**where, **done})
+        self.listener.event(f"response.{added}.done", {**where, "part": part})
+
+    # Items ---------------------------------------------------------------------------------------
+
+    def _open_item(self, kind: str, more: Json | None = None) -> None:
+        while self._item is not None:  # what a call held back may open another
+            self.close()
+        identity = item_id(kind, self.response, len(self.output))
+        item: Json = {"id": identity, "type": kind, "status": "in_progress", **(more or {})}
+        if kind == "message":
+            item |= {"role": "assistant", "content": []}
+        elif kind == THOUGHT:
+            item["summary"] = []
+            self._thought = SealedThought(upstream=self._upstream)
+        self._item = item
+        self.output.append(item)
+        where = {"output_index": len(self.output) - 1}
+        self.listener.event("response.output_item.added", {**where, "item": item})
+
+    def _call(self, start: ToolCallStart) -> None:
+        kind = "custom_tool_call" if start.kind == "custom" else "function_call"
+        named = self.tools.own_name(start.name)
+        self._open_item(kind, {"call_id": start.id, **named, _CALL_KEYS[kind]: ""})
+        self.open, self.pieces = kind, []
+        self._head(self._where())
+
+    def close(self, status: str = "completed") -> None:
+        """Close what is open; `status` of what the end of the answer has cut."""
+        item = self._item
+        if item is None:
+            return
+        if self.open in CALLS:
+            self._close_call(item, status)
+        else:
+            self._close_part()
+            item["status"] = status
+            if item["type"] == THOUGHT and (self._thought.text or self._thought.members):
+                item["encrypted_content"] = sealed(self._thought, self.secret)
+            self._item_done(item)
+        self._item, self.open = None, ""
+        held, self._held = self._held, []
+        for event in held:
+            self.add(event)
+
+    def _close_call(self, item: Json, status: str) -> None:
+        key, said = _CALL_KEYS[item["type"]], "".join(self.pieces)
+        item |= {"status": status, key: said}
+        if status != "completed":
+            return  # some clients make every call that is done
+        named = {"name": item["name"]} if key == "arguments" else {}
+        done = {**self._where(), **named, key: said}
+        self.listener.event(f"{_DELTAS[item['type']]}.done", done)
+        self._item_done(item)
+
+    def _item_done(self, item: Json) -> None:
+        where = {"output_index": len(self.output) - 1}
+        self.listener.event("response.output_item.done", {**where, "item": item})
+
+    # The rest ------------------------------------------------------------------------------------
+
+    def _aside(self, event: Aside) -> None:
+        match event.field:
+            case "reasoning":
+                self._say(THOUGHT, str(event.value))
+            case "annotations":
+                self._annotate(event.value)
+            case "steps":
+                self.steps = event.value
+            case "step":
+                pass  # `steps` has them all
+            case name if name in KEPT_MEMBERS:
+                self._keep(name, event.value)
+            case name:
+                text = f"the answer has '{name[:40]}', for which there is no item"
+                self._note(Note("block_not_shown", "output", text))
+
+    def _keep(self, name: str, value: Any) -> None:
+        if self._item is None or self._item["type"] != THOUGHT:
+            self._open_item(THOUGHT)
+        known = self._thought.members.get(name, ())
+        self._thought.members[name] = [*known, *(value if isinstance(value, list) else [value])]
+
+    def _annotate(self, found: Any) -> None:
+        if self.open != TEXT:
+            text = "sources were named behind the text, where there is no place for them"
+            self._note(Note("citations_dropped", "annotations", text))
+            return
+        for one in found:
+            said = {"type": one["type"], **one.get(one["type"], {})}
+            where = {**self._where(), "content_index": len(self.output[-1]["content"])}
+            where["annotation_index"] = len(self._annotations)
+            self._annotations.append(said)
+            kind = "response.output_text.annotation.added"
+            self.listener.event(kind, {**where, "annotation": said})
+
+    def _note(self, note: Note) -> None:
+        if note not in self.late:
+            self.late += (note,)
+
+    def _finish(self, finish: Finish) -> None:
+        status = str(how_it_ended(finish.reason, self.refused)["status"])
+        self.close("completed" if self._held else status)
+        self.close(status)
+        said = {item["type"] for item in self.output} - {THOUGHT}
+        if status == "completed" and not said:
+            self._open_part(TEXT)  # clients look for a last message
+            self.close()

@@ -1,0 +1,72 @@
+"""The response object: what is the same in all that is said of one answer, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.protocol import FinishReason, Json, Usage, value_class
+from adapters.receipts import Receipt
+from middleware.doors.x_usetool import usage_parts, warnings_object
+
+_CUT: Mapping[FinishReason, str] = {
+    "length": "max_output_tokens",
+    "content_filter": "content_filter",
+}
+
+
+@value_class
+class ResponseHeading:
+    id: str
+    created: int
+    base: Json
+    """Members that echo the request."""
+
+    def object(self, status: str, output: list[Json], **more: Any) -> Json:
+        began = status == "in_progress"
+        said: Json = {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            **self.base,
+            "output": output,
+            "usage": None,
+            **more,
+        }
+        if began:  # they may be long, and nobody reads them there
+            said["tools"] = []
+        return said
+
+
+def how_it_ended(reason: FinishReason, refused: bool) -> Json:
+    """Status and what goes with it; a refusal in words is a whole answer."""
+    why = _CUT.get(reason)
+    if why is None or (refused and reason == "content_filter"):
+        return {"status": "completed"}
+    return {"status": "incomplete", "incomplete_details": {"reason": why}}
+
+
+def tokens(usage: Usage) -> Json:
+    """Both details are always there: Codex reads no usage without."""
+    cached: Json = {"cached_tokens": usage.cached or 0}
+    if usage.cache_write is not None:
+        cached["cache_write_tokens"] = usage.cache_write
+    return {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": cached,
+        "output_tokens": usage.completion,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": usage.prompt + usage.completion,
+    }
+
+
+def own_words(late: Receipt, told: Json, usage: Usage | None) -> Json:
+    """What is ours to tell and could not stand in the headers."""
+    own = (warnings_object(late) if late else {}) | told
+    parts = usage_parts(usage)
+    own |= {"usage": parts} if parts else {}
+    return {"x_usetool": own} if own else {}

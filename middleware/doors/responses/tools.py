@@ -1,0 +1,151 @@
+"""The tools of a request → those of a chat, and the names by which the client knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.errors import BadRequest
+from adapters.protocol import Carried, Json
+from adapters.receipts import Note, Notes
+from adapters.shared.toolbox import alias
+
+_LONGEST_NAME = 64
+_OWN = ("function", "custom")
+_SEARCH = "web_search"
+"""Begins the name of each version of it."""
+
+
+def flat_name(namespace: str | None, name: str) -> str:
+    """A namespace's tool as models know it: chat has no namespaces."""
+    if not namespace:
+        return name
+    joined = f"{namespace}.{name}"
+    return joined if len(joined) <= _LONGEST_NAME else alias(joined)
+
+
+@dataclass(slots=True)
+class ToolSet:
+    tools: list[Json] = field(default_factory=list)
+    """As chat declares them."""
+    spaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Flat name → namespace and name."""
+    hosted: dict[str, str] = field(default_factory=dict)
+    """Type of a tool that OpenAI runs → where it is declared."""
+    forced: str = ""
+    """The hosted tool that must be called."""
+
+    def declare(self, tools: Iterable[Json], where: str, notes: Notes) -> None:
+        for position, tool in enumerate(tools):
+            at, kind = f"{where}[{position}]", tool["type"]
+            if kind in _OWN:
+                self._add(tool, tool["name"], at, notes)
+            elif kind == "namespace":
+                for number, member in enumerate(tool["tools"]):
+                    name = flat_name(tool["name"], member["name"])
+                    self.spaces[name] = tool["name"], member["name"]
+                    described = {**member, "description": _about(member, tool)}
+                    self._add(described, name, f"{at}.tools[{number}]", notes)
+            else:
+                self.hosted.setdefault(kind, at)
+
+    def _add(self, tool: Json, name: str, at: str, notes: Notes) -> None:
+        kind = tool["type"]
+        said: Json = {"name": name, "description": tool.get("description")}
+        if kind == "function":
+            said |= {key: tool.get(key) for key in ("parameters", "strict")}
+        elif (grammar := _grammar(tool.get("format"))) is not None:
+            notes.add("grammar_as_words", f"{at}.format", "models are told of it, not held to it")
+            said["description"] = "\n\n".join(filter(None, (said["description"], grammar)))
+        known = {key: value for key, value in said.items() if value is not None}
+        self.tools.append({"type": kind, kind: known})
+
+    def require_distinct(self) -> None:
+        seen: set[str] = set()
+        for tool in self.tools:
+            name = tool[tool["type"]]["name"]
+            if name in seen:
+                raise BadRequest(
+                    f"Two tools have the name '{name}'. Tool names must be unique.", param="tools"
+                )
+            seen.add(name)
+
+    def choice(self, choice: Any) -> str | Json | None:
+        """`tool_choice` as chat has it; None: the model decides."""
+        if isinstance(choice, str) or choice is None:
+            if not self.tools and not self.hosted and choice == "required":
+                raise BadRequest(
+                    "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the "
+                    "tools, or leave 'tool_choice' out.",
+                    param="tool_choice",
+                )
+            return choice if self.tools else None
+        if choice["type"] == "allowed_tools":
+            own = [self._named(one) for one in choice["tools"] if one["type"] in _OWN]
+            allowed = {"mode": choice["mode"], "tools": own}
+            return {"type": "allowed_tools", "allowed_tools": allowed} if own else "none"
+        if choice["type"] in _OWN:
+            return self._named(choice)
+        self.forced = choice["type"]
+        return None
+
+    def _named(self, choice: Json) -> Json:
+        kind, name = choice["type"], flat_name(choice.get("namespace"), choice.get("name") or "")
+        if not any(tool.get(kind, {}).get("name") == name for tool in self.tools):
+            raise BadRequest(
+                f"'tool_choice' names the {kind} tool {name!r}, which is not in 'tools'.",
+                param="tool_choice",
+            )
+        return {"type": kind, kind: {"name": name}}
+
+    def native(self, notes: Notes) -> Carried | None:
+        """A search of the web, which a server tool may do instead; others nobody runs here."""
+        wanted = self.forced or ("" if self.tools else next(iter(self.hosted), ""))
+        refusal = _refusal(wanted) if wanted else None
+        search = [kind for kind in self.hosted if kind.startswith(_SEARCH)]
+        if refusal is not None and not (search and wanted in search):
+            raise refusal
+        lost = [_dropped(kind, at) for kind, at in self.hosted.items() if kind not in search]
+        notes.add_all(tuple(lost))
+        if not search:
+            return None
+        told = tuple(_dropped(kind, self.hosted[kind]) for kind in search)
+        return Carried("responses", search, told, refusal, search=True)
+
+    def own_name(self, name: str) -> Json:
+        """Namespace and name of what was called, as members of its item."""
+        space = self.spaces.get(name)
+        return {"name": name} if space is None else {"namespace": space[0], "name": space[1]}
+
+
+def _about(member: Json, namespace: Json) -> str | None:
+    return member.get("description") or namespace.get("description")
+
+
+def _grammar(form: Any) -> str | None:
+    """A grammar in words; both ways of nesting are about."""
+    if not isinstance(form, dict) or form.get("type") != "grammar":
+        return None
+    inner = form.get("grammar")
+    said = inner if isinstance(inner, dict) else form
+    syntax, definition = said.get("syntax") or "", said.get("definition") or ""
+    return f"The input must match this {syntax} grammar:\n{definition}"
+
+
+def _dropped(kind: str, at: str) -> Note:
+    return Note("tool_dropped", at, f"nobody runs the hosted tool '{kind[:60]}' here")
+
+
+def _refusal(kind: str) -> BadRequest:
+    more = (
+        " The gateway's own search answers it where the model has one among its `server_tools`."
+        if kind.startswith(_SEARCH)
+        else ""
+    )
+    return BadRequest(
+        f"The hosted tool '{kind[:60]}' is run by OpenAI, and this gateway does not run it. Send a "
+        f"tool of type 'function' and run it yourself, or leave it out.{more}",
+        code="unsupported_tool",
+        param="tools",
+    )

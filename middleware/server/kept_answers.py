@@ -1,0 +1,106 @@
+"""Answers that clients name later on: found before a body is read, kept before an answer ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from adapters.protocol import ChatRequest, Event, Events, Finish, Noted
+from adapters.receipts import Note
+from middleware.cassettes.selection import Selection
+from middleware.doors.door import KeepingDoor, KeptRecord, ParsedRequest, References, Stamp
+from middleware.server.runtime import Runtime
+from middleware.server.transport.intake import Caller
+from middleware.wrappers.base import Wrapper
+from middleware.wrappers.recall import Entry, Limits, Store, StoreFailure, digest
+
+_LONGEST = Limits().max_entry
+_GONE = b""
+"""In the place of an answer that was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswers:
+    """Those of one owner."""
+
+    store: Store | None
+    """None: nothing is kept."""
+    owner: str
+
+    @classmethod
+    def of(
+        cls, runtime: Runtime, caller: Caller, selection: Selection | None, model: str = ""
+    ) -> KeptAnswers:
+        """Those of a caller; a replay has its own."""
+        store = runtime.answers
+        if runtime.studio is not None and runtime.is_played(selection, model):
+            store = runtime.studio.answers
+        return cls(store, caller.owner)
+
+    async def find(self, identities: Iterable[str]) -> dict[str, bytes]:
+        """Those that are there; all are looked for at once."""
+        wanted = [*dict.fromkeys(identities)]
+        if self.store is None or not wanted:
+            return {}
+        keys = {identity: self._key(identity) for identity in wanted}
+        try:
+            near = await self.store.near([*keys.values()])
+            found = {identity: near.get(key) for identity, key in keys.items()}
+        except StoreFailure:
+            return {}
+        return {identity: record for identity, record in found.items() if record}
+
+    async def named(self, door: KeepingDoor, wanted: References) -> KeepingDoor:
+        """The door, knowing what a body names."""
+        if self.store is None:
+            return door.knowing(None)
+        first = (wanted.previous,) if wanted.previous else ()
+        records = await self.find((*first, *wanted.others))
+        if wanted.previous in records:
+            records |= await self.find(door.before(records[wanted.previous]))
+        return door.knowing(records)
+
+    async def keep(self, record: KeptRecord) -> Note | None:
+        """Keep an answer; return why it is not."""
+        assert self.store is not None
+        if len(record.value) > _LONGEST:
+            return _not_kept(f"it has {len(record.value)} bytes, and at most {_LONGEST} are kept")
+        try:
+            entry = Entry(self._key(record.id), record.value)
+            await self.store.keep([entry], [self._key(one) for one in record.before])
+        except StoreFailure as failure:
+            return _not_kept(str(failure))
+        return None
+
+    async def drop(self, identity: str) -> None:
+        if self.store is not None:
+            await self.store.keep([Entry(self._key(identity), _GONE)], ())
+
+    def _key(self, identity: str) -> bytes:
+        return digest("answer", self.owner, identity)
+
+
+def _not_kept(why: str) -> Note:
+    return Note("recall_not_kept", "", f"{why}; later requests cannot name this answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping(Wrapper):
+    """Keeps what is answered before the client hears that it is over."""
+
+    answers: KeptAnswers
+    door: KeepingDoor
+    parsed: ParsedRequest
+    stamp: Stamp
+
+    async def stream(self, request: ChatRequest) -> Events:
+        events: list[Event] = []
+        async with aclosing(self.inner.stream(request)) as batches:
+            async for batch in batches:
+                events += batch
+                failure = await self._keep(events) if type(batch[-1]) is Finish else None
+                yield batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])
+
+    async def _keep(self, events: Sequence[Event]) -> Note | None:
+        return await self.answers.keep(self.door.record(self.parsed, self.stamp, events))
