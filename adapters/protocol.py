@@ -94,13 +94,13 @@ class Carried:
     """What to tell where no leaf of the language answers; empty: it is no loss."""
     refusal: GatewayError | None = None
     """Raised there instead, where its loss would change the meaning."""
-    search: bool = False
-    """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
-    that: a search of the gateway's own may stand for it.
-    """
     beside: Any = None
     """The same in OpenAI's shape, as the door made it. Where it is another now, the value would
     undo what changed it.
+    """
+    search: bool = False
+    """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
+    that: a search of the gateway's own may stand for it.
     """
 
 
@@ -200,7 +200,10 @@ class ToolCallDelta:
 @final
 @value_class
 class Aside:
-    """Another member of the assistant message: annotations, images, audio."""
+    """Another member of the assistant message: annotations, images, audio.
+
+    `thinking_blocks` come where each ends; `own_…` are for clients that speak the leaf's language.
+    """
 
     field: str
     value: Any

@@ -23,8 +23,8 @@ Changed = Literal[
     "arguments_wrapped", "beginning_added", "cache_lifetime_shortened", "cache_lifetime_unknown",
     "custom_tool_as_function", "effort_adjusted", "effort_approximated", "ending_added",
     "grammar_as_words", "half_character_replaced", "item_as_function",
-    "json_object_instructed", "json_schema_as_prompt",
-    "json_schema_instructed", "json_word_added", "messages_reordered", "name_as_prefix",
+    "json_object_instructed", "json_schema_as_prompt", "json_schema_instructed",
+    "json_word_added", "max_tokens_lowered", "messages_reordered", "name_as_prefix",
     "name_in_text", "parts_joined", "reasoning_effort_changed", "refusal_as_text",
     "result_made_up", "result_paired", "schema_in_words", "schema_merged", "schema_reduced",
     "schema_root_merged", "strict_not_enforced", "system_as_user_text", "system_moved",
@@ -32,16 +32,16 @@ Changed = Literal[
     "tool_choice_not_enforced", "user_aliased", "user_hashed",
 ]  # fmt: skip
 Told = Literal[
-    "answer_member_dropped", "arguments_invalid", "arguments_late", "arguments_mismatch",
-    "block_not_shown", "call_without_name", "choices_dropped", "citations_dropped",
-    "custom_input_invalid", "dropped_by_config", "empty_arguments_dropped", "finish_unknown",
-    "finish_without_calls", "image_dropped", "logprobs_dropped", "parallel_calls_dropped",
-    "price_unknown", "prompt_lines_dropped", "reasoner_failed", "reasoning_hidden",
-    "recall_not_kept", "recall_unavailable", "refusal", "result_cut", "rounds_exhausted",
-    "search_failed", "thought_lost", "thoughts_left", "thoughts_lost", "thoughts_restored",
-    "tool_call_corrected", "tool_call_withheld", "tool_name_read", "tool_repair_failed",
-    "tool_shadowed", "tool_unknown", "tools_emulated", "turn_paused", "usage_estimated",
-    "usage_unknown",
+    "annotations_dropped", "answer_member_dropped", "arguments_as_text", "arguments_invalid",
+    "arguments_late", "arguments_mismatch", "beta_dropped", "block_not_shown", "call_without_name",
+    "choices_dropped", "citations_dropped", "custom_input_invalid", "dropped_by_config",
+    "empty_arguments_dropped", "finish_unknown", "finish_without_calls", "image_dropped",
+    "logprobs_dropped", "parallel_calls_dropped", "price_unknown", "prompt_lines_dropped",
+    "reasoner_failed", "reasoning_hidden", "recall_not_kept", "recall_unavailable", "refusal",
+    "result_cut", "rounds_exhausted", "search_failed", "thought_lost", "thoughts_left",
+    "thoughts_lost", "thoughts_restored", "tool_call_corrected", "tool_call_withheld",
+    "tool_name_read", "tool_repair_failed", "tool_shadowed", "tool_unknown", "tools_emulated",
+    "turn_paused", "usage_estimated", "usage_unknown",
 ]  # fmt: skip
 
 
@@ -99,7 +99,7 @@ LEFT_OUT: Mapping[LeftOut, str] = {
     "empty_turn_dropped": "Door, Claude: an assistant message without text or calls was left out.",
     "image_detail_dropped": "Claude: `detail` of an image was left out. There is one level.",
     "image_not_seen": "Pipeline: the reasoner has no `vision`: it was told that an image is there.",
-    "item_dropped": "Door: an input item that only OpenAI can read was left out.",
+    "item_dropped": "Door: an item or block that only OpenAI or Claude can read was left out.",
     "member_dropped": "Door, all upstreams: the upstream has no place for this member.",
     "name_dropped": "Claude, Ollama: a `name` was left out. It repeats the role, or has no place.",
     "parameter_dropped": "Door, emulation, all upstreams: the upstream has nothing like the field, "
@@ -125,8 +125,8 @@ LEFT_OUT: Mapping[LeftOut, str] = {
     "or send `thinking_blocks` back.",
     "thinking_unsigned": "Claude: thinking blocks without a signature were left out.",
     "tool_choice_ignored": "Door: there is a choice of tools, and no tools.",
-    "tool_dropped": "Door: a tool that OpenAI runs itself was left out. Send a function of your "
-    "own, or give the model a search (`server_tools`).",
+    "tool_dropped": "Door: a tool that OpenAI or Anthropic run was left out. Send a function of "
+    "your own, or give the model a search (`server_tools`).",
     "top_k_dropped": "Claude: `top_k` was left out. The note's text says why.",
     "top_p_dropped": "Claude: `top_p` was left out. The note's text says why.",
 }
@@ -145,11 +145,13 @@ CHANGED: Mapping[Changed, str] = {
     "grammar_as_words": "Door: a tool's grammar was put into its description and is not enforced.",
     "half_character_replaced": "Door: half of a character (an emoji cut in two) became U+FFFD. Cut "
     "texts between characters.",
-    "item_as_function": "Door: a call of a tool that OpenAI defines was sent as a function's.",
+    "item_as_function": "Door: a tool that OpenAI or Anthropic defines was sent as a function.",
     "json_object_instructed": "Claude: there is no JSON mode. JSON was asked for in the prompt.",
     "json_schema_as_prompt": "DeepSeek: the schema was asked for in the prompt. Check the answer.",
     "json_schema_instructed": "Claude: the schema was asked for in the prompt. Check the answer.",
     "json_word_added": "DeepSeek: JSON mode needs the word JSON in the prompt. It was put there.",
+    "max_tokens_lowered": "All upstreams: the model cannot answer at such length. Clients that "
+    "send one number to every model need not heed it.",
     "messages_reordered": "Door: results were put right behind their calls.",
     "name_as_prefix": "Claude: a speaker's `name` was put before the text.",
     "name_in_text": "Ollama: a speaker's `name` was put before the text.",
@@ -157,7 +159,7 @@ CHANGED: Mapping[Changed, str] = {
     "reasoning_effort_changed": "Ollama: the nearest level of thinking was sent.",
     "refusal_as_text": "Claude, DeepSeek, Ollama: a refusal in the history was sent as text.",
     "result_made_up": "Door: a call had no result, and was given one that says so "
-    "(`history_repair`). Send a result for every call.",
+    "(`history_repair`; Ollama's always). Send a result for every call.",
     "result_paired": "Door: a result without an id was given to the one open call "
     "(`history_repair`). Send `tool_call_id`.",
     "schema_in_words": "Claude: a part of the schema stands in a description and is not enforced.",
@@ -177,11 +179,15 @@ CHANGED: Mapping[Changed, str] = {
     "user_hashed": "Claude: only ids that name nobody are taken. A digest of yours was sent.",
 }
 TOLD: Mapping[Told, str] = {
+    "annotations_dropped": "Doors: the client's protocol has no place for sources.",
     "answer_member_dropped": "All upstreams: a member of the answer had a type without meaning.",
+    "arguments_as_text": "Door: arguments in the history are a text instead of an object.",
     "arguments_invalid": "All upstreams: a call's arguments are no JSON object, and passed on.",
     "arguments_late": "All upstreams: a piece came after its call was complete. It was left out.",
     "arguments_mismatch": "Ollama: the arguments of a call do not fit the tool's schema.",
-    "block_not_shown": "Claude: the answer has a block for which OpenAI has no place.",
+    "beta_dropped": "Claude: betas that the upstream may not know were not sent (`betas`).",
+    "block_not_shown": "Claude, doors: the answer has a part for which the client's protocol "
+    "has no place.",
     "call_without_name": "Compatible: a call without a name was left out.",
     "choices_dropped": "Compatible: only the first choice was passed on.",
     "citations_dropped": "Claude, compatible: sources were named for which OpenAI has no place.",
@@ -203,18 +209,18 @@ TOLD: Mapping[Told, str] = {
     "without it.",
     "recall_unavailable": "Recall, server tools: the store cannot be read. The request went up as "
     "it was sent.",
-    "refusal": "Claude: the model refused to answer.",
+    "refusal": "Claude, door: the model refused to answer, or a filter ended the answer.",
     "result_cut": "Server tools: the result of a tool was longer than its `max_result`.",
     "rounds_exhausted": "Server tools: the model still wanted to call tools after `max_rounds` "
     "rounds. It was asked once more without any.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
-    "thoughts_left": "Door, recall, all upstreams: thoughts of another upstream, which answered "
-    "before, were left out, or such as another gateway has sealed.",
+    "thoughts_left": "All upstreams, recall: thoughts of another upstream, which answered before, "
+    "or such as another gateway has sealed, were left out.",
     "thoughts_lost": "Door: a thought that the request names is not kept here. Recall may know it.",
     "thoughts_restored": "Recall: thoughts the client does not send were put back.",
     "tool_call_corrected": "Emulation: the model was asked again, as a call was not usable.",
-    "tool_call_withheld": "Emulation: a call was not allowed, or was cut by the token limit.",
+    "tool_call_withheld": "Emulation, door: a call was not allowed, or was cut by the token limit.",
     "tool_name_read": "Emulation: the name of a tool was written in another way.",
     "tool_repair_failed": "Emulation: a call stayed unusable after asking again.",
     "tool_shadowed": "Server tools: the client has a tool of the same name. The client's counts.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from adapters.claude.betas import betas_of
 from adapters.claude.capabilities import Capability, capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Options, Profile, encode, must_stream
@@ -47,7 +48,9 @@ class Claude(Leaf):
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)
-        profile = Profile(able, settings.api_version or API_VERSION, settings.options)
+        options = settings.options
+        betas = betas_of(request.call, options.betas, settings.link)
+        profile = Profile(able, settings.api_version or API_VERSION, options, betas)
         box = box_of(request, able)
         body, receipt = encode(request, box, profile)
         streamed = request.call.streamed or must_stream(body, able)
@@ -57,12 +60,13 @@ class Claude(Leaf):
             path=PATH,
             body=body,
             receipt=receipt,
-            state=State(calls=box.calls(request.call.id)),
+            state=State(calls=box.calls(request.call.id), own=request.native is not None),
             streamed=streamed,
             framing=Sse,
             decode=decode,
             close=close,
             decode_answer=decode_answer,
+            headers=betas.headers,
         )
 
 

@@ -54,6 +54,8 @@ class State(AnswerState):
     """Characters of the texts that are whole: annotations count them."""
     begun: bool = False
     """There is a message; without one an end is the end of nothing."""
+    own: bool = False
+    """The client speaks Claude's language: it gets what others are only told of."""
     broken: bool = False
     """A call's arguments are not what Claude would take back."""
 
@@ -177,6 +179,8 @@ def _start(event: Json, state: State) -> Iterator[Event]:
             yield from state.calls.start(state.position, block.get("id"), block["name"])
         case "redacted_thinking":
             pass
+        case _ if state.own:
+            pass
         case kind:
             text = f"a block of type '{kind}' stayed behind"
             yield from _note_once(Note("block_not_shown", "content", text), state)
@@ -226,16 +230,23 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
+        if state.own and kind != "tool_use":
+            yield Aside("own_block", block)
     elif kind == "tool_use":
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
         yield from state.calls.delta(state.position, arguments)
+    elif state.own:
+        yield Aside("own_block", block)
 
 
 def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
     """Say what a whole text rests on."""
     start, state.told = state.told, state.told + length
     citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
+    if state.own:
+        yield Aside("own_citations", citations)
+        return
     if found := cited(citations, start, state.told):
         yield Aside("annotations", found)
     if not all(map(address, citations)):

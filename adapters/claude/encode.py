@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.claude import parameters
+from adapters.claude.betas import Betas
+from adapters.claude.breakpoints import has_breakpoints, limit_breakpoints, with_breakpoints
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import CACHING, Content
-from adapters.claude.messages import Conversation, conversation, limit_breakpoints
+from adapters.claude.messages import Conversation, conversation
 from adapters.claude.structured import encode_response_format
 from adapters.claude.thinking import Situation, is_on, thought_of
 from adapters.claude.tools import (
@@ -19,7 +21,8 @@ from adapters.claude.tools import (
     is_forced,
     mark_tools,
 )
-from adapters.options import FLAG, option, whole
+from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
+from adapters.options import FLAG, TEXTS, choice, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields
@@ -41,6 +44,15 @@ class Options:
     error_results: bool = option(
         'A tool\'s result `{"error": …}` says that the tool failed', FLAG, False
     )
+    cache: str = option(
+        '"auto": where a client sets no cache breakpoint, one is set behind the conversation, so '
+        "that what is sent again is not paid in full again",
+        choice("off", "auto"),
+        "off",
+    )
+    betas: tuple[str, ...] | None = option(
+        "Betas of clients that go up with their requests; at anthropic.com all, if not given", TEXTS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,7 @@ class Profile:
     capability: Capability
     api_version: str = "2023-06-01"
     options: Options = Options()
+    betas: Betas = field(default_factory=Betas)
 
     @property
     def sampling(self) -> bool:
@@ -61,7 +74,10 @@ class Profile:
 
 
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
-    fields = parameters.without_neutral(request.params, request.extra)
+    own = profile.betas.without_theirs(own_members(request))
+    if own.get("tools"):
+        own["tools"] = [*own["tools"]]
+    fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
     words = choice_in_words(request, box, capability)
@@ -75,15 +91,16 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         fields.note("parameter_dropped", "prompt_cache_options.ttl", text)
     if form_in_words:
-        said.system.append({"type": "text", "text": form_in_words})
+        said.add_system([{"type": "text", "text": form_in_words}])
     tools, reduced = encode_tools(box, capability)
     mark_tools(tools, request.tools, content)
+    tools += hosted_tools(request, own)
     thought = thought_of(fields, capability, _situation(fields, said, box, profile))
     body = {
         "model": request.model,
         "max_tokens": thought.max_tokens,
         "messages": said.turns,
-        "system": said.system,
+        "system": said.own_system or said.system,
         "tools": tools,
         "tool_choice": encode_choice(box, capability),
         "thinking": thought.thinking,
@@ -94,15 +111,22 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
         "service_tier": parameters.service_tier(fields),
         **fields.take_all(_PASSED),
     }
-    limit_breakpoints(said, tools, MOST_BREAKPOINTS - bool(body.get("cache_control")), content)
+    whole = bool(own.get("cache_control") or body.get("cache_control"))
+    limit_breakpoints(said, own.get("tools") or tools, MOST_BREAKPOINTS - whole, content)
     # Last what is said of messages: a long conversation has much of it, and headers end.
     fields.notes.add_all(box.receipt)
     if words:
         text = "this model cannot be forced to call a tool: it was asked to"
         fields.note("tool_choice_not_enforced", "tool_choice", text)
-    fields.notes.add_all(reduced + content.notes.receipt())
+    fields.notes.add_all(reduced + content.notes.receipt() + profile.betas.receipt())
     note_unknown_members(request, fields.notes, "Claude", CACHING)
-    return _filled(body), fields.receipt("Claude")
+    receipt = fields.receipt("Claude")
+    if body["system"]:
+        own.pop("system", None)
+    body = _filled(body) | restored(own, receipt, profile.sampling)
+    if profile.options.cache == "auto" and not has_breakpoints(body):
+        body = with_breakpoints(body)
+    return body, receipt
 
 
 def must_stream(body: Json, capability: Capability) -> bool:

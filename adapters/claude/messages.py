@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from adapters.claude.content import CACHING, Content
+from adapters.claude.verbatim import encoded_anew, own_turns
 from adapters.errors import BadRequest
-from adapters.protocol import TURN, Json
+from adapters.protocol import CARRIER, TURN, Json
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON, wrapped_arguments
@@ -31,6 +32,13 @@ _IDENTITY = re.compile(r"[a-zA-Z0-9_-]+")
 class Conversation:
     system: list[Json] = field(default_factory=list)
     turns: list[Json] = field(default_factory=list)
+    own_system: Any = None
+    """The client's, as long as `system` holds nothing else."""
+
+    def add_system(self, blocks: list[Json]) -> None:
+        if blocks:
+            self.own_system = None
+            self.system += blocks
 
     @property
     def prefilled(self) -> bool:
@@ -41,7 +49,7 @@ class Conversation:
     def thoughtless(self) -> bool:
         """Calls whose results are being returned stand without the thought that led to them."""
         for turn in reversed(self.turns):
-            kinds = [block["type"] for block in turn["content"]]
+            kinds = [block["type"] for block in blocks_of(turn["content"])]
             if turn["role"] == "user" and "tool_result" not in kinds:
                 return False
             if "tool_use" in kinds and kinds[0] not in THOUGHTS:
@@ -61,9 +69,13 @@ def conversation(
             "At least one user message is required: Claude does not answer a system prompt alone.",
             param="messages",
         )
-    writer = _Writer(content)
+    writer, own, behind = _Writer(content), own_turns(messages), 0
     for position, message in enumerate(messages):
-        writer.add(message, f"messages[{position}]")
+        if position in own and writer.takes(own[position].own):
+            behind = position + own[position].length
+            writer.take(own[position].own, message)
+        elif position >= behind:
+            writer.add(message, f"messages[{position}]")
     writer.end(messages, prefill and content.capability.prefill)
     if last_words:
         writer.add_system([{"type": "text", "text": last_words}], "")
@@ -81,8 +93,32 @@ class _Writer:
     """Call id → how often it was used: a second use needs another id."""
     open_calls: dict[str, str] = field(default_factory=dict)
     """Ids of the calls whose results follow, and what they are upstream."""
+    whole: bool = False
+    """The last turn is the client's own: nothing is put into it."""
+
+    def takes(self, own: Json) -> bool:
+        """Whether a turn of the client's may go up as it is."""
+        if own.get("role") == "system":
+            return self.content.capability.mid_system and bool(self.said.turns)
+        return "role" in own or not (self.said.turns or self.said.system)
+
+    def take(self, own: Json, message: Json) -> None:
+        said = self.said
+        if "system" in own:
+            said.own_system, said.system = own["system"], [*blocks_of(own["system"])]
+            return
+        if own["role"] != "user":
+            self.flush()
+        if own["role"] == "assistant":
+            if self._ends_in_text and not self.content.capability.prefill:
+                self._ask_to_go_on()
+            self._take_ids(blocks_of(own["content"]), message.get("tool_calls") or [])
+        said.turns.append(own)
+        self.whole = True
 
     def add(self, message: Json, where: str) -> None:
+        if CARRIER in message:
+            message = encoded_anew(message, self.content.notes)
         role = message["role"]
         if message.get("name") and role != "user":
             self.content.note("name_dropped", f"{where}.name", "only a user's turn can say a name")
@@ -125,7 +161,7 @@ class _Writer:
     def add_system(self, blocks: list[Json], where: str) -> None:
         """A system message: in its own place before the conversation, else inside it."""
         if not self.said.turns:
-            self.said.system += blocks
+            self.said.add_system(blocks)
         elif self.content.capability.mid_system:
             self.late += blocks
         elif blocks:
@@ -151,14 +187,19 @@ class _Writer:
             self._ask_to_go_on()
             self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
         elif self._ends_in_text:
-            blocks = turns[-1]["content"]
+            blocks = [*blocks_of(turns[-1]["content"])]
             # "final assistant content cannot end with trailing whitespace"
-            blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
+            if blocks[-1]["text"] != blocks[-1]["text"].rstrip():
+                blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
+                turns[-1] = {**turns[-1], "content": blocks}
 
     @property
     def _ends_in_text(self) -> bool:
         """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
-        return self.said.prefilled and self.said.turns[-1]["content"][-1]["type"] == "text"
+        if not self.said.prefilled:
+            return False
+        content = self.said.turns[-1]["content"]
+        return isinstance(content, str) or bool(content[-1]["type"] == "text")
 
     def _say(self, role: str, blocks: list[Json], where: str) -> None:
         """Append to the last turn if it is of the same role: they would be merged upstream too."""
@@ -171,10 +212,13 @@ class _Writer:
             self.content.note(
                 "system_moved", where, "a system message was put behind the user's turn"
             )
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        else:
+        if not turns or turns[-1]["role"] != role:
             turns.append({"role": role, "content": blocks})
+        elif self.whole:
+            turns[-1] = {"role": role, "content": [*blocks_of(turns[-1]["content"]), *blocks]}
+        else:
+            turns[-1]["content"] += blocks
+        self.whole = False
 
     def flush(self) -> None:
         if self.late:
@@ -244,6 +288,10 @@ class _Writer:
         }
 
 
+def blocks_of(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 def _blocks_in(holder: Any, name: str) -> list[Json]:
     """The blocks a client or recall put there; nobody has looked at them yet."""
     found = holder.get(name) if isinstance(holder, dict) else None
@@ -261,30 +309,3 @@ def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
     ids = [block.get("id") for block in blocks if block["type"] == "tool_use"]
     fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
     return blocks if fits else []
-
-
-def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content: Content) -> None:
-    """Leave out what Claude would refuse of the cache breakpoints, those of least use first.
-
-    The last ones of the conversation reach furthest, and Claude looks for a shorter prefix behind
-    each by itself. The last one before the conversation is what other conversations share, and
-    what is left when this one was edited; those before it are parts of it.
-    """
-    before = _marked([tools, said.system])
-    inside = _marked([turn["content"] for turn in said.turns])
-    by_use = [*before[:-1], *inside, *before[-1:]]
-    surplus = by_use[: max(0, len(by_use) - most)]
-    for blocks, at in surplus:
-        blocks[at] = {k: v for k, v in blocks[at].items() if k != "cache_control"}
-    if surplus:
-        text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
-        content.note("cache_breakpoints_dropped", "messages", text)
-
-
-def _marked(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
-    return [
-        (blocks, at)
-        for blocks in places
-        for at, block in enumerate(blocks)
-        if "cache_control" in block
-    ]

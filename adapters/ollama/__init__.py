@@ -158,4 +158,5 @@ KIND = Kind(
     fetch_command="ollama pull",
     has_model=_has_model,
     services={"ollama": Service("ollama", aliases=("ollamachat",))},
+    language="ollama",
 )

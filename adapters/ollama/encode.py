@@ -57,6 +57,8 @@ def encode(
     request: ChatRequest, box: Toolbox, abilities: Abilities, options: Options
 ) -> tuple[Json, Receipt]:
     fields = Fields({**request.extra, **request.params})
+    carried: Json = {**request.native.value} if request.native else {}
+    own = carried.pop("options", {})
     _refuse(fields)
     fields.notes.add_all(box.receipt)
     note_unknown_members(request, fields.notes, "Ollama")
@@ -75,10 +77,11 @@ def encode(
         "keep_alive": options.keep_alive,
         # Else the server cuts the oldest messages off without a word; so it says that it must.
         "truncate": False,
+        **carried,
         **fields.take_all(_TOP_LEVEL),
     }
     body |= _given(members)
-    body["options"] = _options(fields, options)
+    body["options"] = _options(fields, options, own)
     for name in ("parallel_tool_calls", "stream_options"):
         fields.take(name)  # kept by us, on the way back
     return body, fields.receipt("Ollama")
@@ -167,8 +170,11 @@ def _limit(fields: Fields) -> int | None:
     return limit
 
 
-def _options(fields: Fields, configured: Options) -> Json:
-    """Collect sampling and limits; what a client says in Ollama's own words outranks."""
+def _options(fields: Fields, configured: Options, own: Json) -> Json:
+    """Collect sampling and limits; what a client says in Ollama's own words outranks.
+
+    `own` comes from Ollama's clients: what stands in a field beside it can only be the config's.
+    """
     said = _given({"num_predict": _limit(fields) or None, **fields.take_all(_SAMPLING)})
     native = fields.take("options") or {}
     if not isinstance(native, dict):
@@ -178,7 +184,7 @@ def _options(fields: Fields, configured: Options) -> Json:
             field = "max_tokens" if name == "num_predict" else name
             fields.note("parameter_dropped", field, "'options' outranks it")
     defaults = {"num_predict": configured.max_tokens, "num_ctx": configured.num_ctx}
-    options = _given(defaults) | said | native
+    options = _given(defaults) | own | said | native
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     return options

@@ -34,7 +34,15 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
     messages = [*request.messages]
     for at in found:
         messages[at] = place.fitting(messages[at], f"messages[{at}]")
-    return replace(request, messages=tuple(messages), native=native), place.receipt()
+    kept = tuple(message for message in messages if not _is_empty(message))
+    return replace(request, messages=kept, native=native), place.receipt()
+
+
+def _is_empty(message: Json) -> bool:
+    """A turn that has no more than what its own leaf would have read."""
+    if message["role"] != "assistant" or CARRIER in message or message.get("content"):
+        return False
+    return message.keys() <= {"role", "content"}
 
 
 @dataclass(slots=True)

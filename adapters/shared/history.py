@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import TURN, Json
+from adapters.protocol import CARRIER, TURN, Json
 from adapters.receipts import AddNote, Notes, Receipt
 
 NO_RESULT = '{"error":"no result"}'
@@ -160,7 +160,7 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
 
 
 def _says_nothing(message: Json) -> bool:
-    said = ("refusal", "reasoning_content", "reasoning", "thinking_blocks", "audio")
+    said = ("refusal", "reasoning_content", "reasoning", "thinking_blocks", "audio", CARRIER)
     return not any(message.get(name) for name in said)
 
 

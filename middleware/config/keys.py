@@ -26,25 +26,7 @@ from adapters.options import (
     plain,
     whole,
 )
-from middleware.config.values import (
-    ADDRESS,
-    BUDGET,
-    DOORS,
-    DURATION_OR_NONE,
-    EVERY_DOOR,
-    HEADERS,
-    HOSTS,
-    KEYS,
-    LEDGER_URL,
-    OWN_SECRET,
-    PRICE,
-    PROXY,
-    SECONDS,
-    SECRET,
-    SECRETS,
-    SHARES,
-    STATE_URL,
-)
+from middleware.config import values
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -64,17 +46,19 @@ SERVER: Mapping[str, Key] = {
         TEXT, "Address to listen on; others than this machine's own need keys", "127.0.0.1"
     ),
     "port": Key(whole(1, 65535), "Port to listen on", 8000),
-    "keys": Key(SECRETS, "Keys of which a client must send one; none = no key is asked", ()),
+    "keys": Key(values.SECRETS, "Keys of which a client must send one; none = no key is asked", ()),
     "strict": Key(
         FLAG, "Refuse a request of which a field would be lost, instead of saying so", False
     ),
     "history_repair": Key(FLAG, "Mend a history with missing or orphan tool results", False),
-    "heartbeat": Key(SECONDS, "Silence of a stream after which a comment keeps it open", 15.0),
+    "heartbeat": Key(
+        values.SECONDS, "Silence of a stream after which a comment keeps it open", 15.0
+    ),
     "max_body": Key(whole(1), "Largest request body, in bytes", 8 << 20),
     "max_concurrent": Key(whole(1), "Requests at work at once; more are refused with 503", 1024),
     "cors_origins": Key(TEXTS, "Web origins whose pages may call; * = all", ()),
     "hosts": Key(
-        HOSTS,
+        values.HOSTS,
         "Names under which the gateway may be asked beside this machine's own, where no key is "
         "asked; * = all",
         (),
@@ -88,54 +72,56 @@ SERVER: Mapping[str, Key] = {
         choice("debug", "info", "warning", "error"), "How much is written to the log", "info"
     ),
     "workers": Key(whole(1, 256), "Processes that serve the port together", 1),
-    "doors": Key(DOORS, "Protocols it is called in", EVERY_DOOR),
-    "ollama_port": Key(
-        whole(1, 65535), "A second port, for clients that look for an Ollama at 11434"
-    ),
+    "doors": Key(values.DOORS, "Protocols it is called in", values.ALL_DOORS),
+    "ollama_port": Key(whole(1, 65535), "A second port, for clients of an Ollama; theirs is 11434"),
     "ollama_version": Key(TEXT, "Which Ollama it says it is, where clients ask", "0.33.0"),
 }
 TIMEOUTS: Mapping[str, Key] = {
-    "connect": Key(SECONDS, "Until the connection stands; 5"),
+    "connect": Key(values.SECONDS, "Until the connection stands; 5"),
     "first_event": Key(
-        SECONDS,
+        values.SECONDS,
         "Until the first sign of an answer, and five times that while only pings come; 60, or what "
         "is usual for its kind",
     ),
     "idle": Key(
-        SECONDS,
+        values.SECONDS,
         "Silence in a stream; 60, while a thought or a call is open 300. In [defaults.timeouts] "
         "also how long an answer waits for a client that does not read it; 60",
     ),
-    "content": Key(SECONDS, "Time without content in a stream that pings, from its beginning; 300"),
-    "plain": Key(SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"),
-    "total": Key(SECONDS, "An answer with all its attempts, from end to end; 600"),
+    "content": Key(
+        values.SECONDS, "Time without content in a stream that pings, from its beginning; 300"
+    ),
+    "plain": Key(
+        values.SECONDS, "An answer that is not streamed, whole; first_event if set, else 600"
+    ),
+    "total": Key(values.SECONDS, "An answer with all its attempts, from end to end; 600"),
 }
 DEFAULTS: Mapping[str, Key] = {
     "timeouts": Key(TABLE, "Of every upstream that does not say otherwise", {})
 }
 UPSTREAM: Mapping[str, Key] = {
     "kind": Key(TEXT, "The language it speaks"),
-    "base_url": Key(ADDRESS, "Where it is; some kinds have a usual address"),
+    "base_url": Key(values.ADDRESS, "Where it is; some kinds have a usual address"),
     "api_key": Key(
-        KEYS,
+        values.KEYS,
         "What opens it; of several each serves its share, and rests when it is limited or refused; "
         '"client" passes on the key each client sends',
         (),
     ),
     "auth": Key(choice("bearer", "x-api-key"), "How the key is sent, if not as usual for its kind"),
-    "proxy": Key(PROXY, "An HTTP proxy on the way to it; the environment's are ignored"),
+    "proxy": Key(values.PROXY, "An HTTP proxy on the way to it; the environment's are ignored"),
     "timeouts": Key(TABLE, "Seconds to wait for it", {}),
-    "headers": Key(HEADERS, "Sent with every call", {}),
+    "headers": Key(values.HEADERS, "Sent with every call", {}),
     "api_version": Key(TEXT, "The version of its API to ask for, if not the usual one"),
     "options": Key(TABLE, "Options for every model that does not set them itself", {}),
     "max_concurrent": Key(
         whole(1), "Calls at once on each of its keys, streams until their end; more wait"
     ),
-    "queue": Key(DURATION_OR_NONE, "How long a request waits for a free slot there", 10.0),
+    "queue": Key(values.DURATION_OR_NONE, "How long a request waits for a free slot there", 10.0),
 }
 STATE: Mapping[str, Key] = {
     "url": Key(
-        STATE_URL,
+        values.STATE_URL,
         "Where limits, rests, budgets and open calls are counted: a file, a Redis for several "
         "gateways, or memory; if not given, a file of this config in `folder`",
     ),
@@ -143,30 +129,30 @@ STATE: Mapping[str, Key] = {
         FOLDER, "Where the gateway's own files are; the user's state directory if not given"
     ),
     "secret": Key(
-        OWN_SECRET,
+        values.OWN_SECRET,
         "Signs what clients are given to carry, the same for all gateways of one Redis; one is "
         "kept in `folder` if not given",
     ),
 }
 LEDGER: Mapping[str, Key] = {
     "url": Key(
-        LEDGER_URL,
+        values.LEDGER_URL,
         "Where usage is written, a row a request; if not given, a file of this config in the "
         "folder of [state]",
     ),
 }
 TELEMETRY: Mapping[str, Key] = {
-    "otlp": Key(ADDRESS, "A collector of OpenTelemetry traces, which go to its /v1/traces"),
+    "otlp": Key(values.ADDRESS, "A collector of OpenTelemetry traces, which go to its /v1/traces"),
     "service_name": Key(TEXT, "The name under which traces are found", "usetool"),
     "log_bodies": Key(FLAG, "Requests and answers are in the log, without their keys", False),
 }
 CLIENT: Mapping[str, Key] = {
-    "key": Key(SECRET, "What it sends to be let in"),
+    "key": Key(values.SECRET, "What it sends to be let in"),
     "models": Key(TEXTS, "Names and patterns of the models it may ask; none = all", ()),
     "requests_per_minute": Key(whole(1), "Requests let in within any 60 seconds"),
     "tokens_per_minute": Key(whole(1), "Tokens within any 60 seconds, those at work included"),
     "concurrent": Key(whole(1), "Its requests at work at once"),
-    "budget": Key(BUDGET, "What it may spend in a period of the calendar, UTC"),
+    "budget": Key(values.BUDGET, "What it may spend in a period of the calendar, UTC"),
     "admin": Key(FLAG, "May see everybody's usage, requests, metrics and cassettes", False),
     "cassettes": Key(TEXTS, "Names and patterns of cassettes it may name", ()),
 }
@@ -178,7 +164,7 @@ RECALL: Mapping[str, Key] = {
     ),
     "path": Key(PATH, "The file; in the user's state directory if not given"),
     "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
-    "max_age": Key(SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
+    "max_age": Key(values.SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
 TOOL_KINDS = choice("python", "http", "tavily", "mcp")
 MODES = ("off", "replay", "record", "auto", "refresh")
@@ -245,7 +231,7 @@ CHOICES: Mapping[str, Key] = {
         "calls, who costs least",
         "order",
     ),
-    "weights": Key(SHARES, "Shares, one a choice; 0 = only when no other is well", ()),
+    "weights": Key(values.SHARES, "Shares, one a choice; 0 = only when no other is well", ()),
     "sticky": Key(FLAG, "A conversation stays with its choice while that is well", True),
 }
 STEPS = plain('true, false or "reasoning"', lambda value: value in (True, False, "reasoning"))
@@ -289,7 +275,7 @@ MODEL: Mapping[str, Key] = {
     "fallback": Key(
         TEXTS, "Models asked in order when it fails before its first word; theirs do not count", ()
     ),
-    "price": Key(PRICE, "USD a million tokens, where the gateway is wrong about it"),
+    "price": Key(values.PRICE, "USD a million tokens, where the gateway is wrong about it"),
     "context_length": Key(whole(1), "Tokens of its context, where the gateway is wrong about it"),
     **CHOICES,
     **PIPELINE,

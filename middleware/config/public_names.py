@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 # What is learned of models is kept by their names, which behind a * are the client's words.
 _LONGEST = 256
+_LATEST = ":latest"
+"""What a name without a tag has at an Ollama, whose names some configs repeat."""
 
 
 class Meant(NamedTuple):
@@ -45,8 +47,9 @@ class PublicNames:
         self.wildcards = sorted(found, key=lambda w: (-len(w.before), -len(w.after)))
 
     def meant(self, name: str) -> Meant | None:
-        if name in self._plain:
-            return Meant(name)
+        for known in (name, name + _LATEST):
+            if known in self._plain:
+                return Meant(known)
         if len(name) <= _LONGEST:
             for wildcard in self.wildcards:
                 if carried := wildcard.carried(name):

@@ -162,8 +162,8 @@ HOSTS = listed(
     ),
     "a list of names or addresses, without http:// and path",
 )
-EVERY_DOOR = ("chat", "responses", "messages", "ollama")
-DOORS = listed(choice(*EVERY_DOOR), "a list of " + ", ".join(f'"{name}"' for name in EVERY_DOOR))
+ALL_DOORS = ("chat", "responses", "messages", "ollama")
+DOORS = listed(choice(*ALL_DOORS), "a list of " + ", ".join(f'"{name}"' for name in ALL_DOORS))
 SECRET = Allowed('text, or "env:NAME" for an environment variable', _secret, secret=True)
 OWN_SECRET = Allowed(SECRET.words, _own_secret, secret=True)
 KEY = Allowed(

@@ -8,9 +8,13 @@ whichever door it came through, and a config's `defaults`, `override` and `drop`
 from middleware.doors.chat import CHAT_DOOR
 from middleware.doors.chat.shapes import FIELDS
 from middleware.doors.door import Door, Doors
+from middleware.doors.messages import MESSAGES_DOOR
+from middleware.doors.ollama import GENERATE_DOOR, OLLAMA_DOOR
 from middleware.doors.responses import RESPONSES_DOOR
 
 FALLBACK: Door = CHAT_DOOR
-DOORS = Doors((CHAT_DOOR,), FALLBACK, keeping=(RESPONSES_DOOR,))
+DOORS = Doors(
+    (CHAT_DOOR, MESSAGES_DOOR, OLLAMA_DOOR, GENERATE_DOOR), FALLBACK, keeping=(RESPONSES_DOOR,)
+)
 
 __all__ = ("CHAT_DOOR", "DOORS", "FALLBACK", "FIELDS", "Door", "Doors")

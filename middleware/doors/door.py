@@ -15,7 +15,6 @@ from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_cl
 from adapters.receipts import Receipt
 from middleware.doors.endpoint import Endpoint
 
-SSE = "text/event-stream; charset=utf-8"
 PING = b": ping\n\n"
 """A comment, which every reader of SSE passes over; NDJSON has nothing like it."""
 
@@ -30,6 +29,8 @@ class Stamp:
     """Seconds since 1970."""
     now: Callable[[], float]
     """The same as it goes on; in a replay it stands still."""
+    began: float = 0.0
+    """When the request came."""
 
 
 class Stream(Protocol):
@@ -67,8 +68,8 @@ class ParsedRequest(Protocol):
         """What the door itself changed or lost."""
 
     @property
-    def ready(self) -> bytes | None:
-        """The answer to what no model is needed for; else None."""
+    def ready(self) -> Callable[[Stamp], bytes] | None:
+        """What answers where no model is needed; else None."""
 
     def stream(self, stamp: Stamp) -> Stream:
         """What writes a streamed answer."""

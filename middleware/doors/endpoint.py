@@ -10,6 +10,8 @@ from typing_extensions import TypedDict
 
 from adapters.protocol import value_class
 
+SSE = "text/event-stream; charset=utf-8"
+NDJSON = "application/x-ndjson"
 described = with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
 """Said of a whole shape; it holds for those within."""
 
@@ -27,6 +29,8 @@ class Endpoint:
     """Headers of its answers beside `x-request-id` → what they say."""
     event: Any = None
     """One event of the streamed answer, if it can be streamed."""
+    stream_type: str = SSE
+    """Its content-type."""
     example: Mapping[str, Any] | None = None
     """A body to try it with."""
     reads: tuple[str, ...] = ()

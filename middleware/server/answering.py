@@ -38,7 +38,7 @@ class Answer:
     """One request's response, plain or streamed."""
 
     __slots__ = (
-        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created", "_now"),
+        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created", "_now", "_began"),
         *("_in_headers", "_stream", "_watch", "_watcher", "bill", "_prices"),
     )
 
@@ -57,6 +57,7 @@ class Answer:
         self._id = visit.id
         """What the ids in bodies are made of."""
         self.created = 0
+        self._began = 0.0
         self._now: Callable[[], float] = time.time
         self._prices = True
         """What it costs is told."""
@@ -68,7 +69,8 @@ class Answer:
         self.visit.model = parsed.request.model[:200]
         self.visit.streamed = parsed.request.call.streamed
         self.visit.receipt = parsed.receipt
-        self.created = self.visit.created = int(time.time())
+        self._began = time.time()
+        self.created = self.visit.created = int(self._began)
 
     def replay(self, label: str, identity: str = "", created: int | None = None) -> None:
         """Answer as a recording does, or what will be one: under its own id and time, and without
@@ -77,7 +79,7 @@ class Answer:
         self._prices = False
         self._id = identity or self._id
         if created is not None:
-            self.created, self._now = created, lambda: created
+            self.created, self._began, self._now = created, created, lambda: created
         if label:
             self.visit.replay = label
             self._headers.append((b"x-usetool-replay", label.encode()))
@@ -143,7 +145,7 @@ class Answer:
 
     def stamp(self) -> Stamp:
         """What its ids and times are made of."""
-        return Stamp(self._id, self.created, self._now)
+        return Stamp(self._id, self.created, self._now, self._began)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
         opened = None

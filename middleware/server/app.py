@@ -68,8 +68,10 @@ class Chat(Edge):
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)
         if parsed.ready is not None:
-            admitted.routes(parsed.request.model)  # or it does not exist for this client
-            await answer.respond_json(parsed.ready)
+            routes = admitted.routes(parsed.request.model)
+            if runtime.studio is None or admitted.selection is None:
+                routes.find(parsed.request.model)  # or it is unknown
+            await answer.respond_json(parsed.ready(answer.stamp()))
             return
         await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
         find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
@@ -61,17 +62,37 @@ ENDPOINT = Endpoint(
 _PARAMS = ("encoding_format", "dimensions", "user")
 
 
+class Wanted(NamedTuple):
+    """What a client wants vectors of, in whatever protocol it says so."""
+
+    body: bytes
+    """As OpenAI's clients say it."""
+    write: Callable[[Json], bytes] = orjson.dumps
+    """Writes the answer, which comes as OpenAI's."""
+    ready: bytes = b""
+    """The answer, where there is nothing to make vectors of."""
+
+
 class Embeddings:
     """The route: the same guards as a chat's, and another answer."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: Edge, read: Callable[[bytes], Wanted] = Wanted) -> None:
         self._edge = edge
+        self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._edge.handle(scope, receive, send, _give)
+        await self._edge.handle(scope, receive, send, self._give)
+
+    async def _give(self, admitted: AdmittedRequest) -> None:
+        wanted = self._read(admitted.body)
+        if wanted.ready:
+            await admitted.answer.respond_json(wanted.ready)
+            return
+        vectors = await _vectors_for(replace(admitted, body=wanted.body))
+        await admitted.answer.respond_json(wanted.write(vectors))
 
 
-async def _give(admitted: AdmittedRequest) -> None:
+async def _vectors_for(admitted: AdmittedRequest) -> Json:
     answer = admitted.answer
     asked = parse_embedding(admitted.body, admitted.call)
     answer.visit.model = asked.model
@@ -87,7 +108,7 @@ async def _give(admitted: AdmittedRequest) -> None:
         vectors, label = await studio.embeddings(admitted.visitor(asked.model), live)
         answer.replay(label)
     answer.visit.usage = _used(vectors.get("usage"))
-    await answer.respond_json(orjson.dumps(vectors))
+    return vectors
 
 
 async def _vectors(routes: Routes, asked: EmbeddingRequest, call: RequestContext) -> Json:

@@ -29,7 +29,8 @@ from adapters.protocol import (
 from adapters.receipts import Note, Receipt
 from middleware.doors.chat.errors import error_frame
 from middleware.doors.chat.words import THINKING_BLOCKS, Heading, echoed, joined
-from middleware.doors.door import PING, SSE
+from middleware.doors.door import PING
+from middleware.doors.endpoint import SSE
 from middleware.doors.x_usetool import usage_object, usage_parts, warnings_object
 
 _dumps = orjson.dumps

@@ -69,8 +69,8 @@ class Fold:
                 self.finish = event
             case Noted():
                 pass  # the headers tell it
-            case Aside("step"):
-                pass  # `steps` has them all
+            case Aside("step" | "own_block" | "own_citations"):
+                pass  # `steps` has them all; what is another language's own, no chat is told
             case Aside("steps", value):
                 self._steps = value
             case Aside(name, value):

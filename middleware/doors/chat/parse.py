@@ -140,8 +140,12 @@ def _check_logit_bias(data: Json, _: Notes) -> None:
 
 
 def _check_tools(data: Json, _: Notes) -> None:
+    require_distinct_names(data["tools"])
+
+
+def require_distinct_names(tools: Iterable[Json]) -> None:
     names = set()
-    for position, tool in enumerate(data["tools"]):
+    for position, tool in enumerate(tools):
         kind = tool["type"]
         name = tool[kind]["name"]
         if name in names:

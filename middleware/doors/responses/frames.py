@@ -18,7 +18,7 @@ from adapters.protocol import (
     ToolCallDelta,
 )
 from adapters.receipts import Note, Receipt
-from middleware.doors.door import SSE
+from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
 from middleware.doors.responses.output import CALLS, TEXT, THOUGHT, Items
 from middleware.doors.responses.response_object import (

@@ -58,7 +58,10 @@ class ModelObject(TypedDict):
     id: str
     """The name to ask for."""
     object: Literal["model"]
+    type: Literal["model"]
+    display_name: str
     created: int
+    created_at: str
     owned_by: str
     context_length: NotRequired[int]
     max_model_len: NotRequired[int]
@@ -70,6 +73,10 @@ class ModelObject(TypedDict):
 class ModelObjects(TypedDict):
     object: Literal["list"]
     data: list[ModelObject]
+    has_more: bool
+    """More than `limit` allowed."""
+    first_id: str | None
+    last_id: str | None
 
 
 class KeptRequest(TypedDict):

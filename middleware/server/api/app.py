@@ -15,6 +15,8 @@ from middleware import __version__
 from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.health import add_health_routes
+from middleware.server.api.models import add_model_routes
+from middleware.server.api.ollama import add_ollama_routes
 from middleware.server.api.pages import add_pages
 from middleware.server.api.responses import add_response_routes
 from middleware.server.api.routes import add_routes
@@ -48,6 +50,7 @@ def build_api(
         exception_handlers=_failures(edge),
     )
     api.state.edge, api.state.vitals = edge, vitals
+    add_model_routes(api)
     add_routes(api)
     add_health_routes(api)
     add_cassette_routes(api)
@@ -55,7 +58,8 @@ def build_api(
     add_tools_route(api)
     add_response_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
-    add_pages(api, edge, [*doors, EMBEDDINGS])
+    vectors = add_ollama_routes(api, edge)
+    add_pages(api, edge, [*doors, EMBEDDINGS, *vectors])
     return api
 
 

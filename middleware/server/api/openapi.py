@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from adapters.protocol import Json
-from middleware.doors.endpoint import Endpoint, ErrorBody
+from middleware.doors.endpoint import NDJSON, Endpoint, ErrorBody
 from middleware.server.api.answers import ERRORS, KEYED, SCHEMAS, errors, headers
 
 _ABOUT = (
@@ -82,7 +82,10 @@ def _operation(door: Endpoint, schemas: dict[tuple[str, str], Json]) -> Json:
         }
         data = {"type": "string", "anyOf": [event, {"const": "[DONE]"}]}
         stream = {"type": "object", "required": ["data"], "properties": {"data": data}}
-        content["text/event-stream"] = {"itemSchema": stream}
+        if door.stream_type == NDJSON:
+            content[NDJSON] = {"itemSchema": schemas[door.path, "event"]}
+        else:
+            content["text/event-stream"] = {"itemSchema": stream}
     body: Json = {"schema": schemas[door.path, "body"]}
     if door.example is not None:
         body["example"] = door.example

@@ -22,6 +22,8 @@ _GUARDS: Mapping[str, str] = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+_RUNNING = "Ollama is running"
+"""What an Ollama says here: clients that look for one compare the words."""
 _ABOUT = "Usetool makes every model behave like an OpenAI endpoint with tools."
 
 
@@ -44,8 +46,7 @@ def add_pages(api: FastAPI, edge: Edge, doors: Sequence[Endpoint]) -> None:
     async def first_page(request: Request) -> Response:
         base = f"{str(request.base_url).rstrip('/')}/v1"
         if "text/html" not in request.headers.get("accept", ""):
-            text = f"{_ABOUT}\nBase URL: {base}\nModels: {base}/models\nPages: / and /docs\n"
-            return _sent(text, "text/plain")
+            return _sent(_RUNNING, "text/plain")
         asks_key = edge.runtime.config.asks_keys
         found = edge.runtime
         models = [] if asks_key else await found.models.entries(found.routes.opens, everything=True)

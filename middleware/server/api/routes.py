@@ -1,21 +1,16 @@
-"""The GETs beside the doors: models, the last requests.
+"""The last requests, for those who may see them.
 
 No closures: FastAPI's caches would keep what they hold for as long as the process lives.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from middleware.routing import Routes
 from middleware.server.api.answers import (
     KeptRequests,
-    ModelObject,
-    ModelObjects,
     WholeRequest,
     answered,
     get,
@@ -23,15 +18,9 @@ from middleware.server.api.answers import (
 from middleware.server.edge import Edge
 from middleware.server.last import PATH, Access, Record, reader, summaries, told
 
-_All = Annotated[
-    str, Query(alias="all", description="`true`: those that cannot answer too, with the reason.")
-]
-
 
 def add_routes(api: FastAPI) -> None:
     """Register them; they find the gateway in `api.state.edge`."""
-    get(api, "/v1/models", ModelObjects, 401, 403, 500)(list_models)
-    get(api, "/v1/models/{model:path}", ModelObject, 401, 403, 404, 500)(describe_one_model)
     get(api, PATH, KeptRequests, 401, 403, 500)(list_the_last_requests)
     get(api, f"{PATH}/{{identity}}", WholeRequest, 401, 403, 404, 500)(show_one_request)
 
@@ -43,43 +32,6 @@ def _newest(one: tuple[float, Json]) -> float:
 def _edge(request: Request) -> Edge:
     edge: Edge = request.app.state.edge
     return edge
-
-
-async def list_models(request: Request, everything: _All = "") -> Response:
-    """Those that can answer now, wildcards as their upstreams fill them."""
-    recorded = _recorded_models(request)
-    if recorded is not None:
-        return answered({"object": "list", "data": recorded})
-    runtime = _edge(request).runtime
-    opens = _routes(request).opens
-    found = await runtime.models.entries(opens, everything.lower() in ("1", "true", "yes"))
-    return answered({"object": "list", "data": found})
-
-
-async def describe_one_model(request: Request, model: str) -> Response:
-    """Every name that would be answered, slashes included."""
-    for found in _recorded_models(request) or ():
-        if found["id"] == model:
-            return answered(found)
-    _routes(request).entry(model)  # or it does not exist for this client
-    return answered(await _edge(request).runtime.models.entry(model))
-
-
-def _routes(request: Request) -> Routes:
-    """Those of the caller."""
-    runtime = _edge(request).runtime
-    return runtime.routes_of(runtime.keys.caller(request.scope).client)
-
-
-def _recorded_models(request: Request) -> list[Json] | None:
-    """Those of the cassette that is replayed; None: the config's are asked."""
-    runtime = _edge(request).runtime
-    caller = runtime.keys.caller(request.scope)
-    selection = runtime.selection(request.scope, caller)
-    if runtime.studio is None or selection is None:
-        return None
-    found = runtime.studio.recorded_models(selection)
-    return found and [model for model in found if caller.client.may_ask(model["id"])]
 
 
 async def list_the_last_requests(request: Request) -> Response:

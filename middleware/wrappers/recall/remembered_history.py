@@ -228,7 +228,9 @@ class RememberedHistory:
                 continue
             messages[turn.position] = self._restored[turn.position]
             contents = _results_behind(number, self._line) if turn.repeats else None
-            for at, message in enumerate(_pointed(turn.results, memory, contents), 1):
+            sent = _ids(self._request.messages[turn.position])
+            ids = dict(zip(sent, memory.ids(), strict=False))
+            for at, message in enumerate(_pointed(turn.results, ids, contents), 1):
                 messages[turn.position + at] = message
         return replace(self._request, messages=tuple(messages))
 
@@ -287,12 +289,13 @@ def _results_behind(number: int, line: Line) -> tuple[Any, ...] | None:
 
 
 def _pointed(
-    results: Sequence[Json], memory: Memory, contents: tuple[Any, ...] | None
+    results: Sequence[Json], ids: Mapping[str, str], contents: tuple[Any, ...] | None
 ) -> Iterator[Json]:
-    """Results that follow the upstream's own ids."""
-    for at, (message, identity) in enumerate(zip(results, memory.ids(), strict=False)):
+    """Results that follow the upstream's own ids, in whatever order they were sent."""
+    for at, message in enumerate(results):
         own = {} if contents is None else {"content": contents[at]}
-        yield {**message, "tool_call_id": identity, **own}
+        sent = message["tool_call_id"]
+        yield {**message, "tool_call_id": ids.get(sent, sent), **own}
 
 
 def _without_turn(message: Json) -> Json:

@@ -174,3 +174,12 @@ def test_a_custom_call_is_found_again() -> None:
     model = after_call(turn, result("x", "."), first=first)
     assert model.last()[1]["tool_calls"] == [{**call, "id": "up"}]
     assert model.last()[1]["reasoning_content"] == "t"
+
+
+def test_results_in_another_order_stay_with_their_calls() -> None:
+    calls = (CALLED, ("toolu_2", "clock", "{}"))
+    sent = assistant("", ("a", CALLED[1], CALLED[2]), ("b", "clock", "{}"))
+    first = answer("need both", said=[*calls])
+    model = after_call(sent, result("b", "08:30"), result("a", "5℃"), first=first)
+    answered = {said["tool_call_id"]: said["content"] for said in model.last()[2:]}
+    assert answered == {"toolu_1": "5℃", "toolu_2": "08:30"}

@@ -1,0 +1,70 @@
+"""How far Claude caches a request: within what it takes, and behind what a client sends anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapters.claude.content import Content
+from adapters.claude.messages import THOUGHTS, Conversation, blocks_of
+from adapters.protocol import Json
+
+_MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
+
+
+def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content: Content) -> None:
+    """Leave out what Claude would refuse of the cache breakpoints, those of least use first.
+
+    The last ones of the conversation reach furthest, and Claude looks for a shorter prefix behind
+    each by itself. The last one before the conversation is what other conversations share, and
+    what is left when this one was edited; those before it are parts of it.
+    """
+    before = _marked([tools, said.system])
+    inside = _marked([turn["content"] for turn in said.turns])
+    if len(before) + len(inside) <= most:
+        return
+    # The client's own turns stay as they are for whoever asks again.
+    said.turns = [{**turn, "content": [*blocks_of(turn["content"])]} for turn in said.turns]
+    inside = _marked([turn["content"] for turn in said.turns])
+    by_use = [*before[:-1], *inside, *before[-1:]]
+    surplus = by_use[: max(0, len(by_use) - most)]
+    for blocks, at in surplus:
+        blocks[at] = {k: v for k, v in blocks[at].items() if k != "cache_control"}
+        said.own_system = None
+    if surplus:
+        text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
+        content.note("cache_breakpoints_dropped", "messages", text)
+
+
+def _marked(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
+    return [
+        (blocks, at)
+        for blocks in places
+        if isinstance(blocks, list)
+        for at, block in enumerate(blocks)
+        if "cache_control" in block
+    ]
+
+
+def with_breakpoints(body: Json) -> Json:
+    """Where the client set none: one behind what other conversations share, one behind this one.
+
+    Claude looks for a shorter prefix behind each by itself, so each request pays for what is new.
+    """
+    marked = {**body}
+    for name in ("system", "tools"):
+        if blocks := blocks_of(body.get(name) or []):
+            marked[name] = [*blocks[:-1], {**blocks[-1], **_MARK}]
+            break
+    *before, last = body["messages"]
+    blocks = blocks_of(last["content"])
+    if blocks and blocks[-1]["type"] not in THOUGHTS:
+        content = [*blocks[:-1], {**blocks[-1], **_MARK}]
+        marked["messages"] = [*before, {**last, "content": content}]
+    return marked
+
+
+def has_breakpoints(body: Json) -> bool:
+    places = [body.get("tools") or [], body.get("system") or []]
+    places += [turn["content"] for turn in body["messages"]]
+    return bool(body.get("cache_control") or _marked(places))

@@ -1,0 +1,129 @@
+"""What a client of Messages said itself goes up as it said it, wherever nobody changed it since.
+
+Doors put it beside OpenAI's shape, as `Carried`: of a message `(own, place, count)`, as one of the
+client's may have become several; of the request its own members. What was changed on the way (by
+the config, server tools, a prompt with tools) is encoded anew, and so is what a note is about: the
+client's own word would be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from adapters.protocol import CARRIER, TURN, Carried, ChatRequest, Json
+from adapters.receipts import Notes, Receipt
+
+# Members of a request → the fields of OpenAI's shape that mean the same.
+_MEANT_BY: Mapping[str, tuple[str, ...]] = {
+    "max_tokens": ("max_completion_tokens", "max_tokens"),
+    "stop_sequences": ("stop",),
+    "thinking": ("thinking", "reasoning_effort"),
+    "output_config": ("reasoning_effort", "response_format"),
+    "output_format": ("response_format",),
+    "metadata": ("safety_identifier", "user"),
+    "tool_choice": ("tool_choice", "parallel_tool_calls", "tools"),
+}
+_SAMPLING = frozenset(("temperature", "top_p", "top_k"))
+_UNSET = (None, ())
+_EFFORT = "reasoning_effort"
+
+
+class OwnTurn(NamedTuple):
+    own: Json
+    """The client's message, or `{"system": …}`."""
+    length: int
+    """Messages of OpenAI's shape that it became."""
+
+
+def own_turns(messages: Sequence[Json]) -> Mapping[int, OwnTurn]:
+    """Position of the first of its messages → a turn that is whole and unchanged."""
+    found = {}
+    for at, message in enumerate(messages):
+        if CARRIER in message and (value := _own(message)) and value[1] == 0:
+            own, _, count = value
+            group = [_own(one) for one in messages[at : at + count]]
+            if group == [(own, place, count) for place in range(count)]:
+                found[at] = OwnTurn(own, count)
+    return found
+
+
+def _own(message: Json) -> Any:
+    carried = message.get(CARRIER)
+    if carried is None or TURN in message:
+        return None
+    said = {name: value for name, value in message.items() if name != CARRIER}
+    return carried.value if said == carried.beside else None
+
+
+def encoded_anew(message: Json, notes: Notes) -> Json:
+    """A message whose own words do not count any more, with the breakpoint they had."""
+    carried: Carried = message[CARRIER]
+    if carried.refusal is not None:
+        raise carried.refusal
+    notes.add_all(carried.lost)
+    plain = {name: value for name, value in message.items() if name != CARRIER}
+    own, place, count = carried.value
+    content = own.get("content", own.get("system"))
+    blocks = content if isinstance(content, list) else []
+    marks = [block["cache_control"] for block in blocks if block.get("cache_control")]
+    return {**plain, "cache_control": marks[-1]} if marks and place == count - 1 else plain
+
+
+def own_members(request: ChatRequest) -> Json:
+    """Members of the client's own that still mean what the request says."""
+    native = request.native
+    if native is None:
+        return {}
+    said = {**request.params, **request.extra}
+    said |= {"tools": request.tools, "tool_choice": request.tool_choice}
+    beside = native.beside or {}
+    return {
+        name: value
+        for name, value in native.value.items()
+        if all(_same(said.get(field), beside.get(field)) for field in _fields(name))
+    }
+
+
+def _same(now: Any, then: Any) -> bool:
+    return now is then or now == then or (now in _UNSET and then in _UNSET)
+
+
+def _fields(name: str) -> tuple[str, ...]:
+    return _MEANT_BY.get(name, (name,))
+
+
+def restored(own: Json, receipt: Receipt, sampling: bool) -> Json:
+    """What of it takes the place of what was encoded: all that no note is about."""
+    noted = {note.top for note in receipt}
+    return {
+        name: value
+        for name, value in own.items()
+        if value is not None
+        and (sampling or name not in _SAMPLING)
+        and noted.isdisjoint((name, *_fields(name)))
+    }
+
+
+def as_asked(request: ChatRequest, own: Json) -> tuple[Json, Json]:
+    """OpenAI's fields and others as the client of Messages means them: thinking in its own words,
+    and none that it did not ask for.
+    """
+    params, extra = {**request.params}, {**request.extra}
+    native = request.native
+    if native is None or not _same(params.get(_EFFORT), (native.beside or {}).get(_EFFORT)):
+        return params, extra
+    effort = params.pop(_EFFORT, None)
+    if isinstance(thinking := own.get("thinking"), dict):
+        extra["thinking"] = thinking
+        if thinking.get("type") == "adaptive" and effort is not None:
+            params[_EFFORT] = effort
+    return params, extra
+
+
+def hosted_tools(request: ChatRequest, own: Json) -> list[Json]:
+    """Anthropic's own tools, where others were changed beside them."""
+    if request.native is None or "tools" in own:
+        return []
+    declared = request.native.value.get("tools") or ()
+    return [tool for tool in declared if tool.get("type") not in (None, "custom")]

@@ -1,0 +1,131 @@
+"""What a streamed answer and a whole one say alike."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import orjson
+
+from adapters.protocol import ChatRequest, Finish, Json, Usage
+from adapters.receipts import Note
+from middleware.doors.messages.words import signature
+
+# Bytes of text that are a token, at the least; tokens of a message, of tools at all, of an image.
+_TOKEN, _MESSAGE, _TOOLS, _IMAGE = 3.6, 3, 340, 1600
+_IDENTITY = re.compile(r"[a-zA-Z0-9_-]{1,256}")
+_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+_OWN_LENGTHS = frozenset(("model_context_window_exceeded", "pause_turn"))
+ESTIMATED = Note("usage_estimated", "", "the upstream reported no usage: these are estimates")
+
+
+@dataclass(slots=True)
+class Answering:
+    """One answer's ids, signatures and figures."""
+
+    request: ChatRequest
+    id: str
+    silent: bool = False
+    """Thoughts are signed and not told, as the client asked for it."""
+    upstream: str = ""
+    """Who answers."""
+    taken: set[str] = field(default_factory=set)
+    """Ids of calls that the conversation has already."""
+
+    @classmethod
+    def to(cls, request: ChatRequest, identity: str) -> Answering:
+        said = request.native.value.get("thinking") if request.native else None
+        return cls(request, identity, (said or {}).get("display") == "omitted")
+
+    def head(self) -> Json:
+        """What stands in an answer before anything is said."""
+        model = self.request.model
+        return {"id": self.id, "type": "message", "role": "assistant", "model": model}
+
+    def signature(self, thought: str) -> str:
+        return signature(self.request.call.secret, self.upstream, thought)
+
+    def call_id(self, identity: str) -> str:
+        """An id that Claude would take too, should this conversation ever get there."""
+        if not self.taken:
+            self.taken.update(_call_ids(self.request.messages))
+        if identity in self.taken or not _IDENTITY.fullmatch(identity):
+            text = f"{identity}/{len(self.taken)}".encode("utf-8", "replace")
+            digest = base64.b32encode(hashlib.sha256(text).digest())
+            identity = "toolu_" + digest[:24].decode().lower()
+        self.taken.add(identity)
+        return identity
+
+    def usage(self, usage: Usage | None, said: int) -> Json:
+        """`said`: how many letters there were, for when nobody counted tokens."""
+        if usage is None:
+            return {"input_tokens": estimate(self.request), "output_tokens": ceil(said / _TOKEN)}
+        read, written = usage.cached, usage.cache_write
+        figures = {"input_tokens": max(0, usage.prompt - (read or 0) - (written or 0))}
+        if read is not None or written is not None:
+            figures["cache_creation_input_tokens"] = written or 0
+            figures["cache_read_input_tokens"] = read or 0
+        figures["output_tokens"] = usage.completion
+        if usage.reasoning is None:
+            return figures
+        return {**figures, "output_tokens_details": {"thinking_tokens": usage.reasoning}}
+
+
+def ending(finish: Finish, called: bool, refusal: str) -> Json:
+    """`stop_reason` and what goes with it."""
+    reason = _REASONS.get(finish.reason, "refusal")
+    if finish.reason == "length" and finish.native in _OWN_LENGTHS:
+        reason = finish.native
+    elif finish.reason == "stop" and called:
+        reason = "tool_use"
+    elif finish.reason == "stop" and refusal:
+        reason = "refusal"
+    elif finish.reason == "stop" and finish.stop is not None:
+        return {"stop_reason": "stop_sequence", "stop_sequence": finish.stop}
+    said: Json = {"stop_reason": reason, "stop_sequence": None}
+    if reason == "refusal" and refusal:
+        said["stop_details"] = {"type": "refusal", "category": None, "explanation": refusal}
+    return said
+
+
+def estimate(request: ChatRequest) -> int:
+    """Tokens of a request, rather too many than too few: who counts on them compacts in time."""
+    size, more = 0, _TOOLS if request.tools else 0
+    for message in request.messages:
+        size += _size(message.get("content")) + _size(message.get("reasoning_content"))
+        more += _MESSAGE + _IMAGE * _images(message.get("content"))
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") or {}
+            size += _size(function.get("name")) + _size(function.get("arguments"))
+    if request.tools:
+        size += len(orjson.dumps(request.tools))
+    return max(1, ceil(size / _TOKEN) + more)
+
+
+def _size(content: Any) -> int:
+    if isinstance(content, str):
+        return len(content) if content.isascii() else len(content.encode("utf-8", "replace"))
+    if isinstance(content, list):
+        return sum(_size(part.get("text")) + _size(_data(part)) for part in content)
+    return 0
+
+
+def _data(part: Json) -> Any:
+    return (part.get("file") or {}).get("file_data")
+
+
+def _images(content: Any) -> int:
+    if not isinstance(content, list):
+        return 0
+    return sum(part["type"] == "image_url" for part in content)
+
+
+def _call_ids(messages: Iterable[Json]) -> Iterable[str]:
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            yield call["id"]

@@ -1,0 +1,208 @@
+"""The client's messages → OpenAI's, each with what the client itself said: `Carried`.
+
+A message of results and texts becomes several, in OpenAI's order; they carry it together, as
+`(message, place, number of places)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.protocol import CARRIER, RESULT_OF, THOUGHTS_OF, Carried, Json
+from adapters.receipts import Notes
+from adapters.shared.history import canonical
+from middleware.doors.messages.content import Losses, parts_of, result_content, text_part
+from middleware.doors.messages.exact import Exact
+from middleware.doors.messages.words import LANGUAGE, may_be_claudes, signer
+
+_BILLING = "x-anthropic-billing-header:"
+"""Begins a block of Claude Code's system prompt that is another one in each request."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    secret: bytes
+    exact: Exact
+    notes: Notes
+    messages: list[Json] = field(default_factory=list)
+
+    def add_system(self, system: str | Sequence[Json] | None) -> bool:
+        """Whether anything is left of it for others than Claude."""
+        blocks = [text_part(system)] if isinstance(system, str) else system or ()
+        parts = [text_part(block["text"]) for block in blocks if _is_said(block)]
+        if not parts:
+            return False
+        content = parts[0]["text"] if len(parts) == 1 else parts
+        said = {"role": "system", "content": content}
+        self._carry({"system": system}, [said], Losses("system"))
+        return True
+
+    def add(self, turn: Json, position: int) -> None:
+        losses, content = Losses(f"messages[{position}]"), turn["content"]
+        if turn["role"] == "user":
+            self._add_user(turn, content, losses)
+        elif turn["role"] == "assistant":
+            self._add_assistant(turn, content, losses)
+        else:
+            parts = parts_of(content, f"{losses.where}.content", losses)
+            said = {"role": "system", "content": "\n".join(part.get("text", "") for part in parts)}
+            self._carry(turn, [said], losses)
+
+    def _carry(self, turn: Json, messages: Sequence[Json], losses: Losses) -> None:
+        own = _visible(self.exact.turn(turn))
+        if own is None:
+            self.messages += messages
+            return
+        for place, message in enumerate(messages):
+            # What is lost of a turn is told once.
+            lost, refusal = (losses.notes.receipt(), losses.refusal) if place == 0 else ((), None)
+            value = (own, place, len(messages))
+            carried = Carried(LANGUAGE, value, lost, refusal, {**message})
+            self.messages.append({**message, CARRIER: carried})
+
+    # Users --------------------------------------------------------------------------------------
+
+    def _add_user(self, turn: Json, content: str | list[Json], losses: Losses) -> None:
+        if isinstance(content, str):
+            self._carry(turn, [{"role": "user", "content": content}], losses)
+            return
+        where = f"{losses.where}.content"
+        kinds = [block["type"] == "tool_result" for block in content]
+        results = [
+            _result(block, f"{where}[{at}]", losses)
+            for at, block in enumerate(content)
+            if kinds[at]
+        ]
+        parts = parts_of(
+            [block for block in content if block["type"] != "tool_result"], where, losses
+        )
+        texts = all(part["type"] == "text" for part in parts)
+        said: list[Json] = [*results]
+        if parts or not results:
+            alone = texts and len(parts) < 2
+            one = "".join(part["text"] for part in parts) if alone else parts
+            said.append({"role": "user", "content": one})
+        if kinds != sorted(kinds, reverse=True):
+            # Claude refuses it so: it gets the results first, as all others.
+            text = "results were put before the texts of their message"
+            self.notes.add("messages_reordered", where, text)
+            self._tell(losses)
+            self.messages += said
+        else:
+            self._carry(turn, said, losses)
+
+    def _tell(self, losses: Losses) -> None:
+        """Of what nobody carries it is lost for all."""
+        if losses.refusal is not None:
+            raise losses.refusal
+        self.notes.add_all(losses.notes.receipt())
+
+    # Assistants ---------------------------------------------------------------------------------
+
+    def _add_assistant(self, turn: Json, content: str | list[Json], losses: Losses) -> None:
+        if isinstance(content, str):
+            self._carry(turn, [{"role": "assistant", "content": content}], losses)
+            return
+        said = _Said(self.secret, self.exact)
+        for at, block in enumerate(content):
+            said.take(block, f"{losses.where}.content[{at}]", losses)
+        if said.unsigned:
+            # Claude refuses a thought without a signature of its own, or with one of ours.
+            self._tell(losses)
+            self.messages.append(said.message())
+        else:
+            self._carry(turn, [said.message()], losses)
+
+
+@dataclass(slots=True)
+class _Said:
+    """One turn of the assistant, block by block."""
+
+    secret: bytes
+    exact: Exact
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    signed: list[Json] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    """Whose each of the thoughts is, where we signed it; empty: nobody knows."""
+
+    @property
+    def unsigned(self) -> bool:
+        return bool(self.owners)
+
+    def take(self, block: Json, where: str, losses: Losses) -> None:
+        match block["type"]:
+            case "text":
+                self.texts.append(block["text"])
+            case "tool_use":
+                self._call(block)
+            case "thinking":
+                self._think(block)
+            case "redacted_thinking":
+                self.signed.append(block)
+            case "web_search_tool_result":
+                self.texts += _found(block.get("content"))
+                losses.drop(where, block["type"])
+            case kind:
+                losses.drop(where, kind)
+
+    def _call(self, block: Json) -> None:
+        function = {"name": block["name"], "arguments": canonical(self.exact.arguments(block))}
+        self.calls.append({"id": block["id"], "type": "function", "function": function})
+
+    def _think(self, block: Json) -> None:
+        thought, signed = block["thinking"], block.get("signature") or ""
+        if thought:
+            self.thoughts.append(thought)
+        if may_be_claudes(signed):
+            self.signed.append(block)
+        else:
+            self.owners.append(signer(self.secret, signed, thought))
+
+    def message(self) -> Json:
+        text = "".join(self.texts)
+        message: Json = {"role": "assistant", "content": text or (None if self.calls else "")}
+        if self.calls:
+            message["tool_calls"] = self.calls
+        if self.thoughts:
+            message["reasoning_content"] = "".join(self.thoughts)
+        if self.signed:
+            message["thinking_blocks"] = self.signed
+        known = {owner for owner in self.owners if owner}
+        if len(known) == 1 and not self.signed:
+            message[THOUGHTS_OF] = known.pop()
+        return message
+
+
+def _result(block: Json, where: str, losses: Losses) -> Json:
+    content = result_content(block, where, losses)
+    message: Json = {"role": "tool", "tool_call_id": block["tool_use_id"], "content": content}
+    if not isinstance(content, str):
+        message[RESULT_OF] = block["tool_use_id"]
+    return {**message, "is_error": True} if block.get("is_error") else message
+
+
+def _visible(turn: Json) -> Json | None:
+    """Without texts that nobody sees: SDKs send them back, and Claude refuses its own."""
+    name = "content" if "content" in turn else "system"
+    content = turn[name]
+    if isinstance(content, str):
+        return turn if content.strip() else None
+    kept = [one for one in content if one["type"] != "text" or one["text"].strip()]
+    if not kept:
+        return None
+    return turn if len(kept) == len(content) else {**turn, name: kept}
+
+
+def _is_said(block: Json) -> bool:
+    return bool(block["text"]) and not block["text"].startswith(_BILLING)
+
+
+def _found(content: Any) -> Iterator[str]:
+    """What a search of Claude's found, for those who cannot read it otherwise."""
+    for one in content if isinstance(content, list) else ():
+        if isinstance(one, dict) and one.get("url"):
+            yield f"\n{one.get('title') or 'Found'}: {one['url']}\n"

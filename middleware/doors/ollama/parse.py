@@ -1,0 +1,132 @@
+"""Body → `ChatRequest`, for `/api/chat` and `/api/generate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from adapters.errors import BadRequest
+from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
+from adapters.receipts import Notes, Receipt
+from adapters.shared.fields import refuse_losses
+from adapters.shared.history import settle
+from middleware.doors.body import asked_so, read_object
+from middleware.doors.chat.parse import require_distinct_names
+from middleware.doors.door import Stamp
+from middleware.doors.mistakes import refusal
+from middleware.doors.ollama import members
+from middleware.doors.ollama.forms import CHAT_LINES, GENERATE_LINES, LineForm, bare, loaded
+from middleware.doors.ollama.history import as_openai, with_images
+from middleware.doors.ollama.lines import Lines
+from middleware.doors.ollama.shapes import CHAT, GENERATE
+from middleware.doors.ollama.whole import whole
+
+_LOCAL = RequestContext()
+_WITHOUT_MODEL = ("template", "raw", "context")
+"""What is about the text a model is given, of which the gateway knows nothing."""
+
+
+@value_class
+class ParsedOllama:
+    """A request, and what its answer must look like."""
+
+    request: ChatRequest
+    form: LineForm
+    name: str
+    """The model's name as the client said it."""
+    receipt: Receipt = ()
+    asks: bool = True
+    """There is something to ask a model; else only that it is loaded, or not any more."""
+    unloads: bool = False
+
+    @property
+    def ready(self) -> Callable[[Stamp], bytes] | None:
+        return None if self.asks else self._loaded
+
+    def _loaded(self, stamp: Stamp) -> bytes:
+        return loaded(self.form, self.name, self.unloads, stamp.now())
+
+    def stream(self, stamp: Stamp) -> Lines:
+        return Lines(self.form, self.name, stamp)
+
+    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
+        return whole(self.form, self.name, stamp, events)
+
+
+def parse_chat(
+    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+) -> ParsedOllama:
+    """Read a request to `/api/chat`. Its history is always mended: clients that send neither ids
+    nor all results cannot do better.
+    """
+    notes = Notes()
+    data = _read(body, CHAT, notes)
+    if data.get("_debug_render_only"):
+        raise BadRequest("_debug_render_only is not supported: the prompt is the upstream's own.")
+    messages = as_openai(data.get("messages") or (), notes)
+    tools = [_tool(tool) for tool in data.get("tools") or ()]
+    require_distinct_names(tools)
+    return _parsed(data, messages, tuple(tools), CHAT_LINES, (notes, strict, call))
+
+
+def parse_generate(
+    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+) -> ParsedOllama:
+    """Read a request to `/api/generate`: one message of a user."""
+    notes = Notes()
+    data = _read(body, GENERATE, notes)
+    if data.get("suffix"):
+        raise BadRequest(f'"{data["model"]}" does not support insert', param="suffix")
+    for name in _WITHOUT_MODEL:
+        if data.get(name):
+            notes.add("parameter_dropped", name, "the prompt is sent as a user's message")
+    content = with_images(data.get("prompt") or "", data.get("images"), "")
+    messages = [{"role": "user", "content": content}] if content else []
+    if messages and (system := data.get("system")):
+        messages.insert(0, {"role": "system", "content": system})
+    return _parsed(data, messages, (), GENERATE_LINES, (notes, strict, call))
+
+
+def _read(body: bytes, shape: TypeAdapter[Any], notes: Notes) -> Json:
+    if not body.strip():
+        raise BadRequest("missing request body")
+    data = read_object(body, notes)
+    if not data.get("model"):
+        raise BadRequest("model is required", param="model")
+    try:
+        shape.validator.validate_python(data)
+    except ValidationError as error:
+        raise refusal(error) from None
+    return data
+
+
+def _parsed(
+    data: Json,
+    messages: list[Json],
+    tools: tuple[Json, ...],
+    form: LineForm,
+    how: tuple[Notes, bool, RequestContext | None],
+) -> ParsedOllama:
+    notes, strict, call = how
+    settled, changed = settle(messages, repair=True)
+    notes.add_all(changed)
+    receipt = notes.receipt()
+    if strict:
+        refuse_losses(receipt)
+    name: str = data["model"]
+    request = ChatRequest(
+        model=bare(name),
+        messages=settled,
+        tools=tools,
+        params=members.fields(data),
+        call=asked_so(call or _LOCAL, data.get("stream") is not False),
+        native=members.native(data),
+    )
+    unloads = members.is_unloading(data)
+    return ParsedOllama(request, form, name, receipt, bool(messages), unloads)
+
+
+def _tool(tool: Json) -> Json:
+    return tool if tool.get("type") == "function" else {**tool, "type": "function"}

@@ -1,0 +1,74 @@
+"""Events → one object, as Ollama answers what is not streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import orjson
+
+from adapters.errors import Truncated
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from middleware.doors.door import Stamp
+from middleware.doors.ollama.ending import Ending, HeldCalls
+from middleware.doors.ollama.forms import LineForm, timestamp
+
+
+@dataclass(slots=True)
+class _Said:
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    logprobs: list[Json] = field(default_factory=list)
+    calls: HeldCalls = field(default_factory=HeldCalls)
+    ending: Ending = field(default_factory=Ending)
+    finish: Finish | None = None
+
+    def add(self, event: Event) -> None:
+        match event:
+            case TextDelta(text, logprobs):
+                self.texts.append(text)
+                self.logprobs += logprobs
+            case ToolCallDelta():
+                self.calls.go_on(event)
+            case ReasoningDelta(text):
+                self.thoughts.append(text)
+            case RefusalDelta(text):
+                self.texts.append(text)
+            case ToolCallStart():
+                self.calls.begin(event)
+            case Aside():
+                self.ending.lose(event)
+            case Opened() | Noted():
+                pass  # the headers tell it
+            case Finish():
+                self.finish = event
+            case _:
+                assert_never(event)
+
+
+def whole(form: LineForm, model: str, stamp: Stamp, events: Iterable[Event]) -> bytes:
+    said = _Said()
+    for event in events:
+        said.add(event)
+    if said.finish is None:
+        raise Truncated("The upstream's answer has no end.")
+    calls = said.calls.objects(said.ending, said.finish)
+    now = stamp.now()
+    answer: Json = {"model": model, "created_at": timestamp(now)}
+    answer |= form.said("".join(said.texts), "".join(said.thoughts), calls)
+    if said.logprobs:
+        answer["logprobs"] = said.logprobs
+    return orjson.dumps(answer | said.ending.members(said.finish, 0, now - stamp.began))
