@@ -50,7 +50,7 @@ _LEFT: Mapping[str, str] = {
     "context_management": "this gateway does not compact conversations",
 }
 _LOGPROBS = "message.output_text.logprobs"
-_SERVED = frozenset({_LOGPROBS, "reasoning.encrypted_content"})
+_THOUGHTS = "reasoning.encrypted_content"
 
 
 @value_class
@@ -203,11 +203,11 @@ def _form(text: Json) -> Iterator[tuple[str, Any]]:
 
 
 def _logprobs(data: Json, notes: Notes) -> Iterator[tuple[str, Any]]:
-    included = data.get("include") or ()
-    if _LOGPROBS in included or data.get("top_logprobs"):
+    most = data.get("top_logprobs")
+    if most:
         yield "logprobs", True
-        if data.get("top_logprobs"):
-            yield "top_logprobs", data["top_logprobs"]
-    for name in included:
-        if name not in _SERVED:
+        yield "top_logprobs", most
+    for name in data.get("include") or ():
+        # To include them is a wish: models without them answer all the same.
+        if name != _THOUGHTS and not (most and name == _LOGPROBS):
             notes.add("parameter_dropped", f"include.{name[:60]}", "answers here have none")
