@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import orjson
+
 from adapters.claude.betas import betas_of
 from adapters.claude.capabilities import Capability, capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Options, Profile, encode, must_stream
 from adapters.claude.tools import box_of
+from adapters.errors import GatewayError
 from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Planned
@@ -20,6 +23,12 @@ from adapters.wire.framing import Sse
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"
 LANGUAGE = "anthropic"
+_COUNTED = frozenset(
+    {
+        *("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
+        *("cache_control", "context_management", "mcp_servers"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,19 @@ class Claude(Leaf):
         if able.unasked or able.thinking == "always" or "thinking" in request.extra:
             return True
         return request.params.get("reasoning_effort") not in (None, "none")
+
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        link, exchange = self.settings.link, self._exchange(request)
+        body = {name: said for name, said in exchange.body.items() if name in _COUNTED}
+        if link.opened_by:
+            link = link.opened_with(request.call.key)
+        link = replace(link, headers={**link.headers, **exchange.headers})
+        try:
+            told = await link.ask(f"{PATH}/count_tokens", orjson.dumps(body))
+        except GatewayError:
+            return None
+        figure = told.get("input_tokens") if isinstance(told, dict) else None
+        return figure if type(figure) is int else None
 
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings

@@ -94,7 +94,9 @@ class Door(Protocol):
         """Paths under which all addresses are its own."""
 
     def headers(self, request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
-        """Headers of its own on every answer; of an error also those it says otherwise than we."""
+        """Headers of its own on every answer; of an error also those it says otherwise than we, or
+        leaves empty, as it does not say them.
+        """
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
