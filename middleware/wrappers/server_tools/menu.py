@@ -86,9 +86,9 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
         own = shelf.offers(settings.patterns, client)
     if (native := request.native) is not None and native.search:
         every = {**own, **shelf.taken(settings.takeover, settings.takeover, client)}
-        if search := next((one for one in every.values() if one.tool.searches), None):
-            own = {**own, search.name: search}
-            request = replace(request, native=_served(native))
+        searches = {name: offer for name, offer in every.items() if offer.tool.searches}
+        own = {**own, **searches}
+        request = replace(request, native=_served(native) if searches else native)
     taken: Mapping[str, Offer] = {}
     if settings.takeover:
         functions = [_name(tool) for tool in request.tools if "function" in tool]
