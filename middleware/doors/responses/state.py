@@ -23,9 +23,10 @@ from middleware.doors.responses.shapes import kind_of
 
 _MOST_BEFORE = 512
 """Answers one conversation may be made of by `previous_response_id`."""
-_NAMES = re.compile(
-    rb'"previous_response_id"\s*:\s*"|"item_reference"|\{\s*"id"\s*:\s*"[^"\\]{1,100}"\s*\}'
-)
+_PREVIOUS = b'"previous_response_id"'
+_ITEM = b'"item_reference"'
+# Its type may be left out: then an id is all there is. Such a pattern is quick: it begins plainly.
+_BARE_ID = re.compile(rb'"id"\s*:\s*"[^"\\]{1,100}"\s*\}')
 _RECORD = b"1"
 """Begins a record; another one comes with another form."""
 
@@ -95,7 +96,7 @@ class Kept:
 
 def references(body: bytes) -> References:
     """What a body names; read only where there may be something."""
-    if not _NAMES.search(body):
+    if _PREVIOUS not in body and _ITEM not in body and not _BARE_ID.search(body):
         return References()
     try:
         data = orjson.loads(body)

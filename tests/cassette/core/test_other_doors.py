@@ -78,7 +78,8 @@ def _object(heard: Heard) -> Json:
     if heard.headers["content-type"] != "application/json":
         body = heard.frames()[-1].split(b"data: ")[1]
     said: Json = orjson.loads(body)
-    return said.get("response", said)
+    inner: Json = said.get("response", said)
+    return inner
 
 
 def _said(response: Json) -> list[Any]:
