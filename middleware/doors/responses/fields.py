@@ -21,6 +21,7 @@ _SAME: Mapping[str, str] = {
     "max_output_tokens": "max_completion_tokens",
 }
 """Fields that chat has too, and their names there."""
+_OF_TOOLS: Mapping[str, str] = {"parallel_tool_calls": "parallel_tool_calls"}
 _REFUSED: Mapping[str, str] = {
     "background": "Answers in the background are not made here. Ask with 'stream': true.",
     "conversation": "Conversations are not kept here. Send 'previous_response_id', or the items.",
@@ -61,25 +62,26 @@ def echo(data: Json, keeps: bool) -> Json:
 
 def params_of(data: Json, has_tools: bool, notes: Notes) -> Json:
     """OpenAI's fields as chat has them; raise where their loss would change the meaning."""
-    params: Json = {}
-    for name, value in data.items():
-        if value is None:
-            continue
-        if name in _SAME:
-            params[_SAME[name]] = value
-        elif name in _READ:
-            _READ[name](value, params, notes)
-        elif value and name in _REFUSED:
-            raise unsupported(name, _REFUSED[name])
-        elif value and name in _LEFT:
-            notes.add("parameter_dropped", name, _LEFT[name])
-        elif name == "parallel_tool_calls" and has_tools:
-            params[name] = value
-    for name in data.get("include") or ():
-        # To include them is a wish: models without them answer all the same.
-        if name != _THOUGHTS and not ("logprobs" in params and name == _LOGPROBS):
-            notes.add("parameter_dropped", f"include.{name[:60]}", "answers here have none")
+    said = {name: value for name, value in data.items() if value is not None}
+    for name in filter(data.get, _REFUSED):
+        raise unsupported(name, _REFUSED[name])
+    same = {**_SAME, **_OF_TOOLS} if has_tools else _SAME
+    params = {same[name]: value for name, value in said.items() if name in same}
+    for name in _READ.keys() & said.keys():
+        _READ[name](said[name], params, notes)
+    for name in filter(data.get, _LEFT):
+        notes.add("parameter_dropped", name, _LEFT[name])
+    if said.get("include"):
+        _name_wishes(said["include"], params, notes)
     return params
+
+
+def _name_wishes(included: list[str], params: Json, notes: Notes) -> None:
+    """What an answer cannot include: models without it answer all the same."""
+    had = {_THOUGHTS, _LOGPROBS} if "logprobs" in params else {_THOUGHTS}
+    for name in included:
+        if name not in had:
+            notes.add("parameter_dropped", f"include.{name[:60]}", "answers here have none")
 
 
 def _thinking(said: Json, params: Json, notes: Notes) -> None:

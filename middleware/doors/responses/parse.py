@@ -64,7 +64,7 @@ class ParsedResponse:
 
     def fold(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         for known, body in self.last:
-            if len(known) == len(events) and known[-1] is events[-1]:
+            if [*map(id, known)] == [*map(id, events)]:
                 return body
         body = orjson.dumps(self._folded(stamp, events))
         self.last[:] = [(events, body)]
@@ -73,7 +73,9 @@ class ParsedResponse:
     def _folded(self, stamp: Stamp, events: Sequence[Event]) -> Json:
         heading = self._heading(stamp)
         items = Items(heading.id, self.tools, self.request.call.secret, Nobody())
-        end: Finish | None = None
+        end = events[-1] if events else None
+        if type(end) is not Finish:
+            raise Truncated("The upstream's answer has no end.")
         for event in events:
             # What makes up almost all of an answer that was streamed comes first.
             if type(event) is TextDelta and items.open == TEXT and not event.logprobs:
@@ -82,9 +84,6 @@ class ParsedResponse:
                 items.pieces.append(event.arguments)
             else:
                 items.add(event)
-                end = event if type(event) is Finish else end
-        if end is None:
-            raise Truncated("The upstream's answer has no end.")
         return finished(heading, items, end, {})
 
     def record(self, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:

@@ -104,13 +104,13 @@ def references(body: bytes) -> References:
         return References()
     if not isinstance(data, dict):
         return References()
-    model, previous = (data.get(name) for name in ("model", "previous_response_id"))
     owners = tuple(dict.fromkeys(_owners(data.get("input"))))
-    return References(
-        model if isinstance(model, str) else "",
-        previous if isinstance(previous, str) else "",
-        owners,
-    )
+    return References(_text(data, "model"), _text(data, "previous_response_id"), owners)
+
+
+def _text(data: Json, name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _owners(items: Any) -> Iterator[str]:

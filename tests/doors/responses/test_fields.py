@@ -65,6 +65,7 @@ REFUSED: tuple[tuple[Json, str], ...] = (
     ({"tools": [LOOK, LOOK]}, "tools"),
     ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
     ({"tools": [{"type": "code_interpreter"}]}, "tools"),
+    ({"tools": [LOOK], "tool_choice": {"type": "web_search"}}, "tools"),
     ({"tools": [LOOK, {"type": "shell"}], "tool_choice": {"type": "shell"}}, "tools"),
 )
 
