@@ -180,14 +180,14 @@ CHANGED: Mapping[Changed, str] = {
     "user_hashed": "Claude: only ids that name nobody are taken. A digest of yours was sent.",
 }
 TOLD: Mapping[Told, str] = {
-    "annotations_dropped": "Doors: the client's protocol has no place for sources.",
+    "annotations_dropped": "Door: the client's protocol has no place for sources.",
     "answer_member_dropped": "All upstreams: a member of the answer had a type without meaning.",
     "arguments_as_text": "Door: arguments in the history are a text instead of an object.",
     "arguments_invalid": "All upstreams: a call's arguments are no JSON object, and passed on.",
     "arguments_late": "All upstreams: a piece came after its call was complete. It was left out.",
     "arguments_mismatch": "Ollama: the arguments of a call do not fit the tool's schema.",
     "beta_dropped": "Claude: betas that the upstream may not know were not sent (`betas`).",
-    "block_not_shown": "Claude, doors: the answer has a part for which the client's protocol "
+    "block_not_shown": "Claude, door: the answer has a part for which the client's protocol "
     "has no place.",
     "call_without_name": "Compatible: a call without a name was left out.",
     "choices_dropped": "Compatible: only the first choice was passed on.",

@@ -24,7 +24,7 @@ from adapters.claude.tools import (
 from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
 from adapters.options import FLAG, TEXTS, choice, option, whole
 from adapters.protocol import ChatRequest, Json
-from adapters.receipts import Receipt
+from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import Fields
 from adapters.shared.result_images import without_images
 from adapters.shared.toolbox import Toolbox
@@ -76,20 +76,14 @@ class Profile:
 def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
     own = profile.betas.without_theirs(own_members(request))
     if own.get("tools"):
-        own["tools"] = [*own["tools"]]
+        own["tools"] = [*own["tools"]]  # the client's, for whoever asks again
     fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
     words = choice_in_words(request, box, capability)
     form, form_in_words = encode_response_format(fields, capability)
     # "Message prefilling: incompatible with JSON outputs"
-    messages: Sequence[Json] = request.messages
-    if not capability.vision:
-        messages = without_images(messages, fields.notes)
-    said = conversation(messages, content, words, prefill=form is None)
-    if content.lifetime and not content.lifetime_used:
-        text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
-        fields.note("parameter_dropped", "prompt_cache_options.ttl", text)
+    said = _said(request.messages, content, fields.notes, words, form is None)
     if form_in_words:
         said.add_system([{"type": "text", "text": form_in_words}])
     tools, reduced = encode_tools(box, capability)
@@ -99,8 +93,8 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     body = {
         "model": request.model,
         "max_tokens": thought.max_tokens,
-        "messages": said.turns,
-        "system": said.own_system or said.system,
+        "messages": (),
+        "system": (),
         "tools": tools,
         "tool_choice": encode_choice(box, capability),
         "thinking": thought.thinking,
@@ -113,6 +107,7 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     }
     whole = bool(own.get("cache_control") or body.get("cache_control"))
     limit_breakpoints(said, own.get("tools") or tools, MOST_BREAKPOINTS - whole, content)
+    body |= {"messages": said.turns, "system": said.own_system or said.system}
     # Last what is said of messages: a long conversation has much of it, and headers end.
     fields.notes.add_all(box.receipt)
     if words:
@@ -121,12 +116,29 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     fields.notes.add_all(reduced + content.notes.receipt() + profile.betas.receipt())
     note_unknown_members(request, fields.notes, "Claude", CACHING)
     receipt = fields.receipt("Claude")
+    return _finished(body, own, receipt, profile), receipt
+
+
+def _said(
+    messages: Sequence[Json], content: Content, notes: Notes, words: str, prefill: bool
+) -> Conversation:
+    if not content.capability.vision:
+        messages = without_images(messages, notes)
+    said = conversation(messages, content, words, prefill)
+    if content.lifetime and not content.lifetime_used:
+        text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
+        notes.add("parameter_dropped", "prompt_cache_options.ttl", text)
+    return said
+
+
+def _finished(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json:
+    """With what the client of Messages said itself, and a breakpoint where none is set."""
     if body["system"]:
         own.pop("system", None)
     body = _filled(body) | restored(own, receipt, profile.sampling)
     if profile.options.cache == "auto" and not has_breakpoints(body):
-        body = with_breakpoints(body)
-    return body, receipt
+        return with_breakpoints(body)
+    return body
 
 
 def must_stream(body: Json, capability: Capability) -> bool:
