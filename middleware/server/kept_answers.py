@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from adapters.protocol import ChatRequest, Event, Events, Finish, Noted
 from adapters.receipts import Note
 from middleware.cassettes.selection import Selection
-from middleware.doors.door import KeepingDoor, KeptRecord, ParsedRequest, References, Stamp
+from middleware.doors.door import (
+    KeepingDoor,
+    KeptAnswer,
+    KeptRecord,
+    ParsedRequest,
+    References,
+    Stamp,
+)
 from middleware.server.runtime import Runtime
 from middleware.server.transport.intake import Caller
 from middleware.wrappers.base import Wrapper
@@ -38,7 +45,7 @@ class KeptAnswers:
             store = runtime.studio.answers
         return cls(store, caller.owner)
 
-    async def find(self, identities: Iterable[str]) -> dict[str, bytes]:
+    async def find(self, door: KeepingDoor, identities: Iterable[str]) -> dict[str, KeptAnswer]:
         """Those that are there; all are looked for at once."""
         wanted = [*dict.fromkeys(identities)]
         if self.store is None or not wanted:
@@ -49,17 +56,18 @@ class KeptAnswers:
             found = {identity: near.get(key) for identity, key in keys.items()}
         except StoreFailure:
             return {}
-        return {identity: record for identity, record in found.items() if record}
+        read = {identity: door.unpacked(record) for identity, record in found.items() if record}
+        return {identity: answer for identity, answer in read.items() if answer is not None}
 
     async def named(self, door: KeepingDoor, wanted: References) -> KeepingDoor:
         """The door, knowing what a body names."""
         if self.store is None:
             return door.knowing(None)
         first = (wanted.previous,) if wanted.previous else ()
-        records = await self.find((*first, *wanted.others))
-        if wanted.previous in records:
-            records |= await self.find(door.before(records[wanted.previous]))
-        return door.knowing(records)
+        answers = await self.find(door, (*first, *wanted.others))
+        if wanted.previous in answers:
+            answers |= await self.find(door, answers[wanted.previous].before)
+        return door.knowing(answers)
 
     async def keep(self, record: KeptRecord) -> Note | None:
         """Keep an answer; return why it is not."""

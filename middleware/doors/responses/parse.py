@@ -28,11 +28,18 @@ from middleware.doors.responses.state import Kept, packed, with_ids
 from middleware.doors.responses.tools import ToolSet
 
 _LOCAL = RequestContext()
-_SAME = (
-    *("temperature", "top_p", "metadata", "user", "safety_identifier", "prompt_cache_key"),
-    *("prompt_cache_options", "prompt_cache_retention", "service_tier", "moderation"),
-)
-"""Fields that chat has under the same name."""
+_SAME: Mapping[str, str] = {
+    **{
+        name: name
+        for name in (
+            *("temperature", "top_p", "metadata", "user", "safety_identifier", "prompt_cache_key"),
+            *("prompt_cache_options", "prompt_cache_retention", "service_tier", "moderation"),
+        )
+    },
+    "max_output_tokens": "max_completion_tokens",
+}
+"""Fields that chat has too, and their names there."""
+_OF_TOOLS: Mapping[str, str] = {"parallel_tool_calls": "parallel_tool_calls"}
 _REFUSED: Mapping[str, str] = {
     "background": "Answers in the background are not made here. Ask with 'stream': true.",
     "conversation": "Conversations are not kept here. Send 'previous_response_id', or the items.",
@@ -161,13 +168,8 @@ def _params(data: Json, has_tools: bool, notes: Notes) -> Iterator[tuple[str, An
     for name, text in _REFUSED.items():
         if data.get(name):
             raise unsupported(name, text)
-    for name in _SAME:
-        if data.get(name) is not None:
-            yield name, data[name]
-    if data.get("max_output_tokens") is not None:
-        yield "max_completion_tokens", data["max_output_tokens"]
-    if data.get("parallel_tool_calls") is not None and has_tools:
-        yield "parallel_tool_calls", data["parallel_tool_calls"]
+    same = (*_SAME.items(), *(_OF_TOOLS.items() if has_tools else ()))
+    yield from ((chats, data[name]) for name, chats in same if data.get(name) is not None)
     yield from _thinking(data.get("reasoning") or {}, notes)
     yield from _form(data.get("text") or {})
     yield from _logprobs(data, notes)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 import orjson
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes
-from middleware.doors.door import References
+from middleware.doors.door import KeptAnswer, References
 from middleware.doors.responses.ids import THOUGHT, input_id, response_of
 from middleware.doors.responses.shapes import kind_of
 
@@ -28,16 +28,6 @@ _NAMES = re.compile(
 )
 _RECORD = b"1"
 """Begins a record; another one comes with another form."""
-
-
-class KeptAnswer(NamedTuple):
-    """An answer as it is kept."""
-
-    response: Json
-    input: list[Json]
-    """The items that were new in its request."""
-    before: list[str]
-    """Ids of the answers before it, the first one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +103,22 @@ def references(body: bytes) -> References:
         return References()
     if not isinstance(data, dict):
         return References()
-    previous, items, model = (data.get(key) for key in ("previous_response_id", "input", "model"))
-    named = items if isinstance(items, list) else ()
-    ids = (item.get("id") for item in named if isinstance(item, dict) and _is_reference(item))
-    owners = (response_of(identity) for identity in ids if isinstance(identity, str))
+    model, previous = (data.get(name) for name in ("model", "previous_response_id"))
+    owners = tuple(dict.fromkeys(_owners(data.get("input"))))
     return References(
         model if isinstance(model, str) else "",
         previous if isinstance(previous, str) else "",
-        tuple(dict.fromkeys(owner for owner in owners if owner)),
+        owners,
     )
 
 
-def _is_reference(item: Json) -> bool:
-    return kind_of(item) == "item_reference"
+def _owners(items: Any) -> Iterator[str]:
+    """The answers whose items are named."""
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and kind_of(item) == "item_reference":
+            owner = response_of(str(item.get("id")))
+            if owner is not None:
+                yield owner
 
 
 def packed(response: bytes, items: list[Json], before: list[str]) -> bytes:

@@ -21,7 +21,7 @@ def flat_name(namespace: str | None, name: str) -> str:
     """A namespace's tool as models know it: chat has no namespaces."""
     if not namespace:
         return name
-    joined = f"{namespace}.{name}"
+    joined = f"{namespace}__{name}"  # which every upstream takes as it is
     return joined if len(joined) <= _LONGEST_NAME else alias(joined)
 
 
@@ -103,15 +103,14 @@ class ToolSet:
         """A search of the web, which a server tool may do instead; others nobody runs here."""
         wanted = self.forced or ("" if self.tools else next(iter(self.hosted), ""))
         refusal = _refusal(wanted) if wanted else None
-        search = [kind for kind in self.hosted if kind.startswith(_SEARCH)]
-        if refusal is not None and not (search and wanted in search):
-            raise refusal
-        lost = [_dropped(kind, at) for kind, at in self.hosted.items() if kind not in search]
+        search: list[Note] = []
+        lost: list[Note] = []
+        for kind, at in self.hosted.items():
+            (search if kind.startswith(_SEARCH) else lost).append(_dropped(kind, at))
         notes.add_all(tuple(lost))
-        if not search:
-            return None
-        told = tuple(_dropped(kind, self.hosted[kind]) for kind in search)
-        return Carried("responses", search, told, refusal, search=True)
+        if refusal is not None and not (search and wanted.startswith(_SEARCH)):
+            raise refusal
+        return Carried("responses", None, tuple(search), refusal, search=True) if search else None
 
     def own_name(self, name: str) -> Json:
         """Namespace and name of what was called, as members of its item."""

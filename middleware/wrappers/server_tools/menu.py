@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import Carried, ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from middleware.tools.tool import Offer, Say, ToolContext, ToolResult
 
@@ -84,6 +84,11 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
     own: Mapping[str, Offer] = {}
     if not _is_forced(request.tool_choice):
         own = shelf.offers(settings.patterns, client)
+    if (native := request.native) is not None and native.search:
+        every = {**own, **shelf.taken(settings.takeover, settings.takeover, client)}
+        if search := next((one for one in every.values() if one.tool.searches), None):
+            own = {**own, search.name: search}
+            request = replace(request, native=_served(native))
     taken: Mapping[str, Offer] = {}
     if settings.takeover:
         functions = [_name(tool) for tool in request.tools if "function" in tool]
@@ -125,6 +130,12 @@ def _widened(choice: str | Json | None, added: Mapping[str, Offer]) -> Any:
     allowed = choice["allowed_tools"]
     more = [{"type": "function", "function": {"name": name}} for name in added]
     return {**choice, "allowed_tools": {**allowed, "tools": [*allowed["tools"], *more]}}
+
+
+def _served(native: Carried) -> Carried:
+    """The same where the gateway searches itself."""
+    lost = tuple(note for note in native.lost if note.code != "tool_dropped")
+    return replace(native, lost=lost, refusal=None, search=False)
 
 
 def _shadowed(offer: Offer) -> Note:
