@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from adapters.claude.betas import betas_of
 from adapters.claude.capabilities import Capability, capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Options, Profile, encode, must_stream
+from adapters.claude.parameters import Betas, betas_of
 from adapters.claude.tools import box_of
 from adapters.errors import GatewayError
 from adapters.kind import Kind, Service, Settings
@@ -19,6 +19,7 @@ from adapters.shared.model_list import Listed, models_at
 from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
+from adapters.wire.http import Link
 
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"
@@ -36,7 +37,7 @@ class Claude(Leaf):
     settings: Settings[Options]
 
     def stream(self, request: ChatRequest) -> Events:
-        return converse(self.settings.link, self._exchange(request), request.call)
+        return converse(self._link(request), self._exchange(request), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         link, exchange = self.settings.link, self._exchange(request)
@@ -55,11 +56,10 @@ class Claude(Leaf):
         return request.params.get("reasoning_effort") not in (None, "none")
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        link, exchange = self.settings.link, self._exchange(request)
+        link, exchange = self._link(request), self._exchange(request)
         body = {name: said for name, said in exchange.body.items() if name in _COUNTED}
         if link.opened_by:
             link = link.opened_with(request.call.key)
-        link = replace(link, headers={**link.headers, **exchange.headers})
         try:
             told = await link.ask(f"{PATH}/count_tokens", orjson.dumps(body))
         except GatewayError:
@@ -67,12 +67,18 @@ class Claude(Leaf):
         figure = told.get("input_tokens") if isinstance(told, dict) else None
         return figure if type(figure) is int else None
 
+    def _betas(self, request: ChatRequest) -> Betas:
+        return betas_of(request.call, self.settings.options.betas, self.settings.link)
+
+    def _link(self, request: ChatRequest) -> Link:
+        link, betas = self.settings.link, self._betas(request)
+        return replace(link, headers={**link.headers, **betas.headers}) if betas.passed else link
+
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)
-        options = settings.options
-        betas = betas_of(request.call, options.betas, settings.link)
-        profile = Profile(able, settings.api_version or API_VERSION, options, betas)
+        version = settings.api_version or API_VERSION
+        profile = Profile(able, version, settings.options, self._betas(request))
         box = box_of(request, able)
         body, receipt = encode(request, box, profile)
         streamed = request.call.streamed or must_stream(body, able)
@@ -88,7 +94,6 @@ class Claude(Leaf):
             decode=decode,
             close=close,
             decode_answer=decode_answer,
-            headers=betas.headers,
         )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.claude import parameters
-from adapters.claude.betas import Betas
 from adapters.claude.breakpoints import has_breakpoints, limit_breakpoints, with_breakpoints
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import CACHING, Content
@@ -62,7 +61,7 @@ class Profile:
     capability: Capability
     api_version: str = "2023-06-01"
     options: Options = Options()
-    betas: Betas = field(default_factory=Betas)
+    betas: parameters.Betas = field(default_factory=parameters.Betas)
 
     @property
     def sampling(self) -> bool:

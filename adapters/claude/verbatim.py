@@ -63,11 +63,16 @@ def encoded_anew(message: Json, notes: Notes) -> Json:
         raise carried.refusal
     notes.add_all(carried.lost)
     plain = {name: value for name, value in message.items() if name != CARRIER}
-    own, place, count = carried.value
+    own, place, length = carried.value
+    marks = _marks(own) if place == length - 1 else []
+    return {**plain, "cache_control": marks[-1]} if marks else plain
+
+
+def _marks(own: Json) -> list[Json]:
+    """Where the client of a turn wanted it cached."""
     content = own.get("content", own.get("system"))
     blocks = content if isinstance(content, list) else []
-    marks = [block["cache_control"] for block in blocks if block.get("cache_control")]
-    return {**plain, "cache_control": marks[-1]} if marks and place == count - 1 else plain
+    return [block["cache_control"] for block in blocks if block.get("cache_control")]
 
 
 def own_members(request: ChatRequest) -> Json:
