@@ -111,7 +111,9 @@ class TavilyTable(WebTable):
         # The operator's own address: it may be anywhere.
         guard = Guard((f"{where.host}:{where.port}",), around.threads.share())
         self._tools: Sequence[TavilyTool] = (
-            [TavilyTool(**vars(made), url=url, key=key, guard=guard)] if made else []
+            [TavilyTool(**vars(made) | {"searches": True}, url=url, key=key, guard=guard)]
+            if made
+            else []
         )
 
     def tools(self) -> Sequence[TavilyTool]:

@@ -16,6 +16,8 @@ class PlayedTool:
     id: str
     declaration: Json
     timeout: float = 0.0
+    searches: bool = True
+    """Nobody knows any more; what was refused for want of a search was recorded so."""
 
     @property
     def name(self) -> str:
