@@ -1,4 +1,4 @@
-"""The keys that kinds of upstreams bring along: their options, abilities, and tools by prompt."""
+"""The keys that kinds of upstreams bring along, and what follows where one was not given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.kind import CommonAbilities, Kind, all_kinds, known_kind
 from adapters.options import options_of
-from middleware.config.keys import MODEL, Key
+from middleware.config.keys import MODEL, TIMEOUTS, Key
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -61,3 +61,25 @@ def model_keys(kind: str, written: Mapping[str, Any]) -> Mapping[str, Key]:
 
 def _kinds(name: str) -> list[Kind]:
     return [known_kind(name)] if name else all_kinds()
+
+
+def given_of(values: Mapping[str, Any], known: Mapping[str, Key]) -> dict[str, Any]:
+    return {name: values[name] for name in known if values[name] is not None}
+
+
+def timeouts_of(
+    kind: Kind, common: Mapping[str, Any], own: Mapping[str, Any]
+) -> Mapping[str, float]:
+    """What is configured wins; idle also bounds an open block, first_event a plain answer."""
+    configured = {**given_of(common, TIMEOUTS), **given_of(own, TIMEOUTS)}
+    if "idle" in configured:
+        configured.setdefault("idle_open", configured["idle"])
+    if "first_event" in configured:
+        configured.setdefault("plain", configured["first_event"])
+    return {**kind.timeouts, **configured}
+
+
+def of_any_kind(written: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model may have whatever its upstream is."""
+    known = MODEL.keys() - {"options", "abilities"}
+    return {name: value for name, value in written.items() if name in known}

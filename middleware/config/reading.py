@@ -18,9 +18,9 @@ from middleware.config.access import (
     unset_keys,
 )
 from middleware.config.choices import mistakes_of_choices
+from middleware.config.kind_keys import given_of, of_any_kind, timeouts_of
 from middleware.config.pipelines import mistakes_of, usual_searchers
 from middleware.config.places import Places
-from middleware.config.settings import given_of, of_any_kind, timeouts_of
 from middleware.config.shape import (
     CassettesConfig,
     ClientConfig,

@@ -29,7 +29,7 @@ _PATIENCE = 2.0
 """Seconds after each of: its input closed, SIGTERM, SIGKILL."""
 
 
-class Child(NamedTuple):
+class ServerProcess(NamedTuple):
     """How it is started, and who is told that it has come to its end."""
 
     words: tuple[str, ...]
@@ -40,7 +40,7 @@ class Child(NamedTuple):
 
 @asynccontextmanager
 async def child_streams(
-    child: Child,
+    child: ServerProcess,
 ) -> AsyncIterator[
     tuple[MemoryObjectReceiveStream[_Incoming], MemoryObjectSendStream[SessionMessage]]
 ]:

@@ -144,7 +144,7 @@ class McpTable:
         return await stack.enter_async_context(session)
 
     def _streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        from middleware.tools.mcp.child import Child, child_streams
+        from middleware.tools.mcp.child import ServerProcess, child_streams
         from middleware.tools.mcp.web import web_streams
 
         config, folder = self.config, self._around.folder
@@ -157,7 +157,8 @@ class McpTable:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         said = {name: one.value for name, one in config.env.items()}
         where = folder / (config.cwd or "")
-        return child_streams(Child((program, *words), {**inherited, **said}, where, self._gone))
+        environment = {**inherited, **said}
+        return child_streams(ServerProcess((program, *words), environment, where, self._gone))
 
     def _refuse(self) -> None:
         """The server does not know the session any more, so it has not run what it was asked."""
