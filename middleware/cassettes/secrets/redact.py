@@ -46,8 +46,8 @@ def blotted(turn: CassetteTurn, blotter: TurnBlotter) -> CassetteTurn:
             one._replace(
                 arguments=blotter.text(one.arguments),
                 content=blotter.json(one.content),
-                sources=blotter.json([*one.sources]),
-                pieces=blotter.json([*one.pieces]),
+                sources=blotter.json([*one.sources]) or (),
+                pieces=blotter.json([*one.pieces]) or (),
             )
             for one in turn.tools
         ),

@@ -230,18 +230,24 @@ def test_the_client_s_tool_of_the_same_name_wins() -> None:
     assert [(note.code, note.field) for note in got.receipt] == [("tool_shadowed", "tools.weather")]
 
 
+NAMED: Json = {"type": "function", "function": {"name": "now"}}
+
+
+@pytest.mark.parametrize("choice", [NAMED, "auto"], ids=["named", "auto"])
 @pytest.mark.parametrize("patterns", [(), ("*",)], ids=["taken", "both"])
 def test_a_tool_that_is_taken_over_is_run_here_as_the_client_declares_it(
-    patterns: tuple[str, ...],
+    patterns: tuple[str, ...], choice: str | Json
 ) -> None:
     own = {"type": "function", "function": {"name": "now", "description": "The client's"}}
     model, shelf = FakeAdapter(calling(("c1", "now", "{}")), saying("End")), FakeShelf(w__now="x")
     adapter = wrapped(model, shelf, patterns=patterns, takeover=("now",))
-    choice = {"type": "function", "function": {"name": "now"}}
     got = answer(adapter, asked(tools=(own,), tool_choice=choice))
     assert (got.text, got.calls, got.notes, shelf.ran("w.now")) == ("End", [], [], ["{}"])
     assert [request.tools for request in model.asked] == [(own,), (own,)]
-    assert [request.tool_choice for request in model.asked] == [choice, None]
+    assert [request.tool_choice for request in model.asked] == [
+        choice,
+        None if choice is NAMED else choice,
+    ]
 
 
 def test_a_plan_shows_the_tools() -> None:
