@@ -22,7 +22,7 @@ LeftOut = Literal[
 Changed = Literal[
     "arguments_wrapped", "beginning_added", "cache_lifetime_shortened", "cache_lifetime_unknown",
     "custom_tool_as_function", "effort_adjusted", "effort_approximated", "ending_added",
-    "grammar_as_words", "half_character_replaced", "image_moved", "item_as_function",
+    "grammar_as_words", "half_character_replaced", "item_as_function",
     "json_object_instructed", "json_schema_as_prompt", "json_schema_instructed",
     "json_word_added", "max_tokens_lowered", "messages_reordered", "name_as_prefix",
     "name_in_text", "parts_joined", "reasoning_effort_changed", "refusal_as_text",
@@ -145,7 +145,6 @@ CHANGED: Mapping[Changed, str] = {
     "grammar_as_words": "Door: a tool's grammar was put into its description and is not enforced.",
     "half_character_replaced": "Door: half of a character (an emoji cut in two) became U+FFFD. Cut "
     "texts between characters.",
-    "image_moved": "Door: images of a tool's result were put behind it, into a user's message.",
     "item_as_function": "Door: a tool that OpenAI or Anthropic defines was sent as a function.",
     "json_object_instructed": "Claude: there is no JSON mode. JSON was asked for in the prompt.",
     "json_schema_as_prompt": "DeepSeek: the schema was asked for in the prompt. Check the answer.",
@@ -197,7 +196,7 @@ TOLD: Mapping[Told, str] = {
     "empty_arguments_dropped": "All upstreams: arguments began with a needless `{}`.",
     "finish_unknown": "Claude, compatible, Ollama: an unknown reason to end was taken for `stop`.",
     "finish_without_calls": "Claude, compatible: the answer ended for a call, and has none.",
-    "image_dropped": "All upstreams: a server tool gave an image, and the model reads none.",
+    "image_dropped": "All upstreams: a tool gave an image, and the model reads none.",
     "logprobs_dropped": "Compatible, Ollama: log probabilities of tokens without text.",
     "parallel_calls_dropped": "Emulation, all upstreams: only the first call was passed on, as "
     "`parallel_tool_calls` is false.",

@@ -23,6 +23,8 @@ from middleware.config.shape import ClientConfig
 from middleware.routing import ModelEntry
 from middleware.server.models import ModelList, Status
 
+_VERSIONED = ("chat", "responses")
+"""Doors whose clients want a base URL with the version in it."""
 _BUILT_IN = f"the built-in one, as no {OWN} is here: usetool init writes one to change"
 
 
@@ -46,6 +48,19 @@ def own_address(server: Server) -> str:
     """Where a gateway is called from its own machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host.strip("[]"), server.host)
     return f"{address(replace(server, host=host))}/v1"
+
+
+def doors(server: Server) -> list[tuple[str, str]]:
+    """The base URLs of each protocol's clients."""
+    versioned = [name for name in server.doors if name in _VERSIONED]
+    bare = [name for name in server.doors if name not in _VERSIONED]
+    rows = [("doors", f"{', '.join(versioned)}: {address(server)}/v1")] if versioned else []
+    if bare:
+        second = server.ollama_port and address(replace(server, port=server.ollama_port))
+        rows.append(
+            ("doors", f"{', '.join(bare)}: {address(server)}{(second and f' and {second}') or ''}")
+        )
+    return rows
 
 
 def models(statuses: Iterable[Status]) -> str:
@@ -72,7 +87,7 @@ def banner(
     rows += [("models", ", ".join(recorded))] if recorded else _models_there(config, statuses)
     names = (name for status in statuses if not status.reason for name in status.names)
     first = next(chain(recorded, names), "MODEL")
-    rows += [("keys", _keys(config)), ("try", _try(config, first))]
+    rows += [*doors(server), ("keys", _keys(config)), ("try", _try(config, first))]
     return f"usetool {__version__} on {address(server)}/v1 ({config.source})\n{columns(rows)}"
 
 
@@ -129,7 +144,8 @@ def check(
     config: Config, models: ModelList, statuses: Sequence[Status], environment: Mapping[str, str]
 ) -> str:
     server, count = config.server, sum(not status.reason for status in statuses)
-    rows = [*_origin(config), ("address", address(server)), ("keys", _keys(config))]
+    rows = [*_origin(config), ("address", address(server)), *doors(server)]
+    rows.append(("keys", _keys(config)))
     parts = [
         f"{config.source}: no mistakes; {count} of {len(statuses)} models available.",
         f"server\n{columns(rows)}",

@@ -19,7 +19,10 @@ Exit code: 0 it was written, 2 it was not.
 _NEXT = f"""\
 {OWN} is written. It is read by every command that is run in this folder.
   usetool check    says what it means, and what is missing
-  usetool serve    runs it; a change counts about a second after it is saved"""
+  usetool serve    runs it; a change counts about a second after it is saved
+  usetool run codex, usetool run claude    a client with a gateway of its own
+Base URLs: http://127.0.0.1:8000/v1 for clients of OpenAI, http://127.0.0.1:8000 for those of
+Anthropic and Ollama."""
 
 
 def add(commands: Any) -> None:

@@ -15,6 +15,7 @@ from middleware.cli import (
     importers,
     init,
     last,
+    launch,
     pull,
     serve,
     tools,
@@ -26,14 +27,15 @@ from middleware.cli.command import WRONG, Failed, complain
 _ABOUT = """\
 Makes every model a first-class OpenAI chat-completions endpoint with tools.
 
-Clients speak OpenAI to it; it speaks to Claude, DeepSeek, Ollama and every OpenAI-compatible
-server, and says of each request what was changed on the way.
+Clients speak OpenAI's, Anthropic's or Ollama's protocol to it; it speaks to Claude, DeepSeek,
+Ollama and every OpenAI-compatible server, and says of each request what was changed on the way.
 """
 _EXAMPLES = """\
 examples:
   usetool serve                                 with config.toml of this folder, if there is one
   usetool init                                  write a config.toml to change
   usetool serve --config my.toml --port 9000
+  usetool run codex                             a client, with a gateway of its own beside it
   usetool check                                 before a restart: mistakes, missing keys
   usetool check --live                          asks every upstream, says what to write
   usetool explain --model sonnet request.json   what would be sent, and what would be lost
@@ -70,7 +72,7 @@ def run(arguments: Sequence[str] | None) -> int:
     return code
 
 
-_COMMANDS = (serve, check, explain, last, usage, tools, chat, init, importers, pull)
+_COMMANDS = (serve, launch, check, explain, last, usage, tools, chat, init, importers, pull)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import orjson
 
-from adapters.protocol import CARRIER, THOUGHTS_OF, ChatRequest, Json
+from adapters.protocol import CARRIED, RESULT_OF, ChatRequest, Json
 
-_PRIVATE = frozenset((CARRIER, THOUGHTS_OF))
+_PRIVATE = CARRIED | {RESULT_OF}
 
 
 def chat_body(request: ChatRequest) -> bytes:

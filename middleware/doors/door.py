@@ -7,11 +7,11 @@ outside of `doors/` binds `Door` alone. Which one it is, is said where a command
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Event, RequestContext, value_class
+from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Receipt
 from middleware.doors.endpoint import Endpoint
 
@@ -74,7 +74,7 @@ class ParsedRequest(Protocol):
     def stream(self, stamp: Stamp) -> Stream:
         """What writes a streamed answer."""
 
-    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
+    def fold(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         """Write the same events as one body; raises `Truncated` if they have no end."""
 
 
@@ -129,6 +129,16 @@ class KeptRecord(NamedTuple):
     """Ids of the answers it goes on from: they are needed as long as it is."""
 
 
+class KeptAnswer(NamedTuple):
+    """What a record says."""
+
+    response: Json
+    input: list[Json]
+    """The items that were new in its request."""
+    before: list[str]
+    """Ids of the answers before it, the first one first."""
+
+
 class KeepingDoor(Door, Protocol):
     """A door whose clients name what was said before. The server keeps records and finds them; the
     door says what is in them.
@@ -137,16 +147,16 @@ class KeepingDoor(Door, Protocol):
     def references(self, body: bytes) -> References:
         """Say what must be found before a body is read."""
 
-    def before(self, record: bytes) -> Sequence[str]:
-        """Ids of all answers before one."""
+    def unpacked(self, record: bytes) -> KeptAnswer | None:
+        """Read a record; None: it is of another version."""
 
-    def knowing(self, records: Mapping[str, bytes] | None) -> KeepingDoor:
+    def knowing(self, answers: Mapping[str, KeptAnswer] | None) -> KeepingDoor:
         """The door of one request, with what was found for it; None: nothing can be kept."""
 
     def keeps(self, parsed: ParsedRequest) -> bool:
         """Whether its answer is to be kept."""
 
-    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         """What is kept of an answer."""
 
 

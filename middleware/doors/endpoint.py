@@ -33,6 +33,8 @@ class Endpoint:
     """Its content-type."""
     example: Mapping[str, Any] | None = None
     """A body to try it with."""
+    error: Any = None
+    """What stands in place of an answer; None: `ErrorBody`."""
     reads: tuple[str, ...] = ()
     """Headers of a request that its door reads, in small letters."""
 

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from adapters.errors import TooLarge
 from adapters.protocol import ChatRequest, Event, Events, Finish, Noted
 from adapters.receipts import Note
+from adapters.shared.marks import marks
 from middleware.cassettes.selection import Selection
-from middleware.doors.door import KeepingDoor, KeptRecord, ParsedRequest, References, Stamp
+from middleware.doors.body import MAX_VALUES
+from middleware.doors.door import (
+    KeepingDoor,
+    KeptAnswer,
+    KeptRecord,
+    ParsedRequest,
+    References,
+    Stamp,
+)
 from middleware.server.runtime import Runtime
 from middleware.server.transport.intake import Caller
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.recall import Entry, Limits, Store, StoreFailure, digest
 
 _LONGEST = Limits().max_entry
+_MOST_BYTES, _MOST_MARKS = 32 << 20, 4 * MAX_VALUES
+"""Of a conversation that is put together; it repeats what its requests had in common."""
 _GONE = b""
 """In the place of an answer that was deleted."""
 
@@ -38,8 +50,12 @@ class KeptAnswers:
             store = runtime.studio.answers
         return cls(store, caller.owner)
 
-    async def find(self, identities: Iterable[str]) -> dict[str, bytes]:
-        """Those that are there; all are looked for at once."""
+    async def find(self, door: KeepingDoor, identities: Iterable[str]) -> dict[str, KeptAnswer]:
+        """Those that are there."""
+        return _read(door, await self._records(identities))
+
+    async def _records(self, identities: Iterable[str]) -> dict[str, bytes]:
+        """All are looked for at once."""
         wanted = [*dict.fromkeys(identities)]
         if self.store is None or not wanted:
             return {}
@@ -56,10 +72,13 @@ class KeptAnswers:
         if self.store is None:
             return door.knowing(None)
         first = (wanted.previous,) if wanted.previous else ()
-        records = await self.find((*first, *wanted.others))
-        if wanted.previous in records:
-            records |= await self.find(door.before(records[wanted.previous]))
-        return door.knowing(records)
+        records = await self._records((*first, *wanted.others))
+        answers = _read(door, records)
+        if wanted.previous in answers:
+            records |= await self._records(answers[wanted.previous].before)
+            _require_modest(records)
+            answers = _read(door, records)
+        return door.knowing(answers)
 
     async def keep(self, record: KeptRecord) -> Note | None:
         """Keep an answer; return why it is not."""
@@ -79,6 +98,21 @@ class KeptAnswers:
 
     def _key(self, identity: str) -> bytes:
         return digest("answer", self.owner, identity)
+
+
+def _read(door: KeepingDoor, records: Mapping[str, bytes]) -> dict[str, KeptAnswer]:
+    read = {identity: door.unpacked(record) for identity, record in records.items()}
+    return {identity: answer for identity, answer in read.items() if answer is not None}
+
+
+def _require_modest(records: Mapping[str, bytes]) -> None:
+    """What was sent in many requests may be no more than what one may send."""
+    size = sum(map(len, records.values()))
+    if size > _MOST_BYTES or sum(len(marks(record)) for record in records.values()) > _MOST_MARKS:
+        raise TooLarge(
+            "The answers before 'previous_response_id' are too much for one request. Begin a new "
+            "conversation with what of it is needed."
+        )
 
 
 def _not_kept(why: str) -> Note:

@@ -18,6 +18,8 @@ from middleware.server.app import Gateway
 _POLL_SECONDS = 0.5
 _LASTING = ("state", "recall", "ledger", "telemetry")
 """Sections of which the gateway keeps what it started with."""
+_FIXED = ("workers", "ollama_port")
+"""Keys of [server] of which it does so too; its address is what it was started with."""
 _BEFORE = "the config is kept: what was served before still is."
 
 
@@ -118,15 +120,16 @@ class Reloader:
     def _lasting(self, found: Config) -> Config:
         """With what cannot change while it runs."""
         kept = self.gateway.chat.runtime.config
-        server = replace(found.server, workers=kept.server.workers)
+        server = replace(found.server, **{name: getattr(kept.server, name) for name in _FIXED})
         return replace(found, server=server, **{name: getattr(kept, name) for name in _LASTING})
 
     def _waiting_for(self, found: Config) -> str:
         """What has changed and is not served: named once."""
         kept = self.gateway.chat.runtime.config
         changed = {f"[{name}]" for name in _LASTING if getattr(found, name) != getattr(kept, name)}
-        if found.server.workers != kept.server.workers:
-            changed.add("workers")
+        changed |= {
+            name for name in _FIXED if getattr(found.server, name) != getattr(kept.server, name)
+        }
         news = sorted(changed - self._told)
         self._told.clear()
         self._told.update(changed)

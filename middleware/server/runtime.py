@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,8 @@ def build_runtime(
     shared = shared or (before.shared if before else Shared(MemoryBoard(), MemoryState()))
     shelf = open_shelf(config, shared.tools, shared.state, complain)
     shared = shared._replace(tools=shelf)
-    routes = build(config, transport, before.routes.store if before and same else None, shared)
+    old = before if same else None
+    routes = build(config, transport, old.routes.store if old else None, shared)
     clients = clients_by_key(config)
     passes_keys = any(upstream.of_client for upstream in config.upstreams.values())
     return Runtime(
@@ -116,11 +117,15 @@ def build_runtime(
         prices=Prices(config),
         facts=transport.facts,
         shared=shared,
-        answers=before.answers if before and same else open_answers(config, shared.state),
+        answers=old.answers if old else open_answers(config, shared.state),
         studio=studio,
-        limited={
-            client.name: routes.limited_to(client.may_ask)
-            for client in clients.values()
-            if client.said is not None and client.said.models
-        },
+        limited=_limited(clients.values(), routes),
     )
+
+
+def _limited(clients: Iterable[Client], routes: Routes) -> Mapping[str, Routes]:
+    return {
+        client.name: routes.limited_to(client.may_ask)
+        for client in clients
+        if client.said is not None and client.said.models
+    }

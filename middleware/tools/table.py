@@ -71,6 +71,7 @@ class Declared:
     timeout: float
     written: Json | None = None
     """Parameters by hand: arguments are held to them."""
+    searches: bool = False
     closed: bool = True
     """Arguments that the schema does not name are refused, unless it says otherwise."""
 

@@ -108,7 +108,7 @@ class TavilyTable(WebTable):
         made = self._take(Derived("", "tavily_search", _ABOUT, {**_PARAMETERS}))
         url = f"{(address or known_kind('tavily').base_url).rstrip('/')}/search"
         self._tools: Sequence[TavilyTool] = (
-            [TavilyTool(**vars(made), url=url, key=key)] if made else []
+            [TavilyTool(**vars(made) | {"searches": True}, url=url, key=key)] if made else []
         )
 
     def tools(self) -> Sequence[TavilyTool]:

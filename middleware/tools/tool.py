@@ -81,6 +81,10 @@ class ServerTool(Protocol):
     def timeout(self) -> float:
         """Seconds a call may take."""
 
+    @property
+    def searches(self) -> bool:
+        """It searches the web, and may stand for a search that others host."""
+
     async def run(self, arguments: Json, context: ToolContext, /) -> ToolResult:
         """Run it; raises what the foreign code raises, or `CallFailed`. Only the shelf calls it."""
 

@@ -29,10 +29,9 @@ DOCUMENTS = [
 ]
 PAIRS = [
     ("README.md", "README.zh-CN.md"),
-    *((f"docs/{page}.md", f"docs/{page}.zh-CN.md") for page in ("dify", "cassettes")),
+    *((f"docs/{page}.md", f"docs/{page}.zh-CN.md") for page in ("dify", "cassettes", "clients")),
 ]
 OWN = [
-    ROOT / "docs/clients.md",
     ROOT / "docs/operating.md",
     *(ROOT / path for pair in PAIRS[1:] for path in pair),
 ]

@@ -43,7 +43,8 @@ def cold_side_of(module: Module) -> str:
 # Cassettes keep OpenAI's shape whatever door an ask came by.
 KEEPS_OPENAI = "middleware/cassettes/asks.py"
 SHARED_BY_DOORS = tuple(
-    f"middleware.doors.{name}." for name in ("body", "door", "endpoint", "mistakes", "x_usetool")
+    f"middleware.doors.{name}."
+    for name in ("body", "chat_body", "door", "endpoint", "mistakes", "x_usetool")
 )
 
 

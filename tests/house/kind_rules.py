@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from adapters.kind import kind_names
 from tests.house.source import Module, at, imports, nodes
 
-# A door has the name of the service whose protocol it is, here and where doors are configured.
-# What reads other gateways' configs, or fetches files for one kind; names of families of models and
-# of formats they call tools in; kinds of server tools, of which one has the name of its service.
+# A door has the name of the service whose protocol it is, here and where doors are configured; so
+# have clients that are run. What reads other gateways' configs, or fetches files for one kind;
+# names of families of models and of formats they call tools in; kinds of server tools, of which one
+# has the name of its service.
 NAME_KINDS = re.compile(
-    r"middleware/(cli/(import\w*|pull)/.*|server/catalog\.py|wrappers/emulation/formats/table\.py"
-    r"|config/(keys|tools|values)\.py|doors/ollama/\w+\.py|server/api/tools\.py|tools/(kinds|tavily)\.py)"
+    r"middleware/(cli/(import\w*|launch|pull)/.*|server/catalog\.py"
+    r"|wrappers/emulation/formats/table\.py|config/(keys|tools|values)\.py|doors/ollama/\w+\.py"
+    r"|server/api/tools\.py|tools/(kinds|tavily)\.py)"
 )
 
 

@@ -12,7 +12,7 @@ from openai import OpenAI
 from middleware.__main__ import main
 from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
-from middleware.cli.cassettes.run import private_gateway
+from middleware.cli.launch.gateway import private_gateway
 from middleware.config import read
 from tests.replays.scenes import FOLDER, SCENES
 

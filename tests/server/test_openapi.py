@@ -43,7 +43,12 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-BODIES = ("POST /v1/chat/completions", "POST /v1/embeddings")
+BODIES = (
+    "POST /v1/chat/completions",
+    "POST /v1/embeddings",
+    "POST /api/chat",
+    "POST /api/generate",
+)
 ADDRESSES = (
     *BODIES,
     "GET /v1/models",
@@ -55,6 +60,13 @@ ADDRESSES = (
     "GET /metrics",
     "GET /v1/tools",
     "GET /v1/usage",
+    "POST /api/embed",
+    "POST /api/embeddings",
+    "GET /api/version",
+    "GET /api/tags",
+    "GET /api/ps",
+    "POST /api/show",
+    "POST /api/pull",
 )
 PAGES = {"/", "/docs", "/openapi.json"}
 

@@ -23,6 +23,7 @@ class FakeTool:
     answer: Answer
     ran: list[str] = field(default_factory=list)
     timeout: float = 30
+    searches: bool = False
 
     @property
     def name(self) -> str:

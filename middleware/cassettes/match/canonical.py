@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import CARRIED, RESULT_OF, ChatRequest, Json
 from middleware.cassettes.match.values import (
     Form,
     JsonValue,
@@ -30,6 +30,8 @@ _ECHOES = frozenset(
         *("provider_specific_fields", "extra_content", "parsed"),
     }
 )
+_PRIVATE = CARRIED | {RESULT_OF}
+"""What doors tell leaves."""
 _SAYS_NOTHING: Mapping[str, JsonValue] = {
     "parallel_tool_calls": True,
     "logprobs": False,
@@ -133,6 +135,8 @@ class _Conversation:
 
 def _more(said: Json, told: Container[str] = ()) -> Form:
     """What a message or a part says beside."""
+    if not _PRIVATE.isdisjoint(said):
+        said = {name: value for name, value in said.items() if name not in _PRIVATE}
     return {k: normal(v) for k, v in said.items() if k not in told and v is not None}
 
 

@@ -19,7 +19,7 @@ from middleware.cassettes.report import ReportedProblem, RunReport, as_text, exi
 from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
 from middleware.cli.cassettes.outcome import with_lint
-from middleware.cli.cassettes.run import private_gateway
+from middleware.cli.launch.gateway import private_gateway
 from middleware.config import load, read
 
 

@@ -15,6 +15,8 @@ class PlayedTool:
 
     declaration: Json
     timeout: float = 0.0
+    searches: bool = True
+    """Nobody knows any more; what was refused for want of a search was recorded so."""
 
     @property
     def id(self) -> str:

@@ -11,20 +11,8 @@ from urllib.parse import quote
 
 from adapters.kind import all_kinds
 from middleware.cassettes.cassette import Mode
+from middleware.cli.launch.clients import ADDRESSES, OTHER_ADDRESSES, without_proxy
 
-_OURS: Mapping[str, str] = {
-    "OPENAI_BASE_URL": "{}/v1",
-    "OPENAI_API_BASE": "{}/v1",
-    "OPENAI_HOST": "{}",
-    "USETOOL_URL": "{}",
-}
-_IN_REPLAY: Mapping[str, str] = {
-    "ANTHROPIC_BASE_URL": "{}",
-    "OLLAMA_HOST": "{}",
-    "DEEPSEEK_BASE_URL": "{}/v1",
-    "DEEPSEEK_API_BASE": "{}/v1",
-}
-"""Where clients of other protocols than OpenAI's look for their service."""
 _OTHER_KEYS = (
     *("ANTHROPIC_AUTH_TOKEN", "AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
     *("COHERE_API_KEY", "GOOGLE_API_KEY", "PERPLEXITY_API_KEY"),
@@ -54,19 +42,16 @@ def child_environment(
     inner = {**outer, "USETOOL_CASSETTE": run.cassette, "USETOOL_RECORDED_AT": run.recorded}
     if not run.recorded:
         del inner["USETOOL_RECORDED_AT"]
-    addresses = _OURS
+    addresses = ADDRESSES
     if run.mode == "replay":
         # Only those that are there: some programs ask whatever service they find a key of. But
         # clients that are led here may not start without one.
         keys = {*_key_variables(), *_OTHER_KEYS, *variables} & outer.keys()
         inner |= dict.fromkeys(keys | {"ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY"}, "replayed")
-        addresses = {**_OURS, **_IN_REPLAY}
+        addresses = {**ADDRESSES, **OTHER_ADDRESSES}
     inner |= {name: address.format(run.gateway) for name, address in addresses.items()}
     inner["OPENAI_API_KEY"] = f"usetool~{quote(run.cassette, safe='/@')}"
-    for name in ("NO_PROXY", "no_proxy"):
-        others = outer.get(name) or outer.get(name.swapcase(), "")
-        inner[name] = others if others == "*" else f"{others},127.0.0.1".lstrip(",")
-    return inner
+    return without_proxy(inner, outer)
 
 
 def _key_variables() -> set[str]:

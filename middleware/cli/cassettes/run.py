@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from middleware.cassettes.errors import CassetteMiss, CassetteRefused, UnreadableCassette
 from middleware.cassettes.replay.shelf import overlay_of
@@ -22,14 +17,9 @@ from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
 from middleware.cli.cassettes.environment import ChildRun, child_environment
 from middleware.cli.command import WRONG, WronglyUsed, complain
+from middleware.cli.launch.child import code_of
+from middleware.cli.launch.gateway import private_gateway
 from middleware.config import Config, LedgerConfig
-
-if TYPE_CHECKING:
-    from middleware.server.app import Gateway
-
-_START_SECONDS, _STOP_SECONDS = 30.0, 30.0
-_NOT_FOUND, _NOT_EXECUTABLE, _INTERRUPTED = 127, 126, 130
-"""As a shell says it of commands."""
 
 
 @dataclass(slots=True)
@@ -80,7 +70,7 @@ class Run:
         began = time.monotonic()
         if self.command:
             with private_gateway(self.config, self.studio) as address:
-                self.code = _ended(self.command, self._environment(address))
+                self.code = code_of(self.command, self._environment(address))
         else:
             from middleware.server.transport.serving import serve
 
@@ -100,50 +90,6 @@ def _rehearsed(config: Config) -> Config:
     """Nothing is counted of what nobody pays for."""
     state, telemetry = replace(config.state, url="memory:"), replace(config.telemetry, otlp=None)
     return replace(config, state=state, ledger=LedgerConfig("off"), telemetry=telemetry)
-
-
-def _ended(command: Sequence[str], environment: dict[str, str]) -> int:
-    sys.stdout.flush()
-    try:
-        child = subprocess.Popen(command, env=environment)
-    except FileNotFoundError:
-        complain(f"There is no command '{command[0]}'.")
-        return _NOT_FOUND
-    except OSError as error:
-        complain(f"'{command[0]}' cannot be run: {error.strerror or error}")
-        return _NOT_EXECUTABLE
-    try:
-        code = child.wait()
-    except KeyboardInterrupt:  # it heard of it too
-        child.wait()
-        return _INTERRUPTED
-    return code if code >= 0 else 128 - code
-
-
-@contextmanager
-def private_gateway(config: Config, studio: Studio) -> Iterator[str]:
-    """A gateway in this process, for the command alone: on a port of its own, without a key."""
-    import uvicorn
-
-    from middleware.server.app import create
-    from middleware.server.transport.address import listen
-    from middleware.server.transport.serving import settings
-
-    server = replace(config.server, host="127.0.0.1", port=0, keys=())
-    private = replace(config, server=server, clients={})
-    with listen(private) as listening:
-        gateway: Gateway = create(private, io.StringIO(), studio)
-        running = uvicorn.Server(settings(gateway, "critical"))
-        thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
-        thread.start()
-        until = time.monotonic() + _START_SECONDS
-        while not running.started and thread.is_alive() and time.monotonic() < until:
-            time.sleep(0.005)
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            running.should_exit = True
-            thread.join(_STOP_SECONDS)
 
 
 def conclude(report: RunReport, file: str | None) -> int:

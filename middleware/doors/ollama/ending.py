@@ -63,12 +63,15 @@ class HeldCalls:
     def go_on(self, event: ToolCallDelta) -> None:
         self._held[-1][1].append(event.arguments)
 
-    def objects(self, ending: Ending) -> list[Json]:
+    def objects(self, ending: Ending, finish: Finish) -> list[Json]:
         """What is said of them; a call without an object of arguments is none."""
         said: list[Json] = []
+        last = self._held[-1][0] if self._held else None
         for start, pieces in self._held:
             arguments = canonical("".join(pieces))  # on one line
-            if not is_json_object(arguments):
+            # Claude says {} of one whose arguments had not begun.
+            cut = finish.reason == "length" and start is last and arguments == "{}"
+            if cut or not is_json_object(arguments):
                 why = "its arguments broke off, or are no JSON object"
                 ending.notes.add("tool_call_withheld", f"tool_calls.{start.name}", why)
                 ending.cut = True

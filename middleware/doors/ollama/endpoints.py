@@ -46,6 +46,14 @@ class GenerateLine(_Line):
     thinking: NotRequired[str]
 
 
+@described
+class OllamaError(TypedDict):
+    error: str
+    """What went wrong and what to do about it; the request's id is a header."""
+    x_usetool: NotRequired[OwnWords]
+    """Only on the last line of a stream that failed."""
+
+
 _ABOUT = (
     " Unless `stream` is false it comes as lines of JSON; a stream that broke off ends in a line "
     "with `error`. Options that are an Ollama's alone are for upstreams of that kind."
@@ -59,6 +67,7 @@ CHAT_ENDPOINT = Endpoint(
     answer=ChatLine,
     event=ChatLine,
     stream_type=NDJSON,
+    error=OllamaError,
     headers={},
 )
 GENERATE_ENDPOINT = Endpoint(
@@ -70,5 +79,6 @@ GENERATE_ENDPOINT = Endpoint(
     answer=GenerateLine,
     event=GenerateLine,
     stream_type=NDJSON,
+    error=OllamaError,
     headers={},
 )

@@ -96,7 +96,7 @@ class Lines:
         return b""
 
     def _finish(self, event: Finish) -> bytes:
-        calls = self._calls.objects(self._ending)
+        calls = self._calls.objects(self._ending, event)
         if parts := usage_parts(event.usage):
             self._ending.told["usage"] = parts
         first, total = self._opened - self._began, self._now() - self._began

@@ -12,6 +12,7 @@ from adapters.protocol import Json
 from adapters.receipts import Notes
 from middleware.doors.body import read_object
 from middleware.doors.endpoint import Endpoint, described
+from middleware.doors.ollama.endpoints import OllamaError
 from middleware.doors.ollama.forms import bare
 
 
@@ -50,6 +51,7 @@ EMBED = Endpoint(
     example={"model": "MODEL", "input": ["Hello"]},
     answer=EmbedAnswer,
     headers={},
+    error=OllamaError,
 )
 OLD_EMBED = Endpoint(
     path="/api/embeddings",
@@ -59,6 +61,7 @@ OLD_EMBED = Endpoint(
     example={"model": "MODEL", "prompt": "Hello"},
     answer=OldEmbedAnswer,
     headers={},
+    error=OllamaError,
 )
 
 

@@ -65,7 +65,7 @@ def whole(form: LineForm, model: str, stamp: Stamp, events: Iterable[Event]) -> 
         said.add(event)
     if said.finish is None:
         raise Truncated("The upstream's answer has no end.")
-    calls = said.calls.objects(said.ending)
+    calls = said.calls.objects(said.ending, said.finish)
     now = stamp.now()
     answer: Json = {"model": model, "created_at": timestamp(now)}
     answer |= form.said("".join(said.texts), "".join(said.thoughts), calls)

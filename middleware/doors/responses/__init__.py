@@ -6,16 +6,15 @@ server before a body is read, and joined here: below the door a conversation is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from adapters.errors import GatewayError
 from adapters.protocol import Event, RequestContext, value_class
-from middleware.doors.door import KeepingDoor, KeptRecord, ParsedRequest, Stamp
-from middleware.doors.responses.answers import ResponseObject
+from middleware.doors.door import KeepingDoor, KeptAnswer, KeptRecord, ParsedRequest, Stamp
 from middleware.doors.responses.endpoint import ENDPOINT
 from middleware.doors.responses.errors import error_body
 from middleware.doors.responses.parse import ParsedResponse, parse
-from middleware.doors.responses.state import Kept, KeptAnswer, references, unpacked
+from middleware.doors.responses.state import Kept, references, unpacked
 
 
 @value_class
@@ -25,6 +24,7 @@ class _Responses:
     endpoint = ENDPOINT
     roots = (ENDPOINT.path, "/v1/conversations")
     references = staticmethod(references)
+    unpacked = staticmethod(unpacked)
     error_body = staticmethod(error_body)
 
     def headers(self, _request_id: str, _error: GatewayError | None = None) -> Mapping[str, str]:
@@ -38,24 +38,17 @@ class _Responses:
     def error_status(self, error: GatewayError) -> int:
         return error.status
 
-    def before(self, record: bytes) -> Sequence[str]:
-        found = unpacked(record)
-        return found.before if found else ()
-
-    def knowing(self, records: Mapping[str, bytes] | None) -> KeepingDoor:
-        if records is None:
-            return self
-        found = {identity: unpacked(record) for identity, record in records.items()}
-        return _Responses(Kept({key: one for key, one in found.items() if one}, keeps=True))
+    def knowing(self, answers: Mapping[str, KeptAnswer] | None) -> KeepingDoor:
+        return self if answers is None else _Responses(Kept(answers, keeps=True))
 
     def keeps(self, parsed: ParsedRequest) -> bool:
         return isinstance(parsed, ParsedResponse) and parsed.base["store"] is True
 
-    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         assert isinstance(parsed, ParsedResponse)
         return parsed.record(stamp, events)
 
 
 RESPONSES_DOOR: KeepingDoor = _Responses()
 
-__all__ = ("RESPONSES_DOOR", "KeptAnswer", "ResponseObject", "unpacked")
+__all__ = ("RESPONSES_DOOR",)

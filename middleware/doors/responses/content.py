@@ -29,20 +29,17 @@ def text_of_parts(content: str | list[Json], where: str) -> str:
     return "\n".join(part["text"] for part in content)
 
 
-def attached(output: str | list[Json], where: str, before: int) -> tuple[str, list[Json]]:
-    """The text of a result, and what of it chat has only in users' messages."""
+def result_content(output: str | list[Json], where: str) -> str | list[Json]:
+    """What a tool gave: text, or parts where there are images."""
     if isinstance(output, str):
-        return output, []
-    texts, more = [], []
-    for at, part in enumerate(output):
-        said = _part(part, f"{where}[{at}]")
-        if said["type"] == "text":
-            texts.append(said["text"])
-        else:
-            more.append(said)
-            word = "image" if said["type"] == "image_url" else "file"
-            texts.append(f"[{word} {before + len(more)}]")
-    return "\n".join(texts), more
+        return output
+    parts = [_part(part, f"{where}[{at}]") for at, part in enumerate(output)]
+    for part in parts:
+        if part["type"] == "file":
+            raise _unsupported(where, f"'{where}' has a file. Send its text, or images of it.")
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return parts
 
 
 def _part(part: Json, where: str) -> Json:

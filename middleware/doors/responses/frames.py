@@ -84,17 +84,20 @@ class Frames:
             elif type(event) is ReasoningDelta and items.open == THOUGHT:
                 piece = event.text
             else:
-                if type(event) is Opened and self._number == 0:
-                    self._begin()
-                items.add(event)
-                if type(event) is Finish:
-                    self._finish(event)
+                self._rarer(event)
                 continue
             if piece:
                 items.pieces.append(piece)
                 frames.append(b'%b%d,"delta":%b}\n\n' % (items.head, self._number, _dumps(piece)))
                 self._number += 1
         return self._written()
+
+    def _rarer(self, event: Event) -> None:
+        if type(event) is Opened and self._number == 0:
+            self._begin()
+        self._items.add(event)
+        if type(event) is Finish:
+            self._end(finished(self._heading, self._items, event, self._told))
 
     def _written(self) -> bytes:
         written = b"".join(self._frames)
@@ -122,9 +125,6 @@ class Frames:
 
     def _end(self, response: Json) -> None:
         self.event(f"response.{response['status']}", {"response": response})
-
-    def _finish(self, finish: Finish) -> None:
-        self._end(finished(self._heading, self._items, finish, self._told))
 
 
 def finished(heading: ResponseHeading, items: Items, finish: Finish, told: Json) -> Json:

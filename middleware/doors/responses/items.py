@@ -1,7 +1,6 @@
 """Input items → the messages of a chat.
 
-What the assistant said, thought and called between two others is one message; results follow, in
-the order they came, and behind them the images they hold.
+What the assistant said, thought and called between two others is one message.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import dataclass, field
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json
+from adapters.protocol import RESULT_OF, Json
 from adapters.receipts import Notes
-from middleware.doors.responses.content import attached, text_of_parts, user_content
+from middleware.doors.responses.content import result_content, text_of_parts, user_content
 from middleware.doors.responses.shapes import kind_of
 from middleware.doors.responses.thoughts import SealedThought, as_members, summary_text, unsealed
 from middleware.doors.responses.tools import flat_name
@@ -59,8 +58,6 @@ class ItemReader:
     tools: list[tuple[str, list[Json]]] = field(default_factory=list)
     """Those that are declared among the items, and where."""
     _turn: _Turn | None = None
-    _attached: list[Json] = field(default_factory=list)
-    """Images and files of this round's results."""
     _waiting: dict[str, None] = field(default_factory=dict)
     """Calls without a result so far."""
     _answered: set[str] = field(default_factory=set)
@@ -77,7 +74,6 @@ class ItemReader:
             else:
                 self._take_other(kind, item, where)
         self._end_turn()
-        self._end_results()
         if self._waiting and not self.repair:
             identity = next(iter(self._waiting))
             raise _unpaired(f"No tool output found for function call {identity}.")
@@ -91,7 +87,6 @@ class ItemReader:
             self._spoken(content)
             return
         self._end_turn()
-        self._end_results()
         if role == "user":
             self.messages.append({"role": role, "content": user_content(content, where)})
         else:
@@ -145,12 +140,10 @@ class ItemReader:
             raise _unpaired(text)
         self._waiting.pop(identity, None)
         self._answered.add(identity)
-        text, more = attached(output, where, len(self._attached))
-        if more:
-            text_of_note = "images of a tool's result follow it as the user's: chat has none there"
-            self.notes.add("image_moved", where, text_of_note)
-            self._attached += more
-        self.messages.append({"role": "tool", "tool_call_id": identity, "content": text})
+        content = result_content(output, where)
+        said = {"role": "tool", "tool_call_id": identity, "content": content}
+        # Where a language has no place for images in results, its leaf finds them another.
+        self.messages.append(said if isinstance(content, str) else {**said, RESULT_OF: "client"})
 
     # What chat has nothing like ------------------------------------------------------------------
 
@@ -185,7 +178,6 @@ class ItemReader:
     # -- ------------------------------------------------------------------------------------------
 
     def _open_turn(self) -> _Turn:
-        self._end_results()
         if self._turn is None:
             self._turn = _Turn()
         return self._turn
@@ -195,11 +187,6 @@ class ItemReader:
             self.messages.append(self._turn.message())
             self._turn = None
             self._answered.clear()
-
-    def _end_results(self) -> None:
-        if self._attached:
-            self.messages.append({"role": "user", "content": self._attached})
-            self._attached = []
 
 
 def _paired(items: Iterable[Json]) -> Mapping[str, int]:

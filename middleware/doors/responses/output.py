@@ -91,7 +91,10 @@ class Items:
     def add(self, event: Event) -> None:
         if self.open == "function_call" and self._waits_for_call(event):
             self._held.append(event)
-            return
+        else:
+            self._add(event)
+
+    def _add(self, event: Event) -> None:
         match event:
             case TextDelta(text, logprobs):
                 self._say(TEXT, text, logprobs)

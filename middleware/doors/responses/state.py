@@ -10,34 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 import orjson
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes
-from middleware.doors.door import References
+from middleware.doors.door import KeptAnswer, References
 from middleware.doors.responses.ids import THOUGHT, input_id, response_of
 from middleware.doors.responses.shapes import kind_of
 
 _MOST_BEFORE = 512
 """Answers one conversation may be made of by `previous_response_id`."""
-_NAMES = re.compile(
-    rb'"previous_response_id"\s*:\s*"|"item_reference"|\{\s*"id"\s*:\s*"[^"\\]{1,100}"\s*\}'
-)
+_PREVIOUS = b'"previous_response_id"'
+_ITEM = b'"item_reference"'
+# Its type may be left out: then an id is all there is. Such a pattern is quick: it begins plainly.
+_BARE_ID = re.compile(rb'"id"\s*:\s*"[^"\\]{1,100}"\s*\}')
 _RECORD = b"1"
 """Begins a record; another one comes with another form."""
-
-
-class KeptAnswer(NamedTuple):
-    """An answer as it is kept."""
-
-    response: Json
-    input: list[Json]
-    """The items that were new in its request."""
-    before: list[str]
-    """Ids of the answers before it, the first one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +96,7 @@ class Kept:
 
 def references(body: bytes) -> References:
     """What a body names; read only where there may be something."""
-    if not _NAMES.search(body):
+    if _PREVIOUS not in body and _ITEM not in body and not _BARE_ID.search(body):
         return References()
     try:
         data = orjson.loads(body)
@@ -113,19 +104,22 @@ def references(body: bytes) -> References:
         return References()
     if not isinstance(data, dict):
         return References()
-    previous, items, model = (data.get(key) for key in ("previous_response_id", "input", "model"))
-    named = items if isinstance(items, list) else ()
-    ids = (item.get("id") for item in named if isinstance(item, dict) and _is_reference(item))
-    owners = (response_of(identity) for identity in ids if isinstance(identity, str))
-    return References(
-        model if isinstance(model, str) else "",
-        previous if isinstance(previous, str) else "",
-        tuple(dict.fromkeys(owner for owner in owners if owner)),
-    )
+    owners = tuple(dict.fromkeys(_owners(data.get("input"))))
+    return References(_text(data, "model"), _text(data, "previous_response_id"), owners)
 
 
-def _is_reference(item: Json) -> bool:
-    return kind_of(item) == "item_reference"
+def _text(data: Json, name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _owners(items: Any) -> Iterator[str]:
+    """The answers whose items are named."""
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and kind_of(item) == "item_reference":
+            owner = response_of(str(item.get("id")))
+            if owner is not None:
+                yield owner
 
 
 def packed(response: bytes, items: list[Json], before: list[str]) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -21,7 +23,7 @@ def flat_name(namespace: str | None, name: str) -> str:
     """A namespace's tool as models know it: chat has no namespaces."""
     if not namespace:
         return name
-    joined = f"{namespace}.{name}"
+    joined = f"{namespace}__{name}"  # which every upstream takes as it is
     return joined if len(joined) <= _LONGEST_NAME else alias(joined)
 
 
@@ -73,22 +75,30 @@ class ToolSet:
 
     def choice(self, choice: Any) -> str | Json | None:
         """`tool_choice` as chat has it; None: the model decides."""
-        if isinstance(choice, str) or choice is None:
-            if not self.tools and not self.hosted and choice == "required":
-                raise BadRequest(
-                    "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the "
-                    "tools, or leave 'tool_choice' out.",
-                    param="tool_choice",
-                )
-            return choice if self.tools else None
+        if isinstance(choice, str):
+            return self._word(choice)
+        if choice is None:
+            return None
         if choice["type"] == "allowed_tools":
-            own = [self._named(one) for one in choice["tools"] if one["type"] in _OWN]
-            allowed = {"mode": choice["mode"], "tools": own}
-            return {"type": "allowed_tools", "allowed_tools": allowed} if own else "none"
+            return self._allowed(choice)
         if choice["type"] in _OWN:
             return self._named(choice)
         self.forced = choice["type"]
         return None
+
+    def _word(self, choice: str) -> str | None:
+        if choice == "required" and not (self.tools or self.hosted):
+            raise BadRequest(
+                "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the "
+                "tools, or leave 'tool_choice' out.",
+                param="tool_choice",
+            )
+        return choice if self.tools else None
+
+    def _allowed(self, choice: Json) -> str | Json:
+        own = [self._named(one) for one in choice["tools"] if one["type"] in _OWN]
+        allowed = {"mode": choice["mode"], "tools": own}
+        return {"type": "allowed_tools", "allowed_tools": allowed} if own else "none"
 
     def _named(self, choice: Json) -> Json:
         kind, name = choice["type"], flat_name(choice.get("namespace"), choice.get("name") or "")
@@ -101,17 +111,17 @@ class ToolSet:
 
     def native(self, notes: Notes) -> Carried | None:
         """A search of the web, which a server tool may do instead; others nobody runs here."""
-        wanted = self.forced or ("" if self.tools else next(iter(self.hosted), ""))
-        refusal = _refusal(wanted) if wanted else None
-        search = [kind for kind in self.hosted if kind.startswith(_SEARCH)]
-        if refusal is not None and not (search and wanted in search):
-            raise refusal
-        lost = [_dropped(kind, at) for kind, at in self.hosted.items() if kind not in search]
-        notes.add_all(tuple(lost))
-        if not search:
+        if not (self.hosted or self.forced):
             return None
-        told = tuple(_dropped(kind, self.hosted[kind]) for kind in search)
-        return Carried("responses", search, told, refusal, search=True)
+        wanted = self.forced or ("" if self.tools else next(iter(self.hosted)))
+        told = [_dropped(kind, at) for kind, at in self.hosted.items()]
+        searches = [kind.startswith(_SEARCH) for kind in self.hosted]
+        notes.add_all(tuple(compress(told, map(not_, searches))))
+        refusal = _refusal(wanted) if wanted else None
+        lost = tuple(compress(told, searches))
+        if refusal is not None and not (lost and wanted.startswith(_SEARCH)):
+            raise refusal
+        return Carried("responses", None, lost, refusal, search=True) if lost else None
 
     def own_name(self, name: str) -> Json:
         """Namespace and name of what was called, as members of its item."""

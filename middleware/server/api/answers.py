@@ -12,6 +12,7 @@ from fastapi import FastAPI, Response
 from typing_extensions import TypedDict
 
 from adapters.protocol import Json
+from middleware.doors import DOORS
 from middleware.doors.endpoint import NoteObject, described
 from middleware.server.edge import request_id
 
@@ -134,20 +135,28 @@ def _route(
         methods=methods,
         response_model=shape,
         response_description="The answer.",
-        responses={200: {"headers": headers({})}, **errors(failures)},
+        responses={200: {"headers": headers({})}, **errors(failures, _errors_at(path))},
         openapi_extra={**KEYED} if 401 in failures else None,
     )
 
 
-def errors(statuses: Iterable[int]) -> dict[int | str, Json]:
+def _errors_at(path: str) -> Json | None:
+    """The shape of errors in the words of the protocol an address belongs to."""
+    door = DOORS.owner(path)
+    shape = door and door.endpoint.error
+    return {"$ref": SCHEMAS.format(model=shape.__name__)} if shape else None
+
+
+def errors(statuses: Iterable[int], schema: Json | None = None) -> dict[int | str, Json]:
     """Responses of an endpoint that can fail so. By reference: FastAPI builds a validator for
     each shape it is given, at every start.
     """
+    content = {"application/json": {"schema": schema or {"$ref": ERROR}}}
     return {
         status: {
             "description": ERRORS[status],
             "headers": headers(_RETRY if status == 409 or status >= 429 else {}),
-            "content": {"application/json": {"schema": {"$ref": ERROR}}},
+            "content": content,
         }
         for status in statuses
     }

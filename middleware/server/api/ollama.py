@@ -99,13 +99,13 @@ async def list_loaded(request: Request) -> Response:
 
 
 async def show_model(request: Request) -> Response:
-    """What a model can do."""
+    """What a model can do; the body names it: `{"model": NAME}`."""
     _, model = await _named_model(request)
     return answered(shown(model))
 
 
 async def pull_model(request: Request) -> Response:
-    """Nothing is fetched: whether there is such a model."""
+    """Whether there is such a model, as `/api/show`: nothing is fetched."""
     data, _ = await _named_model(request)
     if data.get("stream") is False:
         return answered({"status": "success"})
@@ -128,7 +128,7 @@ async def _named_model(request: Request) -> tuple[Json, Json]:
 def _wanted(body: bytes) -> Wanted:
     data, name = embedding_model(body)
     texts = data.get("input")
-    if not texts:
+    if texts in ("", [], None):
         return Wanted(b"", ready=as_ollama(name, {"data": ()}))
     return Wanted(as_openai(data, texts), partial(as_ollama, name))
 

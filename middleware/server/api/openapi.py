@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from adapters.protocol import Json
-from middleware.doors.endpoint import Endpoint, ErrorBody
+from middleware.doors.endpoint import NDJSON, Endpoint, ErrorBody
 from middleware.server.api.answers import ERRORS, KEYED, SCHEMAS, errors, headers
 
 _ABOUT = (
@@ -37,7 +37,8 @@ def describe(api: FastAPI, doors: Sequence[Endpoint]) -> Json:
                 del operation["responses"]["422"]
     schemas, definitions = _schemas(doors)
     hot = {door.path: {"post": _operation(door, schemas)} for door in doors}
-    document["paths"] = hot | document["paths"]
+    cold = document["paths"]
+    document["paths"] = {**hot, **{path: hot.get(path, {}) | said for path, said in cold.items()}}
     definitions |= document["components"]["schemas"]
     unused = ("HTTPValidationError", "ValidationError")
     document["components"] = {
@@ -62,8 +63,8 @@ def _schemas(doors: Sequence[Endpoint]) -> tuple[dict[tuple[str, str], Json], Js
     shapes = {
         (door.path, use): shape
         for door in doors
-        for use, shape in (("body", door.body), ("answer", door.answer), ("event", door.event))
-        if shape is not None
+        for use in ("body", "answer", "event", "error")
+        if (shape := getattr(door, use)) is not None
     }
     shapes["", "error"] = ErrorBody  # of every endpoint
     found, definitions = TypeAdapter.json_schemas(
@@ -82,16 +83,20 @@ def _operation(door: Endpoint, schemas: dict[tuple[str, str], Json]) -> Json:
         }
         data = {"type": "string", "anyOf": [event, {"const": "[DONE]"}]}
         stream = {"type": "object", "required": ["data"], "properties": {"data": data}}
-        content["text/event-stream"] = {"itemSchema": stream}
+        if door.stream_type == NDJSON:
+            content[NDJSON] = {"itemSchema": schemas[door.path, "event"]}
+        else:
+            content["text/event-stream"] = {"itemSchema": stream}
     body: Json = {"schema": schemas[door.path, "body"]}
     if door.example is not None:
         body["example"] = door.example
     good = {"description": "The answer.", "headers": headers(door.headers), "content": content}
+    failures = errors(ERRORS, schemas.get((door.path, "error")))
     return {
         **KEYED,
         "summary": door.summary,
         "description": door.description,
         "operationId": door.path.strip("/").replace("/", "_"),
         "requestBody": {"required": True, "content": {"application/json": body}},
-        "responses": {"200": good, **{str(one): told for one, told in errors(ERRORS).items()}},
+        "responses": {"200": good, **{str(one): told for one, told in failures.items()}},
     }

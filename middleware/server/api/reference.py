@@ -104,7 +104,9 @@ def _content(described: Json) -> str:
 
 
 def _event(schema: Json) -> Json:
-    """What each event of a stream says, before its `[DONE]`."""
+    """What each event of a stream says, before its `[DONE]`; a line is one itself."""
+    if "properties" not in schema:
+        return schema
     told: Json = schema["properties"]["data"]["anyOf"][0]["contentSchema"]
     return told
 

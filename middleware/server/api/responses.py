@@ -8,8 +8,8 @@ from fastapi import FastAPI, Query, Request, Response
 from typing_extensions import TypedDict
 
 from adapters.errors import BadRequest, GatewayError
+from middleware.doors.door import KeptAnswer
 from middleware.doors.endpoint import described
-from middleware.doors.responses import KeptAnswer, ResponseObject, unpacked
 from middleware.server.api.answers import answered, delete, get, post
 from middleware.server.edge import Edge
 from middleware.server.kept_answers import KeptAnswers
@@ -21,6 +21,18 @@ _Limit = Annotated[str, Query(description=f"At most {_MOST}; {_PAGE} unless give
 _After = Annotated[str, Query(description="Id of the last item of the page before.")]
 _Order = Annotated[str, Query(description="`desc`, the newest first, or `asc`.")]
 _Stream = Annotated[str, Query(description="`true` is refused: answers are kept whole.")]
+
+
+@described
+class KeptResponse(TypedDict):
+    """As it was answered."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Literal["completed", "incomplete"]
+    model: str
+    output: list[dict[str, Any]]
 
 
 @described
@@ -40,12 +52,12 @@ class Deleted(TypedDict):
 
 
 def add_response_routes(api: FastAPI) -> None:
-    get(api, _PATH, ResponseObject, 400)(open_a_web_socket)
-    get(api, _ONE, ResponseObject, 400, 401, 404, 500)(show_response)
+    get(api, _PATH, KeptResponse, 400)(open_a_web_socket)
+    get(api, _ONE, KeptResponse, 400, 401, 404, 500)(show_response)
     delete(api, _ONE, Deleted, 401, 404, 500)(delete_response)
     get(api, f"{_ONE}/input_items", InputItems, 400, 401, 404, 500)(list_input_items)
     post(api, f"{_PATH}/compact", Deleted, 404)(compact_a_conversation)
-    post(api, f"{_ONE}/cancel", ResponseObject, 400, 401, 404, 500)(cancel_response)
+    post(api, f"{_ONE}/cancel", KeptResponse, 400, 401, 404, 500)(cancel_response)
     for path in ("/v1/conversations", "/v1/conversations/{rest:path}"):
         api.add_route(path, _no_conversations, ["GET", "POST", "DELETE"], include_in_schema=False)
 
@@ -141,14 +153,14 @@ def _answers(request: Request) -> KeptAnswers:
 
 
 async def _found(request: Request, identity: str) -> KeptAnswer:
-    records = await _answers(request).find((identity,))
-    found = unpacked(records[identity]) if identity in records else None
-    if found is None:
-        raise BadRequest(
-            f"Response with id '{identity[:80]}' not found. Answers are kept for a time, for the "
-            "key they were made for, unless they were asked with 'store': false.",
-            status=404,
-            code="response_not_found",
-            param="id",
-        )
-    return found
+    door = request.app.state.edge.doors.keeping[_PATH]
+    found = await _answers(request).find(door, (identity,))
+    if identity in found:
+        return found[identity]
+    raise BadRequest(
+        f"Response with id '{identity[:80]}' not found. Answers are kept for a time, for the key "
+        "they were made for, unless they were asked with 'store': false.",
+        status=404,
+        code="response_not_found",
+        param="id",
+    )

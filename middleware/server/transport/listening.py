@@ -18,8 +18,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from adapters.errors import BadRequest
 from adapters.wire.http import Timeouts
-from middleware.doors import FALLBACK
+from middleware.doors import DOORS, FALLBACK
 from middleware.doors.door import PING
+from middleware.doors.endpoint import NDJSON
 
 CUT = "usetool.cut"
 """Where in a request's scope it stands how its connection is cut."""
@@ -32,6 +33,9 @@ _PROBES, _FIRST_PAUSE = 4, 0.03
 """How often it is tried whether a client still listens: Go's takes five interim answers."""
 _TICK = 0.01
 """How exact a loop's timers are."""
+_SPACE = b" "
+_LINES = tuple(path for path, door in DOORS.at.items() if door.endpoint.stream_type == NDJSON)
+"""How the paths of doors end that stream lines."""
 _HEAD = (
     b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
     b"connection: close\r\n\r\n"
@@ -107,11 +111,14 @@ class Protocol(HttpToolsProtocol):
         self.loop.call_later(pause, self._probe, max(0, left - 1), min(pause * 4, 1.0))
 
     def _say_something(self, active: RequestResponseCycle) -> None:
-        """What every client passes over: an interim answer, or a comment in a stream."""
+        """What every client passes over: an interim answer, a comment in a stream, or the space
+        in front of a line of JSON.
+        """
         if not active.response_started:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         elif active.chunked_encoding:
-            self.transport.write(b"%x\r\n%b\r\n" % (len(PING), PING))
+            filler = _SPACE if active.scope["path"].endswith(_LINES) else PING
+            self.transport.write(b"%x\r\n%b\r\n" % (len(filler), filler))
 
     def _leave(self) -> None:
         self.pipeline.clear()

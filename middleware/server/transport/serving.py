@@ -18,7 +18,7 @@ from middleware.cli.command import complain
 from middleware.config import Config, load
 from middleware.server.app import Gateway, create
 from middleware.server.reloading import Reloader
-from middleware.server.transport.address import GRACE_SECONDS, listen
+from middleware.server.transport.address import GRACE_SECONDS, listen_everywhere
 from middleware.server.transport.listening import Protocol
 from middleware.server.watchdog import Watchdog
 
@@ -88,19 +88,19 @@ class _Server(uvicorn.Server):
 
 def serve(config: Config, asked: Mapping[str, Any], studio: Studio | None = None) -> None:
     """Listen until a signal ends it; `asked` is what the command line says of [server]."""
-    with listen(config) as listening:
+    with listen_everywhere(config) as sockets:
         tell_of_work(config.server.log_level)
-        serve_on(listening, config, asked, studio)
+        serve_on(sockets, config, asked, studio)
 
 
 def serve_on(
-    listening: socket.socket | None,
+    sockets: list[socket.socket],
     config: Config,
     asked: Mapping[str, Any],
     studio: Studio | None = None,
     member: Member | None = None,
 ) -> None:
-    """Without a socket a member is handed its connections."""
+    """Without sockets a member is handed its connections."""
     app = create(config, studio=studio, member=member)
     server, source = config.server, config.source
     # Checked for the address that is listened on, whatever a changed file says of it.
@@ -108,7 +108,6 @@ def serve_on(
     say = complain if member is None or member.seat.speaks else _silent
     again = Reloader(app, Path(source), lambda: load(source, server=fixed), say)
     said = settings(app, server.log_level, member.closed if member else None)
-    sockets = [listening] if listening else []
     _Server(said, app, again, member).run(sockets)
 
 

@@ -1,13 +1,14 @@
 """`Reception`: takes connections in, and gives each to the worker that has the fewest.
 
-Were the socket the workers' own, the first to wake would take all that wait, and keep them: clients
-hold their connections for hours.
+Were the sockets the workers' own, the first to wake would take all that wait, and keep them:
+clients hold their connections for hours.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,7 +22,7 @@ _AGAIN = 0.1
 
 @dataclass(slots=True)
 class Reception:
-    listening: socket.socket
+    listening: Sequence[socket.socket]
     hub: Hub
     _turns: dict[int, int] = field(default_factory=dict)
     """Worker → when it was last given one."""
@@ -30,26 +31,29 @@ class Reception:
 
     def open(self) -> None:
         self._again = None
-        self.listening.setblocking(False)
-        self.listening.listen(_BACKLOG)
-        asyncio.get_running_loop().add_reader(self.listening, self._take_in)
+        for listening in self.listening:
+            listening.setblocking(False)
+            listening.listen(_BACKLOG)
+            asyncio.get_running_loop().add_reader(listening, self._take_in, listening)
 
     def close(self) -> None:
         """Whoever comes from now on is refused."""
         self._rest()
-        self.listening.close()
+        for listening in self.listening:
+            listening.close()
 
     def _rest(self) -> None:
         if self._again is not None:
             self._again.cancel()
-        if self.listening.fileno() >= 0:
-            asyncio.get_running_loop().remove_reader(self.listening)
+        for listening in self.listening:
+            if listening.fileno() >= 0:
+                asyncio.get_running_loop().remove_reader(listening)
 
-    def _take_in(self) -> None:
+    def _take_in(self, listening: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             workers = [line for line in self.hub.workers.values() if line.ready.is_set()]
             try:
-                connection = self.listening.accept()[0] if workers else None
+                connection = listening.accept()[0] if workers else None
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError:  # no file is free

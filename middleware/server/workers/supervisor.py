@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from middleware.cli.command import WRONG, Failed, complain
 from middleware.config import Config
 from middleware.machine.hub import Hub, WorkerLine
 from middleware.server.log import Log
-from middleware.server.transport.address import GRACE_SECONDS, listen
+from middleware.server.transport.address import GRACE_SECONDS, listen_everywhere
 from middleware.server.workers.reception import Reception
 from middleware.state.homes import is_shared, open_state
 
@@ -48,8 +48,8 @@ def supervise(config: Config, asked: Mapping[str, Any]) -> int:
     if sys.platform == "win32":
         raise Failed("Several workers need a system whose processes can share a socket. Remove "
                      "`workers` from [server] of the config.")  # fmt: skip
-    with listen(config) as listening:
-        supervisor = Supervisor(config, asked, listening)
+    with listen_everywhere(config) as sockets:
+        supervisor = Supervisor(config, asked, sockets)
         loop = uvicorn.Config("").get_loop_factory()
         with asyncio.Runner(loop_factory=loop) as runner:
             code = runner.run(supervisor.run())
@@ -77,7 +77,7 @@ class Worker(NamedTuple):
 class Supervisor:
     config: Config
     asked: Mapping[str, Any]
-    listening: socket.socket
+    listening: Sequence[socket.socket]
     ended_by: signal.Signals | None = None
     _text: str = field(init=False)
     """Of the config file, for all who are started."""

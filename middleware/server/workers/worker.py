@@ -26,7 +26,7 @@ def work(said: Mapping[str, Any]) -> int:
         line, door = (socket.socket(fileno=said[name]) for name in ("line", "door"))
         seat = Seat(said["number"], config.server.workers, said["begins"])
         with suppress(KeyboardInterrupt):
-            serve_on(None, config, said["asked"], member=Member(seat, line, door, config))
+            serve_on([], config, said["asked"], member=Member(seat, line, door, config))
     except Failed as error:
         complain(error)
         return error.code

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import Carried, ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from middleware.tools.tool import Offer, Say, ToolContext, ToolResult
 
@@ -84,10 +84,11 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
     own: Mapping[str, Offer] = {}
     if not _is_forced(request.tool_choice):
         own = shelf.offers(settings.patterns, client)
-    taken: Mapping[str, Offer] = {}
-    if settings.takeover:
-        functions = [_name(tool) for tool in request.tools if "function" in tool]
-        taken = shelf.taken(settings.takeover, functions, client)
+    if (native := request.native) is not None and native.search:
+        searches = _searches({**own, **shelf.taken(settings.takeover, settings.takeover, client)})
+        own = {**own, **searches}
+        request = replace(request, native=_served(native) if searches else native)
+    taken = _taken(request, shelf, settings)
     added = {name: offer for name, offer in own.items() if name not in declared}
     shadowed = own.keys() - added.keys() - taken.keys()
     return Menu(
@@ -125,6 +126,26 @@ def _widened(choice: str | Json | None, added: Mapping[str, Offer]) -> Any:
     allowed = choice["allowed_tools"]
     more = [{"type": "function", "function": {"name": name}} for name in added]
     return {**choice, "allowed_tools": {**allowed, "tools": [*allowed["tools"], *more]}}
+
+
+def _taken(
+    request: ChatRequest, shelf: ToolSource, settings: ServerToolSettings
+) -> Mapping[str, Offer]:
+    """What the client declares and is run here."""
+    if not settings.takeover:
+        return {}
+    functions = [_name(tool) for tool in request.tools if "function" in tool]
+    return shelf.taken(settings.takeover, functions, request.call.client)
+
+
+def _searches(every: Mapping[str, Offer]) -> Mapping[str, Offer]:
+    return {name: offer for name, offer in every.items() if offer.tool.searches}
+
+
+def _served(native: Carried) -> Carried:
+    """The same where the gateway searches itself."""
+    lost = tuple(note for note in native.lost if note.code != "tool_dropped")
+    return replace(native, lost=lost, refusal=None, search=False)
 
 
 def _shadowed(offer: Offer) -> Note:

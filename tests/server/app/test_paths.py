@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from starlette.routing import Route
 
@@ -25,10 +27,41 @@ ROUTES = {
     ("/healthz", "GET"),
     ("/readyz", "GET"),
     ("/metrics", "GET"),
+    ("/v1/messages", "POST"),
+    ("/v1/responses", "GET"),
+    ("/v1/responses", "POST"),
+    ("/v1/responses/compact", "POST"),
+    ("/v1/responses/{response_id}", "GET"),
+    ("/v1/responses/{response_id}", "DELETE"),
+    ("/v1/responses/{response_id}/cancel", "POST"),
+    ("/v1/responses/{response_id}/input_items", "GET"),
+    ("/api/chat", "POST"),
+    ("/api/generate", "POST"),
+    ("/api/version", "GET"),
+    ("/api/tags", "GET"),
+    ("/api/ps", "GET"),
+    ("/api/show", "POST"),
+    ("/api/pull", "POST"),
+    ("/api/embed", "POST"),
+    ("/api/embeddings", "POST"),
     ("/", "GET"),
     ("/docs", "GET"),
     ("/openapi.json", "GET"),
 }
+
+# Refused with words of their own, and not described.
+NOT_HERE = {
+    *("copy", "create", "push", "delete", "blobs"),
+    *("me", "signout", "status", "experimental", "conversations"),
+}
+BELOW_OLLAMA = (
+    ("/api/copy", 501, "does not keep models"),
+    ("/api/blobs/sha256:0", 501, "does not keep models"),
+    ("/api/experimental/x", 404, "not found"),
+    ("/api/me", 401, "unauthorized"),
+    ("/api/nothing", 404, "Unknown request URL"),
+    ("/api/tags", 405, "Method POST"),
+)
 
 
 def test_these_are_all_routes() -> None:
@@ -36,7 +69,23 @@ def test_these_are_all_routes() -> None:
     for route in play(_door).app.app.routes:
         assert isinstance(route, Route)
         found |= {(route.path, method) for method in (route.methods or set()) - {"HEAD"}}
-    assert found == ROUTES
+    refused = found - ROUTES
+    assert {re.split("[/{]", path)[2] for path, _ in refused} == NOT_HERE
+    assert found - refused == ROUTES
+
+
+def test_wrong_addresses_below_a_door_are_told_in_its_words() -> None:
+    async def script() -> None:
+        there = door()
+        heard = await there.ask(path="/v1/v1/messages")
+        assert (heard.status, heard.json()["type"]) == (400, "error")
+        assert "ANTHROPIC_BASE_URL without /v1" in heard.json()["error"]["message"]
+        for path, status, words in BELOW_OLLAMA:
+            heard = await there.ask({"model": "demo"}, path=path)
+            assert heard.status == status
+            assert words in heard.json()["error"]
+
+    play(script)
 
 
 async def _door() -> Door:
@@ -66,19 +115,15 @@ ELSEWHERE: tuple[tuple[str, str, int, str, str], ...] = (
     ("POST", "/healthz", 405, "method_not_allowed", "Method POST"),
     ("GET", "/v1/models/none", 404, "model_not_found", "'none' does not exist"),
     ("GET", "/v1/models/", 404, "model_not_found", "does not exist"),
-    ("POST", "/v1/responses", 404, "unsupported_api", "use_responses_api=False"),
-    ("POST", "/v1/responses", 404, "unsupported_api", "Codex speaks only the Responses API and"),
-    ("POST", "/responses", 404, "unsupported_api", "client.chat.completions"),
-    ("GET", "/v1/responses/resp_1", 404, "unsupported_api", "not the Responses API"),
-    ("POST", "/v1/responses/compact", 404, "unsupported_api", "not the Responses API"),
-    ("POST", "/v1/messages", 400, "unsupported_api", "Claude Code cannot use this version"),
-    ("POST", "/v1/messages", 400, "unsupported_api", "'OpenAI compatible' provider"),
-    ("POST", "/v1/v1/messages", 400, "unsupported_api", "opencode, Cline, Continue"),
-    ("POST", "/v1/messages/count_tokens", 400, "unsupported_api", "not the Anthropic Messages"),
-    ("GET", "/api/tags", 404, "unsupported_api", "not Ollama's API. Choose the client's 'OpenAI'"),
-    ("POST", "/api/chat", 404, "unsupported_api", "this server's /v1 as its base URL"),
-    ("POST", "/v1/api/generate", 404, "unsupported_api", "not Ollama's API"),
-    ("GET", "/api/version", 404, "unsupported_api", "cannot use this version of the gateway"),
+    ("POST", "/responses", 404, "unknown_url", "Clients add /responses themselves"),
+    ("POST", "/v1/v1/responses", 404, "unknown_url", "The path is /v1/responses, and this was /v1"),
+    ("GET", "/models", 404, "unknown_url", "base URL must end in /v1"),
+    ("POST", "/messages", 400, "unknown_url", "The path is /v1/messages, and this was /messages"),
+    ("POST", "/messages", 400, "unknown_url", "The Vercel AI SDK adds /messages alone"),
+    ("POST", "/v1/api/generate", 404, "unknown_url", "The path is /api/generate, and this was"),
+    ("GET", "/v1/api/tags", 404, "unknown_url", "so their base URL has no path"),
+    ("POST", "/v1/api/chat", 404, "unknown_url", "wants a base URL that ends in /v1"),
+    ("POST", "/v1/" + "api/" * 20 + "x", 404, "unknown_url", "The path is /api/api/"),
     ("GET", "/apis", 404, "unknown_url", "Unknown request URL"),
     ("GET", "/v1/message", 404, "unknown_url", "Unknown request URL"),
     ("POST", "/v1/completions", 404, "unsupported_api", "POST /v1/chat/completions"),

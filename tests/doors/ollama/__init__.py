@@ -1,0 +1,1 @@
+"""Tests of the door that speaks Ollama's API."""

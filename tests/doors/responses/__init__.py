@@ -1,0 +1,1 @@
+"""OpenAI's Responses API: what goes in, what comes out, and what is kept between."""
