@@ -127,8 +127,15 @@ def as_asked(request: ChatRequest, own: Json) -> tuple[Json, Json]:
 
 
 def hosted_tools(request: ChatRequest, own: Json) -> list[Json]:
-    """Anthropic's own tools, where others were changed beside them."""
-    if request.native is None or "tools" in own:
+    """Anthropic's own tools, where others were changed beside them; a search that a tool of the
+    gateway stands for is not among them.
+    """
+    native = request.native
+    if native is None or "tools" in own:
         return []
-    declared = request.native.value.get("tools") or ()
-    return [tool for tool in declared if tool.get("type") not in (None, "custom")]
+    kinds = [(tool.get("type") or "custom", tool) for tool in native.value.get("tools") or ()]
+    return [
+        tool
+        for kind, tool in kinds
+        if kind != "custom" and (native.search or not kind.startswith("web_search"))
+    ]

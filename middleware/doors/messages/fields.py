@@ -82,7 +82,7 @@ def _format(data: Json) -> Json | None:
 def losses_of(data: Json) -> Receipt:
     """What other models than Claude have nothing like."""
     lost = [
-        Note("parameter_dropped", name, "only Claude has anything like it")
+        Note("parameter_dropped", name, f"only Claude has anything like '{name[:60]}'")
         for name, value in data.items()
         if name not in _KNOWN and value is not None
     ]

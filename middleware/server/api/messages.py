@@ -58,11 +58,11 @@ async def count_tokens(request: Request) -> Response:
 async def _counted(edge: Edge, request: Request, caller: Caller, asked: ChatRequest) -> int | None:
     runtime = edge.runtime
     routes = runtime.routes_of(caller.client)
-    route, entry = routes.find(asked.model), routes.entry(asked.model)
+    route = routes.find(asked.model)
     selection = runtime.selection(request.scope, caller)
     if route.leaf is None or asked.native is None or runtime.is_played(selection, asked.model):
         return None
-    keys = runtime.routes.rings[entry.upstream].secrets if entry.upstream else {}
+    keys = runtime.routes.rings[routes.entry(asked.model).upstream].secrets
     call = replace(asked.call, key=next(iter(keys.values()), asked.call.key))
     # Whoever can count it has its client's own words.
     fitting, _ = fit(asked, asked.native.language, "")

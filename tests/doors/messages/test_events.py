@@ -96,7 +96,12 @@ def test_thoughts_of_who_signs_none_are_signed_for_their_upstream() -> None:
 
 
 def test_a_signature_comes_where_its_thought_ends() -> None:
-    events = [OPENED, ReasoningDelta("why"), Aside("thinking_blocks", [SIGNED]), TextDelta("a")]
+    events: list[Event] = [
+        OPENED,
+        ReasoningDelta("why"),
+        Aside("thinking_blocks", [SIGNED]),
+        TextDelta("a"),
+    ]
     kinds = [event["type"] for event in streamed([[*events, Finish("stop")]])]
     assert kinds == [
         *("message_start", "ping", "content_block_start", "content_block_delta"),
@@ -107,7 +112,12 @@ def test_a_signature_comes_where_its_thought_ends() -> None:
 
 
 def test_a_thought_that_was_hidden_is_not_told_by_its_signature() -> None:
-    events = [OPENED, TextDelta("a"), Aside("thinking_blocks", [SIGNED]), Finish("stop")]
+    events: list[Event] = [
+        OPENED,
+        TextDelta("a"),
+        Aside("thinking_blocks", [SIGNED]),
+        Finish("stop"),
+    ]
     assert [block["type"] for block in whole(events)["content"]] == ["text"]
 
 
@@ -130,14 +140,14 @@ def test_why_it_ended(finish: Finish, reason: str, sequence: str | None) -> None
 
 
 def test_calls_win_over_a_stop_and_never_over_a_cut() -> None:
-    call = [OPENED, ToolCallStart(0, "call_1", "f"), ToolCallDelta(0, '{"a')]
+    call: list[Event] = [OPENED, ToolCallStart(0, "call_1", "f"), ToolCallDelta(0, '{"a')]
     assert whole([*call, Finish("stop")])["stop_reason"] == "tool_use"
     cut = whole([*call, Finish("length")])
     assert (cut["stop_reason"], cut["content"][0]["input"]) == ("max_tokens", {})
 
 
 def test_a_refusal_is_text_unless_its_upstream_said_it_beside_its_answer() -> None:
-    said = [OPENED, RefusalDelta("I will not.")]
+    said: list[Event] = [OPENED, RefusalDelta("I will not.")]
     message = whole([*said, Finish("stop")])
     assert message["content"] == [{"type": "text", "text": "I will not."}]
     assert message["stop_details"]["explanation"] == "I will not."
@@ -159,8 +169,10 @@ def test_a_call_that_repeats_an_id_gets_another_and_the_same_each_time() -> None
     }
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1"}]}
     asked = parsed({"role": "user", "content": "x"}, turn, result)
-    events = [OPENED, *(event for at in (0, 1) for event in (
-        ToolCallStart(at, ("call_1", "a b")[at], "f"), ToolCallDelta(at, "{}"))), Finish("tool_calls")]  # fmt: skip
+    events: list[Event] = [OPENED]
+    for at, identity in enumerate(("call_1", "a b")):
+        events += (ToolCallStart(at, identity, "f"), ToolCallDelta(at, "{}"))
+    events.append(Finish("tool_calls"))
     ids = [block["id"] for block in whole(events, asked)["content"]]
     assert ids == [block["id"] for block in message_of(streamed([events], asked))["content"]]
     assert len({*ids, "call_1"}) == 3
@@ -169,7 +181,12 @@ def test_a_call_that_repeats_an_id_gets_another_and_the_same_each_time() -> None
 
 def test_numbers_of_arguments_stay_as_they_were_written() -> None:
     digits = '{"n":123456789012345678901234567890,"x":1.10}'
-    events = [OPENED, ToolCallStart(0, "c", "f"), ToolCallDelta(0, digits), Finish("tool_calls")]
+    events: list[Event] = [
+        OPENED,
+        ToolCallStart(0, "c", "f"),
+        ToolCallDelta(0, digits),
+        Finish("tool_calls"),
+    ]
     assert digits.encode() in parsed().fold(STAMP, events)
 
 
@@ -192,7 +209,7 @@ def test_what_nobody_counted_is_estimated_and_said() -> None:
 
 
 def test_what_messages_cannot_say_is_named() -> None:
-    said = [OPENED, TextDelta("a"), Aside("annotations", []), Aside("images", [])]
+    said: list[Event] = [OPENED, TextDelta("a"), Aside("annotations", []), Aside("images", [])]
     end = streamed([[*said, Aside("steps", [{"tool": "t"}]), Finish("stop", Usage(1, 1))]])[-2]
     codes = [note["code"] for note in end["x_usetool"]["warnings"]]
     assert codes == ["annotations_dropped", "answer_member_dropped"]
