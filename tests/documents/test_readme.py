@@ -276,6 +276,7 @@ def test_every_usetool_command_is_one_that_is_run_here() -> None:
         "pull",
         "record",
         "replay",
+        "run",  # by tests/cli/launch
         "usage",
         "serve",
     }

@@ -13,6 +13,7 @@ from middleware.cli.command import complain
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 """As a shell says it of commands."""
+_LOOK_SECONDS = 60.0
 _ENDINGS = ("SIGTERM", "SIGHUP")
 
 
@@ -28,8 +29,17 @@ def code_of(command: Sequence[str], environment: Mapping[str, str]) -> int:
         complain(f"'{command[0]}' cannot be run: {error.strerror or error}")
         return _NOT_EXECUTABLE
     with _signals_for(child):
-        code = child.wait()
+        code = _ended(child)
     return code if code >= 0 else 128 - code
+
+
+def _ended(child: subprocess.Popen[bytes]) -> int:
+    """With a limit `wait` looks again and again: without one it may miss a signal that comes just
+    before it.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return child.wait(_LOOK_SECONDS)
 
 
 @contextmanager
