@@ -161,7 +161,7 @@ RECALL: Mapping[str, Key] = {
     ),
     "max_bytes": Key(
         whole(1 << 16),
-        "Its size: half for thoughts, half for rounds of tools; then the oldest goes",
+        "Its size: half for thoughts, half for rounds of tools; answers take half as much beside it",
         256 << 20,
     ),
     "max_age": Key(values.SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from adapters.protocol import Carried, ChatRequest, Json
+from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
+from adapters.shared.carriers import with_search
 from middleware.tools.tool import Offer, Say, ToolContext, ToolResult
 
 Steps = bool | str
@@ -81,8 +82,8 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
     known = (*map(_recorded, {**own, **searches}.values()), *_only_taken(own, taken))
     if choice == "none":
         return Menu(request, {}, frozenset(declared), known=known)
-    if searches:
-        request = replace(request, native=_served(request.native))
+    if searches and request.native is not None:
+        request = replace(request, native=with_search(request.native))
     own = {**({} if _is_forced(choice) else own), **searches}
     added = {name: offer for name, offer in own.items() if name not in declared}
     shadowed = own.keys() - added.keys() - taken.keys()
@@ -147,14 +148,6 @@ def _taken(
 
 def _searches(every: Mapping[str, Offer]) -> Mapping[str, Offer]:
     return {name: offer for name, offer in every.items() if offer.tool.searches}
-
-
-def _served(native: Carried | None) -> Carried | None:
-    """The same where the gateway searches itself."""
-    if native is None:
-        return None
-    lost = tuple(note for note in native.lost if note.code != "tool_dropped")
-    return replace(native, lost=lost, refusal=None, search=False)
 
 
 def _shadowed(offer: Offer) -> Note:
