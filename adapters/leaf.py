@@ -41,6 +41,10 @@ class Leaf(Adapter, Protocol):
         """Whether the upstream may think about it, or want its thoughts of earlier turns back."""
         return True
 
+    async def count_tokens(self, _request: ChatRequest) -> int | None:
+        """How long a request is, by its upstream; None: that does not count, or did not say."""
+        return None
+
     async def embed(self, _request: EmbeddingRequest) -> Json:
         """Return OpenAI's list of embeddings."""
         raise BadRequest(

@@ -95,9 +95,7 @@ class Carried:
     refusal: GatewayError | None = None
     """Raised there instead, where its loss would change the meaning."""
     beside: Any = None
-    """The same in OpenAI's shape, as the door made it. Where it is another now, the value would
-    undo what changed it.
-    """
+    """The same in OpenAI's shape: where that was changed since, the value does not count."""
     search: bool = False
     """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
     that: a search of the gateway's own may stand for it.
@@ -200,9 +198,8 @@ class ToolCallDelta:
 @final
 @value_class
 class Aside:
-    """Another member of the assistant message: annotations, images, audio.
-
-    `thinking_blocks` come where each ends; `own_…` are for clients that speak the leaf's language.
+    """Another member of the assistant message: annotations, images; `thinking_blocks` come where
+    each ends, `own_…` to clients that speak the leaf's language.
     """
 
     field: str

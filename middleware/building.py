@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adapters.kind import CommonAbilities
+from adapters.kind import CommonAbilities, Kind
 from adapters.leaf import Leaf
 from adapters.options import made
 from adapters.protocol import Adapter
@@ -38,6 +38,7 @@ from middleware.machine.board import Board
 from middleware.machine.memory import MemoryBoard
 from middleware.places import MakeRoute, PlaceBuilder, counted
 from middleware.routing import ModelEntry, Routes
+from middleware.server import catalog
 from middleware.state.homes import state_folder
 from middleware.state.memory import MemoryState
 from middleware.state.redis import RedisState
@@ -219,7 +220,7 @@ class _Builder:
         # Within an answer that has begun no Retry outside can ask again, so this is retried itself.
         correcting = self._retried(model, guarded)
         inner = with_tools(leaf, settings, correcting, guarded)
-        inner = Carriers(inner, kind.language, model.upstream)
+        inner = Carriers(inner, kind.language, model.upstream, partial(_longest, leaf, kind))
         if self.store is not None and model.recall:
             inner = Recall(inner, self.store, model.upstream, leaf.may_think)
         return Route(inner, model.name, changes(model), leaf, guarded)
@@ -276,6 +277,11 @@ class _Builder:
         meant = PublicNames(self.config.models).meant(name)
         assert meant is not None
         return self.config.models[meant.id], meant.carried
+
+
+def _longest(leaf: Leaf, kind: Kind, name: str) -> int | None:
+    """The most tokens a model answers with."""
+    return leaf.known(name).max_output or catalog.known(kind, name).max_output
 
 
 def _entry(model: ModelConfig, route: Route | Absent) -> ModelEntry:

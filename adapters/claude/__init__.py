@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from adapters.claude.betas import betas_of
+import orjson
+
 from adapters.claude.capabilities import Capability, capability, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Options, Profile, encode, must_stream
+from adapters.claude.parameters import Betas, betas_of
 from adapters.claude.tools import box_of
+from adapters.errors import GatewayError
 from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Planned
@@ -16,10 +19,17 @@ from adapters.shared.model_list import Listed, models_at
 from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
+from adapters.wire.http import Link
 
 PATH = "/v1/messages"
 API_VERSION = "2023-06-01"
 LANGUAGE = "anthropic"
+_COUNTED = frozenset(
+    {
+        *("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
+        *("cache_control", "context_management", "mcp_servers"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,7 @@ class Claude(Leaf):
     settings: Settings[Options]
 
     def stream(self, request: ChatRequest) -> Events:
-        return converse(self.settings.link, self._exchange(request), request.call)
+        return converse(self._link(request), self._exchange(request), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         link, exchange = self.settings.link, self._exchange(request)
@@ -45,12 +55,30 @@ class Claude(Leaf):
             return True
         return request.params.get("reasoning_effort") not in (None, "none")
 
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        link, exchange = self._link(request), self._exchange(request)
+        body = {name: said for name, said in exchange.body.items() if name in _COUNTED}
+        if link.opened_by:
+            link = link.opened_with(request.call.key)
+        try:
+            told = await link.ask(f"{PATH}/count_tokens", orjson.dumps(body))
+        except GatewayError:
+            return None
+        figure = told.get("input_tokens") if isinstance(told, dict) else None
+        return figure if type(figure) is int else None
+
+    def _betas(self, request: ChatRequest) -> Betas:
+        return betas_of(request.call, self.settings.options.betas, self.settings.link)
+
+    def _link(self, request: ChatRequest) -> Link:
+        link, betas = self.settings.link, self._betas(request)
+        return replace(link, headers={**link.headers, **betas.headers}) if betas.passed else link
+
     def _exchange(self, request: ChatRequest) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)
-        options = settings.options
-        betas = betas_of(request.call, options.betas, settings.link)
-        profile = Profile(able, settings.api_version or API_VERSION, options, betas)
+        version = settings.api_version or API_VERSION
+        profile = Profile(able, version, settings.options, self._betas(request))
         box = box_of(request, able)
         body, receipt = encode(request, box, profile)
         streamed = request.call.streamed or must_stream(body, able)
@@ -66,7 +94,6 @@ class Claude(Leaf):
             decode=decode,
             close=close,
             decode_answer=decode_answer,
-            headers=betas.headers,
         )
 
 

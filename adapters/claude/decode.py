@@ -11,6 +11,7 @@ import orjson
 from adapters.claude.citations import address, cited
 from adapters.claude.ending import finish_reason, turn_of, usage_of
 from adapters.claude.failures import failure
+from adapters.claude.messages import THOUGHTS
 from adapters.errors import UpstreamError
 from adapters.protocol import (
     Aside,
@@ -28,6 +29,8 @@ from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import exact, load
 
 T = TypeVar("T")
+_TOLD = THOUGHTS | {"text", "tool_use"}
+"""Blocks that have events of their own."""
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
 
 
@@ -219,25 +222,27 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
     if kind == "text":
         block["text"] = said
         yield from _cite(block, len(said), state)
-    elif kind == "thinking":
-        block["thinking"] = said
-        if block.get("signature"):
-            yield Aside("thinking_blocks", [block])
-        else:
-            state.broken = True
-    elif kind == "redacted_thinking":
-        yield Aside("thinking_blocks", [block])
+    elif kind in THOUGHTS:
+        yield from _sign(block, said, state)
     elif "input" in block and said.strip():
         state.broken |= not is_json_object(said)
         block["input"] = {} if state.broken else orjson.loads(said)
-        if state.own and kind != "tool_use":
-            yield Aside("own_block", block)
     elif kind == "tool_use":
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
         yield from state.calls.delta(state.position, arguments)
-    elif state.own:
+    if state.own and kind not in _TOLD:
         yield Aside("own_block", block)
+
+
+def _sign(block: Json, said: str, state: State) -> Iterator[Event]:
+    """A thought that is whole; one without a signature no Claude takes back."""
+    if block["type"] == "thinking":
+        block["thinking"] = said
+        if not block.get("signature"):
+            state.broken = True
+            return
+    yield Aside("thinking_blocks", [block])
 
 
 def _cite(block: Json, length: int, state: State) -> Iterator[Event]:

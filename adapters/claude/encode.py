@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.claude import parameters
-from adapters.claude.betas import Betas
 from adapters.claude.breakpoints import has_breakpoints, limit_breakpoints, with_breakpoints
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import CACHING, Content
@@ -62,7 +61,7 @@ class Profile:
     capability: Capability
     api_version: str = "2023-06-01"
     options: Options = Options()
-    betas: Betas = field(default_factory=Betas)
+    betas: parameters.Betas = field(default_factory=parameters.Betas)
 
     @property
     def sampling(self) -> bool:
@@ -135,6 +134,8 @@ def _finished(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json
     """With what the client of Messages said itself, and a breakpoint where none is set."""
     if body["system"]:
         own.pop("system", None)
+    if not body["thinking"] and (own.get("thinking") or {}).get("type") != "disabled":
+        own.pop("thinking", None)  # it cannot think about this one
     body = _filled(body) | restored(own, receipt, profile.sampling)
     if profile.options.cache == "auto" and not has_breakpoints(body):
         return with_breakpoints(body)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
-from adapters.protocol import Json
-from adapters.receipts import Code
+from adapters.protocol import Json, RequestContext
+from adapters.receipts import Code, Note, Receipt
 from adapters.shared.fields import Fields, unsupported
+from adapters.wire.http import Link
 
 # Values that mean what leaving the field out means.
 _NEUTRAL: Mapping[str, Any] = {
@@ -37,6 +39,15 @@ _REFUSED: Mapping[str, str] = {
     "modalities": "Claude answers in text only. Leave 'modalities' out.",
     "audio": "Claude answers in text only. Leave 'audio' out.",
     "web_search_options": "This model cannot search the web. Leave 'web_search_options' out.",
+}
+BETAS = "anthropic-beta"
+_MOST_BETAS = 64
+# Members of a request that a beta brought: without it they are refused.
+_BROUGHT_BY: Mapping[str, str] = {
+    "context_management": "context-management-",
+    "mcp_servers": "mcp-client-",
+    "speed": "fast-mode-",
+    "output_format": "structured-outputs-",
 }
 # Long enough for a random id, with letters and digits: no name, address or phone number.
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_-]{16,256}")
@@ -131,3 +142,51 @@ def service_tier(fields: Fields) -> str | None:
         fields.note("parameter_dropped", "service_tier", f"Claude has no tier '{tier}'")
         return None
     return tier
+
+
+class Betas(NamedTuple):
+    """Those a client asks for, as far as the upstream knows them."""
+
+    passed: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {BETAS: ",".join(self.passed)} if self.passed else {}
+
+    def receipt(self) -> Receipt:
+        if not self.dropped:
+            return ()
+        text = f"not sent, as the upstream may refuse them: {', '.join(self.dropped)[:500]}"
+        return (Note("beta_dropped", "", text),)
+
+    def without_theirs(self, own: Json) -> Json:
+        """The client's members but for those of betas that were dropped."""
+        lost = {
+            name
+            for name, beta in _BROUGHT_BY.items()
+            if any(one.startswith(beta) for one in self.dropped)
+        }
+        return {name: value for name, value in own.items() if name not in lost}
+
+
+def betas_of(call: RequestContext, allowed: Sequence[str] | None, link: Link) -> Betas:
+    """Anthropic itself knows them all; elsewhere those that the config allows."""
+    asked = dict.fromkeys(_names(call.headers.get(BETAS, "")))
+    if not asked:
+        return Betas()
+    own = dict.fromkeys(_names(link.headers.get(BETAS, "")))
+    every = allowed is None and _is_anthropics(link.base_url)
+    known = own | (asked if every else dict.fromkeys(allowed or ()))
+    passed = own | {beta: None for beta in asked if beta in known}
+    return Betas(tuple(passed), tuple(beta for beta in asked if beta not in known))
+
+
+def _names(header: str) -> list[str]:
+    named = (one.strip() for one in header.split(","))
+    return [*dict.fromkeys(filter(None, named))][:_MOST_BETAS]
+
+
+def _is_anthropics(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    return host == "anthropic.com" or host.endswith(".anthropic.com")

@@ -63,11 +63,16 @@ def encoded_anew(message: Json, notes: Notes) -> Json:
         raise carried.refusal
     notes.add_all(carried.lost)
     plain = {name: value for name, value in message.items() if name != CARRIER}
-    own, place, count = carried.value
+    own, place, length = carried.value
+    marks = _marks(own) if place == length - 1 else []
+    return {**plain, "cache_control": marks[-1]} if marks else plain
+
+
+def _marks(own: Json) -> list[Json]:
+    """Where the client of a turn wanted it cached."""
     content = own.get("content", own.get("system"))
     blocks = content if isinstance(content, list) else []
-    marks = [block["cache_control"] for block in blocks if block.get("cache_control")]
-    return {**plain, "cache_control": marks[-1]} if marks and place == count - 1 else plain
+    return [block["cache_control"] for block in blocks if block.get("cache_control")]
 
 
 def own_members(request: ChatRequest) -> Json:
@@ -122,8 +127,15 @@ def as_asked(request: ChatRequest, own: Json) -> tuple[Json, Json]:
 
 
 def hosted_tools(request: ChatRequest, own: Json) -> list[Json]:
-    """Anthropic's own tools, where others were changed beside them."""
-    if request.native is None or "tools" in own:
+    """Anthropic's own tools, where others were changed beside them; a search that a tool of the
+    gateway stands for is not among them.
+    """
+    native = request.native
+    if native is None or "tools" in own:
         return []
-    declared = request.native.value.get("tools") or ()
-    return [tool for tool in declared if tool.get("type") not in (None, "custom")]
+    kinds = [(tool.get("type") or "custom", tool) for tool in native.value.get("tools") or ()]
+    return [
+        tool
+        for kind, tool in kinds
+        if kind != "custom" and (native.search or not kind.startswith("web_search"))
+    ]

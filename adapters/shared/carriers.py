@@ -14,6 +14,7 @@ from adapters.receipts import Note, Notes, Receipt
 THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
 """Members of an assistant message that hold what its upstream thought."""
 _SIGNED = "thinking_blocks"
+_LIMIT = "max_completion_tokens"
 _PLACES = 8
 """How many turns a note names."""
 
@@ -36,6 +37,15 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
         messages[at] = place.fitting(messages[at], f"messages[{at}]")
     kept = tuple(message for message in messages if not _is_empty(message))
     return replace(request, messages=kept, native=native), place.receipt()
+
+
+def shortened(request: ChatRequest, most: int | None) -> tuple[ChatRequest, Receipt]:
+    """Within the longest answer of a model: clients of other protocols send one number to all."""
+    asked = request.params.get(_LIMIT)
+    if request.native is None or most is None or type(asked) is not int or asked <= most:
+        return request, ()
+    note = Note("max_tokens_lowered", "", f"max_tokens was lowered from {asked} to {most}")
+    return replace(request, params={**request.params, _LIMIT: most}), (note,)
 
 
 def _is_empty(message: Json) -> bool:

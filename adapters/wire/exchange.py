@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -145,8 +145,6 @@ class Exchange(Generic[S]):
     close: Callable[[S], Iterable[Event]]
     """Called at the end of input: yields the held `Finish` or raises `Truncated`."""
     decode_answer: Callable[[Any, S], Iterable[Event]]
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Of this request, beside those of the link."""
 
 
 async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> Events:
@@ -156,8 +154,6 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     due = clock.until_headers(exchange.streamed)
     if link.opened_by:
         link = link.opened_with(call.key)
-    if exchange.headers:
-        link = replace(link, headers={**link.headers, **exchange.headers})
     reply = await link.post(exchange.path, body, due, call.capture)
     try:
         listener = Listener(link, exchange, reply.headers)

@@ -7,7 +7,7 @@ outside of `doors/` binds `Door` alone. Which one it is, is said where a command
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from adapters.errors import GatewayError
@@ -74,7 +74,7 @@ class ParsedRequest(Protocol):
     def stream(self, stamp: Stamp) -> Stream:
         """What writes a streamed answer."""
 
-    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
+    def fold(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         """Write the same events as one body; raises `Truncated` if they have no end."""
 
 
@@ -94,7 +94,9 @@ class Door(Protocol):
         """Paths under which all addresses are its own."""
 
     def headers(self, request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
-        """Headers of its own on every answer; of an error also those it says otherwise than we."""
+        """Headers of its own on every answer; of an error also those it says otherwise than we, or
+        leaves empty, as it does not say them.
+        """
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
@@ -154,7 +156,7 @@ class KeepingDoor(Door, Protocol):
     def keeps(self, parsed: ParsedRequest) -> bool:
         """Whether its answer is to be kept."""
 
-    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         """What is kept of an answer."""
 
 

@@ -254,8 +254,10 @@ class Answer:
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self._id)
         told = {**self._limits(error_headers(error)), **self._door.headers(self.visit.id, error)}
-        headers = [*raw(self._told_headers(None)), *raw(told)]
-        await send_json(self._send, self.visit.status, body, [*self._headers, *headers])
+        headers = [*raw(self._told_headers(None)), *raw(said_of(told))]
+        names = {name for name, _ in headers}
+        before = [header for header in self._headers if header[0] not in names]
+        await send_json(self._send, self.visit.status, body, [*before, *headers])
 
 
 def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:
@@ -264,6 +266,11 @@ def _planned(adapter: Adapter, request: ChatRequest) -> Receipt:
     except GatewayError:  # this is what failed: nothing was sent
         return ()
     return tuple(dict.fromkeys(notes))
+
+
+def said_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """Without those that are left empty."""
+    return {name: value for name, value in headers.items() if value}
 
 
 def error_headers(error: GatewayError) -> dict[str, str]:

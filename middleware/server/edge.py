@@ -25,7 +25,7 @@ from middleware.cassettes.visitor import Visitor
 from middleware.doors import DOORS, Doors
 from middleware.doors.chat_body import chat_body
 from middleware.routing import Routes
-from middleware.server.answering import Answer, error_headers
+from middleware.server.answering import Answer, error_headers, said_of
 from middleware.server.kept_answers import KeptAnswers
 from middleware.server.last import PATH as LAST
 from middleware.server.last import Elsewhere, Records
@@ -165,7 +165,7 @@ class Edge:
             journey=visit.journey,
             session=_session(runtime, scope),
             secret=runtime.secret(selection),
-            headers=_headers(scope, self.doors.of(visit.path).endpoint.reads),
+            headers=heard(scope, self.doors.of(visit.path).endpoint.reads),
         )
         return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
 
@@ -188,7 +188,7 @@ class Edge:
         response = Response(body, visit.status, None, "application/json")
         named = {"x-request-id": visit.id, **error_headers(error), **door.headers(visit.id, error)}
         named |= headers or {}
-        response.raw_headers += raw(named)
+        response.raw_headers += raw(said_of(named))
         return response
 
     async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
@@ -216,8 +216,8 @@ def _session(runtime: Runtime, scope: Scope) -> str:
     return header(scope, b"x-usetool-session").decode("utf-8", "replace")
 
 
-def _headers(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
-    """Those a door reads; of one that comes twice, all values."""
+def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
+    """Headers a door reads; of one that comes twice, all values."""
     if not names:
         return {}
     found: dict[str, list[str]] = {}

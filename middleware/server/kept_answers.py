@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from adapters.errors import TooLarge
 from adapters.protocol import ChatRequest, Event, Events, Finish, Noted
 from adapters.receipts import Note
+from adapters.shared.marks import marks
 from middleware.cassettes.selection import Selection
+from middleware.doors.body import MAX_VALUES
 from middleware.doors.door import (
     KeepingDoor,
     KeptAnswer,
@@ -23,6 +26,8 @@ from middleware.wrappers.base import Wrapper
 from middleware.wrappers.recall import Entry, Limits, Store, StoreFailure, digest
 
 _LONGEST = Limits().max_entry
+_MOST_BYTES, _MOST_MARKS = 32 << 20, 4 * MAX_VALUES
+"""Of a conversation that is put together; it repeats what its requests had in common."""
 _GONE = b""
 """In the place of an answer that was deleted."""
 
@@ -46,7 +51,11 @@ class KeptAnswers:
         return cls(store, caller.owner)
 
     async def find(self, door: KeepingDoor, identities: Iterable[str]) -> dict[str, KeptAnswer]:
-        """Those that are there; all are looked for at once."""
+        """Those that are there."""
+        return _read(door, await self._records(identities))
+
+    async def _records(self, identities: Iterable[str]) -> dict[str, bytes]:
+        """All are looked for at once."""
         wanted = [*dict.fromkeys(identities)]
         if self.store is None or not wanted:
             return {}
@@ -56,17 +65,19 @@ class KeptAnswers:
             found = {identity: near.get(key) for identity, key in keys.items()}
         except StoreFailure:
             return {}
-        read = {identity: door.unpacked(record) for identity, record in found.items() if record}
-        return {identity: answer for identity, answer in read.items() if answer is not None}
+        return {identity: record for identity, record in found.items() if record}
 
     async def named(self, door: KeepingDoor, wanted: References) -> KeepingDoor:
         """The door, knowing what a body names."""
         if self.store is None:
             return door.knowing(None)
         first = (wanted.previous,) if wanted.previous else ()
-        answers = await self.find(door, (*first, *wanted.others))
+        records = await self._records((*first, *wanted.others))
+        answers = _read(door, records)
         if wanted.previous in answers:
-            answers |= await self.find(door, answers[wanted.previous].before)
+            records |= await self._records(answers[wanted.previous].before)
+            _require_modest(records)
+            answers = _read(door, records)
         return door.knowing(answers)
 
     async def keep(self, record: KeptRecord) -> Note | None:
@@ -87,6 +98,21 @@ class KeptAnswers:
 
     def _key(self, identity: str) -> bytes:
         return digest("answer", self.owner, identity)
+
+
+def _read(door: KeepingDoor, records: Mapping[str, bytes]) -> dict[str, KeptAnswer]:
+    read = {identity: door.unpacked(record) for identity, record in records.items()}
+    return {identity: answer for identity, answer in read.items() if answer is not None}
+
+
+def _require_modest(records: Mapping[str, bytes]) -> None:
+    """What was sent in many requests may be no more than what one may send."""
+    size = sum(map(len, records.values()))
+    if size > _MOST_BYTES or sum(len(marks(record)) for record in records.values()) > _MOST_MARKS:
+        raise TooLarge(
+            "The answers before 'previous_response_id' are too much for one request. Begin a new "
+            "conversation with what of it is needed."
+        )
 
 
 def _not_kept(why: str) -> Note:

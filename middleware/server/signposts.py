@@ -35,7 +35,8 @@ def unknown_url(method: str, path: str) -> BadRequest:
     right = added if added.startswith("/api") else f"/v1{added}"
     if added and right != path:
         # Claude Code hides the text of a 404 ("issue with the selected model").
-        status = 400 if _MESSAGES.fullmatch(added) else 404
+        hidden = _MESSAGES.fullmatch(added) and not path.startswith("/v1/v1")
+        status = 400 if hidden else 404
         told = f"The path is {right}, and this was {shown}. {_base(added)}"
         return BadRequest(told, status=status, code="unknown_url")
     text = (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from adapters.protocol import ChatRequest, Events, Planned
-from adapters.shared.carriers import fit
+from adapters.receipts import Receipt
+from adapters.shared.carriers import fit, shortened
 from middleware.wrappers.base import Wrapper, noted, noting
 
 
@@ -17,13 +19,21 @@ class Carriers(Wrapper):
     """That of the leaf; empty: it takes no client's own words."""
     upstream: str = ""
     """Whose thoughts may stay; empty: everybody's."""
+    longest: Callable[[str], int | None] | None = None
+    """How long a model's answers can be, as far as that is known."""
 
     def stream(self, request: ChatRequest) -> Events:
-        fitting, lost = fit(request, self.language, self.upstream)
+        fitting, lost = self._fit(request)
         events = self.inner.stream(fitting)
         return noting(events, lost) if lost else events
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        fitting, lost = fit(request, self.language, self.upstream)
+        fitting, lost = self._fit(request)
         planned = self.inner.plan(fitting)
         return noted(planned, lost) if lost else planned
+
+    def _fit(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
+        most = self.longest(request.model) if self.longest and request.native else None
+        short, told = shortened(request, most)
+        fitting, lost = fit(short, self.language, self.upstream)
+        return fitting, told + lost

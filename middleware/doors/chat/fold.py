@@ -122,9 +122,7 @@ class Fold:
                 {"id": start.id, "type": start.kind, start.kind: _function(start, pieces)}
                 for start, pieces in self._calls
             ]
-        return message | (
-            self._asides if self.finish is None else echoed(self._asides, self.finish)
-        )
+        return message | echoed(self._asides, self.finish)
 
 
 def _function(start: ToolCallStart, pieces: list[str]) -> Json:

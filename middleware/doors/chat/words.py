@@ -24,12 +24,12 @@ class Heading:
         return "function_call" if self.legacy and finish.reason == "tool_calls" else finish.reason
 
 
-def echoed(members: Json, finish: Finish) -> Json:
+def echoed(members: Json, finish: Finish | None) -> Json:
     """Members of a message, with signed thoughts where clients can echo them: before everything
     else, or not at all.
     """
     thoughts = members.get(THINKING_BLOCKS)
-    said = (finish.turn or {}).get("content")
+    said = ((finish.turn if finish else None) or {}).get("content")
     if not thoughts or said is None or said[: len(thoughts)] == thoughts:
         return members
     return {name: value for name, value in members.items() if name != THINKING_BLOCKS}

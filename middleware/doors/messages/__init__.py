@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from adapters.errors import GatewayError
 from middleware.doors.door import Door
+from middleware.doors.messages.answer import estimate
 from middleware.doors.messages.endpoint import ENDPOINT
 from middleware.doors.messages.errors import error_body, error_headers, error_status
-from middleware.doors.messages.parse import parse
+from middleware.doors.messages.parse import parse, parse_counted
 
 
 class _Messages:
@@ -23,4 +24,4 @@ class _Messages:
 
 MESSAGES_DOOR: Door = _Messages()
 
-__all__ = ("MESSAGES_DOOR",)
+__all__ = ("MESSAGES_DOOR", "estimate", "parse_counted")

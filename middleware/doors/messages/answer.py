@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -19,7 +19,7 @@ from middleware.doors.messages.words import signature
 # Bytes of text that are a token, at the least; tokens of a message, of tools at all, of an image.
 _TOKEN, _MESSAGE, _TOOLS, _IMAGE = 3.6, 3, 340, 1600
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]{1,256}")
-_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+_REASONS: Mapping[str, str] = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 _OWN_LENGTHS = frozenset(("model_context_window_exceeded", "pause_turn"))
 ESTIMATED = Note("usage_estimated", "", "the upstream reported no usage: these are estimates")
 
@@ -78,19 +78,23 @@ class Answering:
 
 def ending(finish: Finish, called: bool, refusal: str) -> Json:
     """`stop_reason` and what goes with it."""
-    reason = _REASONS.get(finish.reason, "refusal")
+    reason, stop = _REASONS.get(finish.reason, "refusal"), None
     if finish.reason == "length" and finish.native in _OWN_LENGTHS:
         reason = finish.native
-    elif finish.reason == "stop" and called:
-        reason = "tool_use"
-    elif finish.reason == "stop" and refusal:
-        reason = "refusal"
-    elif finish.reason == "stop" and finish.stop is not None:
-        return {"stop_reason": "stop_sequence", "stop_sequence": finish.stop}
-    said: Json = {"stop_reason": reason, "stop_sequence": None}
+    elif finish.reason == "stop":
+        reason, stop = _natural_end(finish.stop, called, refusal)
+    said: Json = {"stop_reason": reason, "stop_sequence": stop}
     if reason == "refusal" and refusal:
         said["stop_details"] = {"type": "refusal", "category": None, "explanation": refusal}
     return said
+
+
+def _natural_end(stop: str | None, called: bool, refusal: str) -> tuple[str, str | None]:
+    if called:
+        return "tool_use", None
+    if refusal:
+        return "refusal", None
+    return ("end_turn", None) if stop is None else ("stop_sequence", stop)
 
 
 def estimate(request: ChatRequest) -> int:

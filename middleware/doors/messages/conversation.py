@@ -22,7 +22,7 @@ _BILLING = "x-anthropic-billing-header:"
 
 
 @dataclass(slots=True)
-class Conversation:
+class ReadConversation:
     secret: bytes
     exact: Exact
     notes: Notes
@@ -70,28 +70,23 @@ class Conversation:
             return
         where = f"{losses.where}.content"
         kinds = [block["type"] == "tool_result" for block in content]
-        results = [
-            _result(block, f"{where}[{at}]", losses)
-            for at, block in enumerate(content)
-            if kinds[at]
-        ]
-        parts = parts_of(
-            [block for block in content if block["type"] != "tool_result"], where, losses
-        )
-        texts = all(part["type"] == "text" for part in parts)
-        said: list[Json] = [*results]
-        if parts or not results:
-            alone = texts and len(parts) < 2
-            one = "".join(part["text"] for part in parts) if alone else parts
-            said.append({"role": "user", "content": one})
-        if kinds != sorted(kinds, reverse=True):
-            # Claude refuses it so: it gets the results first, as all others.
-            text = "results were put before the texts of their message"
-            self.notes.add("messages_reordered", where, text)
-            self._tell(losses)
-            self.messages += said
-        else:
+        said, others = list[Json](), list[Json]()
+        for at, block in enumerate(content):
+            if kinds[at]:
+                said.append(_result(block, f"{where}[{at}]", losses))
+            else:
+                others.append(block)
+        parts = parts_of(others, where, losses)
+        if parts or not said:
+            said.append({"role": "user", "content": _plain(parts)})
+        if kinds == sorted(kinds, reverse=True):
             self._carry(turn, said, losses)
+            return
+        # Claude refuses it so: it gets the results first, as all others.
+        text = "results were put before the texts of their message"
+        self.notes.add("messages_reordered", where, text)
+        self._tell(losses)
+        self.messages += said
 
     def _tell(self, losses: Losses) -> None:
         """Of what nobody carries it is lost for all."""
@@ -165,16 +160,14 @@ class _Said:
     def message(self) -> Json:
         text = "".join(self.texts)
         message: Json = {"role": "assistant", "content": text or (None if self.calls else "")}
-        if self.calls:
-            message["tool_calls"] = self.calls
-        if self.thoughts:
-            message["reasoning_content"] = "".join(self.thoughts)
-        if self.signed:
-            message["thinking_blocks"] = self.signed
-        known = {owner for owner in self.owners if owner}
-        if len(known) == 1 and not self.signed:
-            message[THOUGHTS_OF] = known.pop()
-        return message
+        known = {*self.owners} - {""}
+        others = {
+            "tool_calls": self.calls,
+            "reasoning_content": "".join(self.thoughts),
+            "thinking_blocks": self.signed,
+            THOUGHTS_OF: known.pop() if len(known) == 1 and not self.signed else "",
+        }
+        return message | {name: said for name, said in others.items() if said}
 
 
 def _result(block: Json, where: str, losses: Losses) -> Json:
@@ -195,6 +188,13 @@ def _visible(turn: Json) -> Json | None:
     if not kept:
         return None
     return turn if len(kept) == len(content) else {**turn, name: kept}
+
+
+def _plain(parts: list[Json]) -> str | list[Json]:
+    """One text is no list."""
+    if any(part["type"] != "text" for part in parts) or len(parts) > 1:
+        return parts
+    return "".join(part["text"] for part in parts)
 
 
 def _is_said(block: Json) -> bool:

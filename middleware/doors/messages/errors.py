@@ -29,6 +29,8 @@ _TYPES: Mapping[int, str] = {
 _TOO_LONG = "prompt is too long"
 _FIGURES = re.compile(r"\b\d{3,9}\b")
 _TRANSIENT = frozenset((408, 409, 429, _OVERLOADED))
+_FOR_GOOD = frozenset(("insufficient_quota", "model_unavailable"))
+"""Codes of what waiting does not mend."""
 _WAIT = "5"
 """Seconds, where nobody says how long."""
 
@@ -41,8 +43,8 @@ def error_status(error: GatewayError) -> int:
 def error_headers(error: GatewayError) -> Mapping[str, str]:
     """Claude Code asks up to ten times where it is not told that this is of no use."""
     status = error_status(error)
-    if status in (429, _OVERLOADED) and not error.retry_after:
-        return {"retry-after": _WAIT}
+    if status in (429, _OVERLOADED) and error.code not in _FOR_GOOD:
+        return {"retry-after": error.retry_after or _WAIT, "x-should-retry": ""}
     return {"x-should-retry": "false"} if status < 500 and status not in _TRANSIENT else {}
 
 

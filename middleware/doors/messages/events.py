@@ -6,7 +6,7 @@ upstream, or, where that signs none, by us. One call of `render` is one write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 import orjson
@@ -39,8 +39,8 @@ _TAIL = b"}}\n\n"
 _TEXT = b'{"type":"text_delta","text":'
 _INPUT = b'{"type":"input_json_delta","partial_json":'
 _THOUGHT = b'{"type":"thinking_delta","thinking":'
-_EMPTY_THOUGHT = {"type": "thinking", "thinking": "", "signature": ""}
-_EMPTY_TEXT = {"type": "text", "text": ""}
+_EMPTY_THOUGHT: Mapping[str, str] = {"type": "thinking", "thinking": "", "signature": ""}
+_EMPTY_TEXT: Mapping[str, str] = {"type": "text", "text": ""}
 _Rarer = RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
 
 
@@ -126,7 +126,7 @@ class MessageEvents:
 
     # Blocks -------------------------------------------------------------------------------------
 
-    def _begin(self, kind: str, block: Json, frames: list[bytes]) -> None:
+    def _begin(self, kind: str, block: Mapping[str, Any], frames: list[bytes]) -> None:
         if self._kind:
             self._end(frames)
         self._index += 1

@@ -39,17 +39,24 @@ def params_of(data: Json) -> Json:
     params: Json = {name: data[name] for name in _SAME if data.get(name) is not None}
     if data.get("max_tokens"):
         params["max_completion_tokens"] = data["max_tokens"]
-    if stops := [stop for stop in data.get("stop_sequences") or () if stop.strip()]:
-        params["stop"] = stops[:_MOST_STOPS]
-    if effort := _effort(data):
-        params["reasoning_effort"] = effort
-    if form := _format(data):
-        params["response_format"] = form
+    others = {
+        "stop": _stops(data)[:_MOST_STOPS],
+        "reasoning_effort": _effort(data),
+        "response_format": _format(data),
+        "safety_identifier": _user(data),
+    }
+    return params | {name: value for name, value in others.items() if value}
+
+
+def _stops(data: Json) -> list[str]:
+    """Those that somebody could see: others are refused."""
+    return [stop for stop in data.get("stop_sequences") or () if stop.strip()]
+
+
+def _user(data: Json) -> str | None:
+    """Claude Code writes the ids of machine and session there, as JSON."""
     user = (data.get("metadata") or {}).get("user_id")
-    if isinstance(user, str) and user:
-        # Claude Code writes the ids of machine and session there, as JSON.
-        params["safety_identifier"] = hashlib.sha256(user.encode()).hexdigest()
-    return params
+    return hashlib.sha256(user.encode()).hexdigest() if isinstance(user, str) and user else None
 
 
 def _effort(data: Json) -> str | None:
@@ -75,7 +82,7 @@ def _format(data: Json) -> Json | None:
 def losses_of(data: Json) -> Receipt:
     """What other models than Claude have nothing like."""
     lost = [
-        Note("parameter_dropped", name, "only Claude has anything like it")
+        Note("parameter_dropped", name, f"only Claude has anything like '{name[:60]}'")
         for name, value in data.items()
         if name not in _KNOWN and value is not None
     ]

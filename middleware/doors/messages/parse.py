@@ -15,7 +15,7 @@ from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.door import Stamp
 from middleware.doors.messages.answer import Answering
-from middleware.doors.messages.conversation import Conversation
+from middleware.doors.messages.conversation import ReadConversation
 from middleware.doors.messages.events import MessageEvents
 from middleware.doors.messages.exact import Exact
 from middleware.doors.messages.fields import losses_of, params_of, refused_of
@@ -79,7 +79,7 @@ def _read(
         shape.validator.validate_python(data)
     except ValidationError as error:
         raise _refusal(error) from None
-    talk = Conversation(call.secret, Exact(body, data["messages"]), notes)
+    talk = ReadConversation(call.secret, Exact(body, data["messages"]), notes)
     told = talk.add_system(data.get("system"))
     for position, turn in enumerate(data["messages"]):
         talk.add(turn, position)

@@ -109,7 +109,7 @@ _TextList = Annotated[list[TextBlock], Field(fail_fast=True), Tag(TAG + "list")]
 
 
 @shape
-class Turn(TypedDict):
+class ClientTurn(TypedDict):
     role: Literal["user", "assistant", "system"]
     content: Annotated[String | _BlockList, Discriminator(string_or_list)]
 
@@ -162,7 +162,7 @@ class CountedBody(TypedDict):
     """What there is to count."""
 
     model: Annotated[str, Field(min_length=1, max_length=256)]
-    messages: Annotated[list[Turn], Field(fail_fast=True, min_length=1)]
+    messages: Annotated[list[ClientTurn], Field(fail_fast=True, min_length=1)]
     system: NotRequired[Annotated[String | _TextList, Discriminator(string_or_list)] | None]
     tools: NotRequired[Annotated[list[_Tool], Field(fail_fast=True, max_length=1024)] | None]
     tool_choice: NotRequired[ToolUseChoice | None]

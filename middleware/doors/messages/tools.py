@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Code, Note, Receipt
 
 _SEARCH = "web_search"
 _COMMAND: Mapping[str, Json] = {
@@ -97,7 +97,9 @@ def read_tools(tools: Sequence[Json]) -> ReadTools:
         else:
             hosted.append(kind)
             text = f"'{kind[:60]}' is a tool that only Claude's own service has"
-            lost.append(Note("tool_dropped", where, text))
+            # Of a search it is told only where the gateway has none of its own.
+            code: Code = "tool_dropped" if kind.startswith(_SEARCH) else "parameter_dropped"
+            lost.append(Note(code, where, text))
     _require_distinct(functions)
     return ReadTools(tuple(functions), tuple(lost), tuple(hosted))
 

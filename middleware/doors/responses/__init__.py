@@ -6,7 +6,7 @@ server before a body is read, and joined here: below the door a conversation is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from adapters.errors import GatewayError
 from adapters.protocol import Event, RequestContext, value_class
@@ -44,7 +44,7 @@ class _Responses:
     def keeps(self, parsed: ParsedRequest) -> bool:
         return isinstance(parsed, ParsedResponse) and parsed.base["store"] is True
 
-    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Iterable[Event]) -> KeptRecord:
+    def record(self, parsed: ParsedRequest, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         assert isinstance(parsed, ParsedResponse)
         return parsed.record(stamp, events)
 

@@ -16,19 +16,16 @@ _ToolName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[\w.-]+
 _Positive = Annotated[int, Field(ge=1, lt=2**63)]
 
 
-@shape
 class InputText(TypedDict):
     text: str
 
 
-@shape
 class InputImage(TypedDict):
     image_url: NotRequired[str | None]
     file_id: NotRequired[str | None]
     detail: NotRequired[str | None]
 
 
-@shape
 class InputFile(TypedDict):
     file_data: NotRequired[str | None]
     file_url: NotRequired[str | None]
@@ -36,7 +33,6 @@ class InputFile(TypedDict):
     filename: NotRequired[str | None]
 
 
-@shape
 class SaidRefusal(TypedDict):
     refusal: str
 
@@ -56,20 +52,17 @@ _Content = Annotated[
 ]
 
 
-@shape
 class MessageItem(TypedDict):
     role: Literal["user", "assistant", "system", "developer"]
     content: _Content
 
 
-@shape
 class ReasoningItem(TypedDict):
     summary: NotRequired[list[InputText] | None]
     content: NotRequired[list[InputText] | None]
     encrypted_content: NotRequired[str | None]
 
 
-@shape
 class FunctionCallItem(TypedDict):
     call_id: _Text
     name: _Text
@@ -77,7 +70,6 @@ class FunctionCallItem(TypedDict):
     arguments: NotRequired[str | None]
 
 
-@shape
 class CustomCallItem(TypedDict):
     call_id: _Text
     name: _Text
@@ -85,18 +77,15 @@ class CustomCallItem(TypedDict):
     input: str
 
 
-@shape
 class OutputItem(TypedDict):
     call_id: _Text
     output: _Content
 
 
-@shape
 class ReferenceItem(TypedDict):
     id: _Text
 
 
-@shape
 class FunctionDeclaration(TypedDict):
     type: Literal["function"]
     name: _ToolName
@@ -105,7 +94,6 @@ class FunctionDeclaration(TypedDict):
     strict: NotRequired[bool | None]
 
 
-@shape
 class CustomDeclaration(TypedDict):
     type: Literal["custom"]
     name: _ToolName
@@ -120,7 +108,6 @@ _OwnTool = Annotated[
 ]
 
 
-@shape
 class NamespaceDeclaration(TypedDict):
     type: Literal["namespace"]
     name: _ToolName
@@ -128,7 +115,6 @@ class NamespaceDeclaration(TypedDict):
     tools: Annotated[list[_OwnTool], Field(fail_fast=True, max_length=1024)]
 
 
-@shape
 class HostedDeclaration(TypedDict):
     """One that OpenAI runs: `web_search` and the like."""
 
@@ -151,12 +137,10 @@ _Tool = Annotated[
 _Tools = Annotated[list[_Tool], Field(fail_fast=True, max_length=1024)]
 
 
-@shape
 class AdditionalTools(TypedDict):
     tools: _Tools
 
 
-@shape
 class OtherItem(TypedDict):
     """One of a kind that is left out, with a note."""
 
@@ -204,14 +188,12 @@ _Input = Annotated[
 ]
 
 
-@shape
 class NamedChoice(TypedDict):
     type: _Text
     name: NotRequired[str]
     namespace: NotRequired[str | None]
 
 
-@shape
 class AllowedChoices(TypedDict):
     mode: Literal["auto", "required"]
     tools: Annotated[list[NamedChoice], Field(fail_fast=True, min_length=1)]
@@ -232,13 +214,11 @@ _Choice = Annotated[
 _Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-@shape
 class Reasoning(TypedDict):
     effort: NotRequired[_Effort | None]
     summary: NotRequired[str | None]
 
 
-@shape
 class TextFormat(TypedDict):
     type: Literal["text", "json_object", "json_schema"]
     name: NotRequired[Annotated[str, Field(min_length=1, max_length=64)]]
@@ -247,7 +227,6 @@ class TextFormat(TypedDict):
     strict: NotRequired[bool | None]
 
 
-@shape
 class TextConfig(TypedDict):
     format: NotRequired[TextFormat | None]
     verbosity: NotRequired[Literal["low", "medium", "high"] | None]

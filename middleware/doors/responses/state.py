@@ -23,9 +23,10 @@ from middleware.doors.responses.shapes import kind_of
 
 _MOST_BEFORE = 512
 """Answers one conversation may be made of by `previous_response_id`."""
-_NAMES = re.compile(
-    rb'"previous_response_id"\s*:\s*"|"item_reference"|\{\s*"id"\s*:\s*"[^"\\]{1,100}"\s*\}'
-)
+_PREVIOUS = b'"previous_response_id"'
+_ITEM = b'"item_reference"'
+# Its type may be left out: then an id is all there is. Such a pattern is quick: it begins plainly.
+_BARE_ID = re.compile(rb'"id"\s*:\s*"[^"\\]{1,100}"\s*\}')
 _RECORD = b"1"
 """Begins a record; another one comes with another form."""
 
@@ -95,7 +96,7 @@ class Kept:
 
 def references(body: bytes) -> References:
     """What a body names; read only where there may be something."""
-    if not _NAMES.search(body):
+    if _PREVIOUS not in body and _ITEM not in body and not _BARE_ID.search(body):
         return References()
     try:
         data = orjson.loads(body)
@@ -103,13 +104,13 @@ def references(body: bytes) -> References:
         return References()
     if not isinstance(data, dict):
         return References()
-    model, previous = (data.get(name) for name in ("model", "previous_response_id"))
     owners = tuple(dict.fromkeys(_owners(data.get("input"))))
-    return References(
-        model if isinstance(model, str) else "",
-        previous if isinstance(previous, str) else "",
-        owners,
-    )
+    return References(_text(data, "model"), _text(data, "previous_response_id"), owners)
+
+
+def _text(data: Json, name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _owners(items: Any) -> Iterator[str]:

@@ -58,15 +58,13 @@ def as_members(thoughts: Sequence[SealedThought]) -> Json:
         return {}
     owner = thoughts[-1].upstream
     own = [thought for thought in thoughts if thought.upstream == owner]
-    members: Json = {}
-    if text := "".join(thought.text for thought in own):
-        members["reasoning_content"] = text
-    for thought in own:
-        for name, value in thought.members.items():
-            # Signed ones stand before all else, or the upstream refuses them: recall has the rest.
-            if thought.leads or name != SIGNED:
-                members[name] = [*members.get(name, ()), *value]
-    return members | ({THOUGHTS_OF: owner} if owner else {})
+    members: Json = {"reasoning_content": "".join(thought.text for thought in own)}
+    for name, thought in [(name, one) for one in own for name in one.members]:
+        # Signed ones stand before all else, or the upstream refuses them: recall has the rest.
+        if thought.leads or name != SIGNED:
+            members[name] = [*members.get(name, ()), *thought.members[name]]
+    members[THOUGHTS_OF] = owner
+    return {name: said for name, said in members.items() if said}
 
 
 def summary_text(item: Any) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -73,22 +75,30 @@ class ToolSet:
 
     def choice(self, choice: Any) -> str | Json | None:
         """`tool_choice` as chat has it; None: the model decides."""
-        if isinstance(choice, str) or choice is None:
-            if not self.tools and not self.hosted and choice == "required":
-                raise BadRequest(
-                    "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the "
-                    "tools, or leave 'tool_choice' out.",
-                    param="tool_choice",
-                )
-            return choice if self.tools else None
+        if isinstance(choice, str):
+            return self._word(choice)
+        if choice is None:
+            return None
         if choice["type"] == "allowed_tools":
-            own = [self._named(one) for one in choice["tools"] if one["type"] in _OWN]
-            allowed = {"mode": choice["mode"], "tools": own}
-            return {"type": "allowed_tools", "allowed_tools": allowed} if own else "none"
+            return self._allowed(choice)
         if choice["type"] in _OWN:
             return self._named(choice)
         self.forced = choice["type"]
         return None
+
+    def _word(self, choice: str) -> str | None:
+        if choice == "required" and not (self.tools or self.hosted):
+            raise BadRequest(
+                "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the "
+                "tools, or leave 'tool_choice' out.",
+                param="tool_choice",
+            )
+        return choice if self.tools else None
+
+    def _allowed(self, choice: Json) -> str | Json:
+        own = [self._named(one) for one in choice["tools"] if one["type"] in _OWN]
+        allowed = {"mode": choice["mode"], "tools": own}
+        return {"type": "allowed_tools", "allowed_tools": allowed} if own else "none"
 
     def _named(self, choice: Json) -> Json:
         kind, name = choice["type"], flat_name(choice.get("namespace"), choice.get("name") or "")
@@ -101,16 +111,17 @@ class ToolSet:
 
     def native(self, notes: Notes) -> Carried | None:
         """A search of the web, which a server tool may do instead; others nobody runs here."""
-        wanted = self.forced or ("" if self.tools else next(iter(self.hosted), ""))
+        if not (self.hosted or self.forced):
+            return None
+        wanted = self.forced or ("" if self.tools else next(iter(self.hosted)))
+        told = [_dropped(kind, at) for kind, at in self.hosted.items()]
+        searches = [kind.startswith(_SEARCH) for kind in self.hosted]
+        notes.add_all(tuple(compress(told, map(not_, searches))))
         refusal = _refusal(wanted) if wanted else None
-        search: list[Note] = []
-        lost: list[Note] = []
-        for kind, at in self.hosted.items():
-            (search if kind.startswith(_SEARCH) else lost).append(_dropped(kind, at))
-        notes.add_all(tuple(lost))
-        if refusal is not None and not (search and wanted.startswith(_SEARCH)):
+        lost = tuple(compress(told, searches))
+        if refusal is not None and not (lost and wanted.startswith(_SEARCH)):
             raise refusal
-        return Carried("responses", None, tuple(search), refusal, search=True) if search else None
+        return Carried("responses", None, lost, refusal, search=True) if lost else None
 
     def own_name(self, name: str) -> Json:
         """Namespace and name of what was called, as members of its item."""

@@ -15,6 +15,7 @@ from middleware import __version__
 from middleware.doors.endpoint import Endpoint
 from middleware.server.api.cassettes import add_cassette_routes
 from middleware.server.api.health import add_health_routes
+from middleware.server.api.messages import add_message_routes
 from middleware.server.api.models import add_model_routes
 from middleware.server.api.ollama import add_ollama_routes
 from middleware.server.api.pages import add_pages
@@ -57,6 +58,7 @@ def build_api(
     add_usage_route(api)
     add_tools_route(api)
     add_response_routes(api)
+    add_message_routes(api)
     api.router.routes.append(Route(EMBEDDINGS.path, Embeddings(edge), methods=["POST"]))
     vectors = add_ollama_routes(api, edge)
     add_pages(api, edge, [*doors, EMBEDDINGS, *vectors])

@@ -85,14 +85,10 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
     if not _is_forced(request.tool_choice):
         own = shelf.offers(settings.patterns, client)
     if (native := request.native) is not None and native.search:
-        every = {**own, **shelf.taken(settings.takeover, settings.takeover, client)}
-        if search := next((one for one in every.values() if one.tool.searches), None):
-            own = {**own, search.name: search}
-            request = replace(request, native=_served(native))
-    taken: Mapping[str, Offer] = {}
-    if settings.takeover:
-        functions = [_name(tool) for tool in request.tools if "function" in tool]
-        taken = shelf.taken(settings.takeover, functions, client)
+        searches = _searches({**own, **shelf.taken(settings.takeover, settings.takeover, client)})
+        own = {**own, **searches}
+        request = replace(request, native=_served(native) if searches else native)
+    taken = _taken(request, shelf, settings)
     added = {name: offer for name, offer in own.items() if name not in declared}
     shadowed = own.keys() - added.keys() - taken.keys()
     return Menu(
@@ -130,6 +126,20 @@ def _widened(choice: str | Json | None, added: Mapping[str, Offer]) -> Any:
     allowed = choice["allowed_tools"]
     more = [{"type": "function", "function": {"name": name}} for name in added]
     return {**choice, "allowed_tools": {**allowed, "tools": [*allowed["tools"], *more]}}
+
+
+def _taken(
+    request: ChatRequest, shelf: ToolSource, settings: ServerToolSettings
+) -> Mapping[str, Offer]:
+    """What the client declares and is run here."""
+    if not settings.takeover:
+        return {}
+    functions = [_name(tool) for tool in request.tools if "function" in tool]
+    return shelf.taken(settings.takeover, functions, request.call.client)
+
+
+def _searches(every: Mapping[str, Offer]) -> Mapping[str, Offer]:
+    return {name: offer for name, offer in every.items() if offer.tool.searches}
 
 
 def _served(native: Carried) -> Carried:

@@ -13,6 +13,7 @@ from tests.adapters.claude.conversations import SHENYANG, said, system
 from tests.support.dialogue import assistant, result, user
 from tests.support.upstreams.claude_wire import (
     WEATHER,
+    claude,
     request,
     sent,
 )
@@ -153,3 +154,67 @@ def test_automatic_caching_takes_one_of_the_four() -> None:
     body, _ = sent(asked)
     marks = ["cache_control" in block for block in body["messages"][0]["content"]]
     assert marks == [False, True, True, True]
+
+
+# Where the client sets none ---------------------------------------------------------------------
+
+AUTO, OFF = claude(cache="auto"), claude()
+BLOCKS_BACK = 20
+"""How far Claude looks back from a breakpoint for a prefix it knows."""
+
+
+def blocks_of(body: Json) -> list[tuple[bytes, bool]]:
+    """The blocks of a request in the order in which they are cached, and which have a mark."""
+    found = [*body.get("tools", ()), *body.get("system", ())]
+    found += [block for turn in body["messages"] for block in turn["content"]]
+    plain = [{k: v for k, v in block.items() if k != "cache_control"} for block in found]
+    return [
+        (orjson.dumps(one), "cache_control" in block)
+        for one, block in zip(plain, found, strict=True)
+    ]
+
+
+def paid_in_full(bodies: list[Json]) -> int:
+    """Bytes that no prefix covers which an earlier request has marked."""
+    known: set[tuple[bytes, ...]] = set()
+    paid = 0
+    for body in bodies:
+        blocks = blocks_of(body)
+        said = [block for block, _ in blocks]
+        marks = [at + 1 for at, (_, marked) in enumerate(blocks) if marked]
+        ends = [end for mark in marks for end in range(mark, max(0, mark - BLOCKS_BACK), -1)]
+        hit = max((end for end in ends if tuple(said[:end]) in known), default=0)
+        paid += sum(map(len, said[hit:]))
+        known |= {tuple(said[:mark]) for mark in marks}
+    return paid
+
+
+def agent(rounds: int) -> list[Json]:
+    """Requests of an agent: each has all that was said before."""
+    talk: list[Json] = [system("You are an agent. " * 50), user("Mend the test.")]
+    bodies = []
+    for number in range(rounds):
+        bodies.append([*talk])
+        call = (f"call_{number}", "get_weather", "{}")
+        talk += [assistant(None, call), result(f"call_{number}", f"line {number} " * 40)]
+    return [sent(request(*messages, tools=[WEATHER]), AUTO)[0] for messages in bodies]
+
+
+def test_a_conversation_of_20_turns_is_paid_for_once() -> None:
+    bodies = agent(20)
+    whole = sum(len(block) for block, _ in blocks_of(bodies[-1]))
+    without = sum(len(block) for body in bodies for block, _ in blocks_of(body))
+    assert paid_in_full(bodies) <= whole * 1.05
+    assert without > 8 * whole
+    assert paid_in_full([strip(body) for body in bodies]) == without
+
+
+def strip(body: Json) -> Json:
+    text = orjson.dumps(body).replace(b',"cache_control":{"type":"ephemeral"}', b"")
+    bare: Json = orjson.loads(text)
+    return bare
+
+
+def test_what_a_client_marks_itself_is_all_that_is_marked() -> None:
+    asked = request(user([marked("a")]), tools=[WEATHER])
+    assert sent(asked, AUTO) == sent(asked, OFF)

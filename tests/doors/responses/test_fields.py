@@ -24,8 +24,8 @@ PARAMS: tuple[tuple[Json, Json], ...] = (
     ({"text": {"format": {"type": "json_object"}}}, {"response_format": {"type": "json_object"}}),
     ({"text": {"format": SCHEMA}},
      {"response_format": {"type": "json_schema", "json_schema": NAMED_SCHEMA}}),
-    ({"include": ["message.output_text.logprobs"]}, {"logprobs": True}),
-    ({"top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
+    ({"top_logprobs": 2, "include": ["message.output_text.logprobs"]},
+     {"logprobs": True, "top_logprobs": 2}),
     ({"top_logprobs": 0, "include": ["reasoning.encrypted_content"]}, {}),
     ({"parallel_tool_calls": True}, {}),
     ({"parallel_tool_calls": False, "tools": [LOOK]}, {"parallel_tool_calls": False}),
@@ -41,8 +41,9 @@ def test_fields_become_chats(fields: Json, params: Json) -> None:
     assert parsed.receipt == ()
 
 
-NAMED = ({"truncation": "auto"}, {"max_tool_calls": 2}, {"context_management": [{}]},
-         {"include": ["file_search_call.results"]}, {"reasoning": {"context": "all"}})  # fmt: skip
+NAMED: tuple[Json, ...] = ({"truncation": "auto"}, {"max_tool_calls": 2}, {"context_management": [{}]},
+         {"include": ["file_search_call.results"]}, {"include": ["message.output_text.logprobs"]},
+         {"reasoning": {"context": "all"}})  # fmt: skip
 
 
 @pytest.mark.parametrize("fields", NAMED, ids=[next(iter(one)) for one in NAMED])
@@ -64,6 +65,7 @@ REFUSED: tuple[tuple[Json, str], ...] = (
     ({"tools": [LOOK, LOOK]}, "tools"),
     ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
     ({"tools": [{"type": "code_interpreter"}]}, "tools"),
+    ({"tools": [LOOK], "tool_choice": {"type": "web_search"}}, "tools"),
     ({"tools": [LOOK, {"type": "shell"}], "tool_choice": {"type": "shell"}}, "tools"),
 )
 
@@ -140,7 +142,8 @@ def test_hosted_tools_beside_others_are_left_out_and_a_search_waits_for_the_gate
 @pytest.mark.parametrize("more", [{}, {"tools": [LOOK, {"type": "web_search"}],
                                        "tool_choice": {"type": "web_search"}}])  # fmt: skip
 def test_a_search_alone_or_forced_is_refused_where_nobody_does_it(more: Json) -> None:
-    native = read(**({"tools": [{"type": "web_search"}]} | more)).request.native
+    fields: Json = {"tools": [{"type": "web_search"}]} | more
+    native = read(**fields).request.native
     assert native is not None
     assert native.refusal is not None
     assert native.refusal.code == "unsupported_tool"
