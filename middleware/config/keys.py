@@ -163,7 +163,7 @@ RECALL: Mapping[str, Key] = {
         "one, memory if that is memory, else a file; state unless a path is given",
     ),
     "path": Key(PATH, "The file; in the user's state directory if not given"),
-    "max_bytes": Key(whole(1 << 16), "Its size, from which on the oldest goes", 256 << 20),
+    "max_bytes": Key(whole(1 << 16), "Its size; answers take half as much beside it", 256 << 20),
     "max_age": Key(values.SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),
 }
 TOOL_KINDS = choice("python", "http", "tavily", "mcp")

@@ -43,8 +43,10 @@ async def chats(gateway: Desk, _: bool) -> list[Any]:
     turn = (await gateway.ask(body)).json()["choices"][0]["message"]
     told: list[Any] = [turn["content"], *_calls(turn)]
     said.append(turn)
-    for call in turn.get("tool_calls", ()):
-        said.append({"role": "tool", "tool_call_id": call["id"], "content": "sunny"})
+    said += [
+        {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}
+        for call in turn.get("tool_calls", ())
+    ]
     last = (await gateway.ask(body)).json()["choices"][0]["message"]
     return [*told, last["content"], *_calls(last)]
 

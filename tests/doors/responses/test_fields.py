@@ -41,7 +41,8 @@ def test_fields_become_chats(fields: Json, params: Json) -> None:
     assert parsed.receipt == ()
 
 
-NAMED: tuple[Json, ...] = ({"truncation": "auto"}, {"max_tool_calls": 2}, {"context_management": [{}]},
+NAMED: tuple[Json, ...] = ({"truncation": "auto"}, {"max_tool_calls": 2},
+         {"context_management": [{}]},
          {"include": ["file_search_call.results"]}, {"include": ["message.output_text.logprobs"]},
          {"reasoning": {"context": "all"}})  # fmt: skip
 
