@@ -310,6 +310,8 @@ class RouteSummary(NamedTuple):
     """In order: `sonnet=rate_limited`, `gpt=ok`."""
     answered: str
     """The place the answer is of; empty: nobody has answered."""
+    key: str
+    """Which of its upstream's keys it came with, where it has several."""
 
 
 @dataclass(slots=True)
@@ -344,7 +346,9 @@ class Journey:
             for step in self.steps
         ]
         answered = self.answered()
-        return RouteSummary(tuple(told), answered.place if answered else "")
+        if answered is None:
+            return RouteSummary(tuple(told), "", "")
+        return RouteSummary(tuple(told), answered.place, answered.key)
 
 
 @dataclass(frozen=True, slots=True)

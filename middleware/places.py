@@ -24,7 +24,6 @@ from middleware.wrappers.route import Absent, Route, changes
 from middleware.wrappers.strict import Strict
 
 MakeRoute = Callable[[ModelConfig], Route | Absent]
-_NOTHING = Traits()
 _NAMES_KNOWN = 256
 
 
@@ -192,12 +191,11 @@ def _traits(
     said, kind = catalog.configured(model), upstream.config.language
 
     @lru_cache(maxsize=_NAMES_KNOWN)
-    def static(asked: str) -> Traits:
-        return said.over(catalog.known(kind, asked))
+    def joined(asked: str, told: Traits) -> Traits:
+        return said.over(told).over(catalog.known(kind, asked))
 
     def known(asked: str) -> Traits:
-        told = leaf.known(asked)
-        return static(asked) if told == _NOTHING else said.over(told).over(static(asked))
+        return joined(asked, leaf.known(asked))
 
-    static(name)
+    known(name)  # reads the data now, not while somebody waits
     return known

@@ -48,13 +48,18 @@ def has_limits(said: ClientConfig | None) -> bool:
 class Allowance:
     """What one request takes of its client's limits: all of it is given back or settled."""
 
-    __slots__ = ("_request", "_said", "_state", "_term", "headers")
+    __slots__ = (
+        *("_concurrent", "_request", "_requests", "_said", "_state", "_term", "_tokens"),
+        "headers",
+    )
 
     def __init__(self, state: State, said: ClientConfig, request: str) -> None:
         self._state = state
         self._said = said
         self._request = request
         self._term: Term | None = None
+        self._requests, self._tokens = f"requests:{said.id}", f"tokens:{said.id}"
+        self._concurrent = f"concurrent:{said.id}"
         self.headers: dict[str, str] = {}
         """`x-ratelimit-*` of its limits."""
 
@@ -63,9 +68,9 @@ class Allowance:
         said, holds = self._said, []
         if said.requests_per_minute:
             # Never settled: it counts from its beginning, however long it takes.
-            holds.append(Hold(self._counter("requests"), 1, said.requests_per_minute, _MINUTE))
+            holds.append(Hold(self._requests, 1, said.requests_per_minute, _MINUTE))
         if said.concurrent:
-            holds.append(Hold(self._counter("concurrent"), 1, said.concurrent, _LONGEST_REQUEST))
+            holds.append(Hold(self._concurrent, 1, said.concurrent, _LONGEST_REQUEST))
         if holds:
             self._check(await self._state.take(self._request, holds))
 
@@ -73,7 +78,7 @@ class Allowance:
         """Take what it is likely to use, or raise `LimitReached`; with `beyond`, take it anyway."""
         said, holds = self._said, []
         if said.tokens_per_minute:
-            holds.append(Hold(self._counter("tokens"), tokens, said.tokens_per_minute, _MINUTE))
+            holds.append(Hold(self._tokens, tokens, said.tokens_per_minute, _MINUTE))
         if said.budget:
             # All of a request is of the term it began in.
             self._term = term = self._term or term_of(said.id, said.budget, time.time())
@@ -85,21 +90,18 @@ class Allowance:
 
     async def settle(self, tokens: int, cost: float, none: bool = False) -> None:
         """Say what it really used; `none`: it is not to count as a request."""
-        amounts = {self._counter("concurrent"): 0.0, self._counter("tokens"): float(tokens)}
+        amounts = {self._concurrent: 0.0, self._tokens: float(tokens)}
         if self._term is not None:
             amounts[self._term.counter] = cost
         if none:
-            amounts[self._counter("requests")] = 0.0
+            amounts[self._requests] = 0.0
         await self._state.settle(self._request, amounts)
-
-    def _counter(self, limit: Limit) -> str:
-        return f"{limit}:{self._said.id}"
 
     def _check(self, taken: Taken) -> None:
         said, sums = self._said, taken.sums
-        if said.requests_per_minute and (used := sums.get(self._counter("requests"))) is not None:
+        if said.requests_per_minute and (used := sums.get(self._requests)) is not None:
             self.headers |= _told("requests", said.requests_per_minute, used)
-        if said.tokens_per_minute and (used := sums.get(self._counter("tokens"))) is not None:
+        if said.tokens_per_minute and (used := sums.get(self._tokens)) is not None:
             self.headers |= _told("tokens", said.tokens_per_minute, used)
         if taken.refused:
             raise self._refusal(taken)

@@ -112,11 +112,13 @@ class Visit:
 
     def _tell_journey(self, told: dict[str, Any]) -> None:
         journey, calls = self.journey, self.journey.calls()
-        told["route"], answered = journey.summary()
+        told["route"], answered, key = journey.summary()
         told["calls"] = len(calls)
         if answered:
             told["answered"] = answered
-        if calls and (key := (journey.answered() or calls[-1]).key):
+        elif calls:
+            key = calls[-1].key
+        if key:
             told["key"] = key
         if journey.queued:
             told["queued"] = round(journey.queued, 4)

@@ -61,9 +61,10 @@ class Breaker(Wrapper):
                 async for batch in batches:
                     if record.first_event is None:
                         self._opened(call, batch)
-                    record.letters += _letters(batch)
                     if type(batch[-1]) is Finish:
                         record.finish = batch[-1]
+                    if record.finish is None or record.finish.usage is None:
+                        record.letters += _letters(batch)
                     yield batch
             finally:
                 await batches.aclose()

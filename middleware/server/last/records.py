@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from adapters.protocol import UpstreamCall
+from adapters.protocol import PassedOver
 from adapters.wire.capture import Capture
 from middleware.server.visits import Visit
 
@@ -59,8 +59,9 @@ class Records:
         return record
 
     def end(self, visit: Visit, now: float) -> None:
-        ended: list[Visit | UpstreamCall] = [visit, *visit.journey.calls()]
-        for one in ended:
+        for one in (visit, *visit.journey.steps):
+            if isinstance(one, PassedOver):
+                continue
             if one.error is not None:
                 _let_go(one.error)
             if one.finish is not None and one.finish.turn is not None:

@@ -22,7 +22,10 @@ _STREAM: tuple[tuple[bytes, bytes], ...] = (
 def raw(headers: Mapping[str, str]) -> RawHeaders:
     """As bytes; what came from elsewhere may not end a header and begin another."""
     return [
-        (name.lower().encode(), one_line(value).encode("latin-1", "replace"))
+        (
+            name.lower().encode(),
+            (value if value.isprintable() else one_line(value)).encode("latin-1", "replace"),
+        )
         for name, value in headers.items()
     ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from adapters.errors import BadRequest
@@ -62,11 +61,13 @@ class Choices(Fork):
         inquiry, where = await self._begun(request)
         try:
             first, events = await inquiry.opened()
-            async with aclosing(events):
+            try:
                 await self._note(inquiry, where)
                 yield first
                 async for batch in events:
                     yield batch
+            finally:
+                await events.aclose()
         finally:
             inquiry.end()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from adapters.errors import BadRequest, GatewayError, Unavailable, UpstreamError
-from adapters.protocol import ChatRequest, Event, Events, Journey, PassedOver, Passing
+from adapters.protocol import ChatRequest, Event, Events, Journey, PassedOver, Passing, UpstreamCall
 from middleware.wrappers.calls import outcome_of
 from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.needs import Needs
@@ -120,17 +120,19 @@ class Inquiry:
         now = asyncio.get_running_loop().time
         if (began := now()) >= self.attempts.end:
             raise self._too_late()
-        before = len(self.journey.calls())
+        before = len(self.journey.steps)
         place.begin()
         try:
             events = place.adapter.stream(self._request(place, turn))
             first = await anext(events)
             self.answers = place
         except GatewayError as error:
-            made = self.journey.calls()[before:]
+            made = self.journey.steps[before:]
             self._failed(place, turn, error)
             # Some ask twice: by prompt, where an upstream has no tools of its own.
-            self.calls += max(0, sum(call.place == self._name(place) for call in made) - 1)
+            name = self._name(place)
+            twice = sum(type(one) is UpstreamCall and one.place == name for one in made) - 1
+            self.calls += max(0, twice)
             return None
         finally:
             if self.answers is None:
