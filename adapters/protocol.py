@@ -9,25 +9,16 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, dataclass_transform, final
+from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform, final
 
 from adapters.errors import GatewayError
+from adapters.outcomes import Outcome, PassedOver, RouteSummary, ServerCall
 from adapters.receipts import Receipt
 from adapters.wire.capture import Capture
 
 Json = dict[str, Any]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CallKind = Literal["function", "custom"]
-Outcome = Literal[
-    "ok", "rate_limited", "quota", "refused", "missing", "failed", "overloaded", "unreachable",
-    "timeout", "too_long", "client",
-]  # fmt: skip
-"""What came of a call; `client`: the request itself was refused."""
-Passing = Literal[
-    "resting", "open", "full", "no_vision", "no_tools", "no_json_schema", "no_context", "lossy",
-    "absent",
-]  # fmt: skip
-"""Why a place was not asked."""
 TURN = "turn"
 """Key of an assistant message under which an adapter gets a `Finish.turn` of its own back."""
 RESULT_OF = "result_of"
@@ -282,36 +273,6 @@ class UpstreamCall:
     def code(self) -> Outcome:
         """What to say of it: one that was left at work came as far as its first word, or not."""
         return self.outcome or ("ok" if self.opened else "client")
-
-
-class PassedOver(NamedTuple):
-    """A place that was considered and not asked."""
-
-    place: str
-    reason: Passing
-
-
-class ServerCall(NamedTuple):
-    """A call of a server tool."""
-
-    tool: str
-    """Its id in the config."""
-    round: int
-    seconds: float
-    ok: bool
-    chars: int
-    """Of its result."""
-
-
-class RouteSummary(NamedTuple):
-    """What clients, log and traces are told of a journey."""
-
-    steps: tuple[str, ...]
-    """In order: `sonnet=rate_limited`, `gpt=ok`."""
-    answered: str
-    """The place the answer is of; empty: nobody has answered."""
-    key: str
-    """Which of its upstream's keys it came with, where it has several."""
 
 
 @dataclass(slots=True)

@@ -161,7 +161,7 @@ RECALL: Mapping[str, Key] = {
     ),
     "max_bytes": Key(
         whole(1 << 16),
-        "Its size: half for thoughts, half for rounds of tools; answers take half as much beside it",
+        "Its size: half for thoughts, half for rounds of tools; answers take as much as a half",
         256 << 20,
     ),
     "max_age": Key(values.SECONDS, "Seconds after which what was not needed goes", 7 * 86400.0),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from adapters.protocol import Json, RouteSummary, Usage
+from adapters.outcomes import RouteSummary
+from adapters.protocol import Json, Usage
 from adapters.receipts import Receipt
 
 

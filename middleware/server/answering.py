@@ -12,15 +12,8 @@ import orjson
 from starlette.types import Receive, Send
 
 from adapters.errors import GatewayError, Truncated
-from adapters.protocol import (
-    Adapter,
-    ChatRequest,
-    Event,
-    Finish,
-    Noted,
-    Opened,
-    RouteSummary,
-)
+from adapters.outcomes import RouteSummary
+from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
 from middleware.accounts import Bill
 from middleware.doors.door import Door, ParsedRequest, Stamp, Stream

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from adapters.errors import Busy, GatewayError, UpstreamError
+from adapters.outcomes import PassedOver
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -18,7 +19,6 @@ from adapters.protocol import (
     Journey,
     Json,
     Opened,
-    PassedOver,
     ReasoningDelta,
     RequestContext,
     TextDelta,

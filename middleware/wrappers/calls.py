@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from adapters.errors import Busy, GatewayError, RateLimited, Refused
-from adapters.protocol import Adapter, Json, Outcome, Passing, RequestContext, UpstreamCall
+from adapters.outcomes import Outcome, Passing
+from adapters.protocol import Adapter, Json, RequestContext, UpstreamCall
 from adapters.shared.embeddings import EmbeddingRequest
 
 _BY_CODE: Mapping[str, Outcome] = {

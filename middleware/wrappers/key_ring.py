@@ -18,7 +18,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from adapters.errors import GatewayError
-from adapters.protocol import Outcome, RequestContext
+from adapters.outcomes import Outcome
+from adapters.protocol import RequestContext
 from adapters.wire.http import Timeouts
 from middleware.config import UpstreamConfig
 from middleware.machine.board import Board, BreakerState

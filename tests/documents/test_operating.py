@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from adapters.protocol import Outcome, Passing
+from adapters.outcomes import Outcome, Passing
 from middleware import config
 from middleware.server.transport.address import GRACE_SECONDS
 from tests.documents.test_documents import blocks, prose, text, whole

@@ -8,7 +8,8 @@ from dataclasses import replace
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapters.protocol import Opened, PassedOver, Upstream
+from adapters.outcomes import PassedOver
+from adapters.protocol import Opened, Upstream
 from middleware.server.visits import Visit
 from middleware.telemetry.exposition import exposed
 from middleware.telemetry.families import FAMILIES, REQUESTS

@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adapters.errors import Busy
-from adapters.protocol import (
-    Finish,
-    Journey,
-    Opened,
-    Outcome,
-    PassedOver,
-    Upstream,
-    UpstreamCall,
-    Usage,
-)
+from adapters.outcomes import Outcome, PassedOver
+from adapters.protocol import Finish, Journey, Opened, Upstream, UpstreamCall, Usage
 from middleware import config
 from middleware.server.visits import Visit
 from middleware.telemetry.vocabulary import Vocabulary

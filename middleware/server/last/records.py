@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from adapters.protocol import PassedOver
+from adapters.outcomes import PassedOver
 from adapters.wire.capture import Capture
 from middleware.server.visits import Visit
 

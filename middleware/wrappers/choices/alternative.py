@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from adapters.protocol import Adapter, Passing
+from adapters.outcomes import Passing
+from adapters.protocol import Adapter
 from adapters.shared.traits import Traits
 from middleware.config import public_name
 from middleware.wrappers.choices.needs import Needs

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from adapters.errors import BadRequest, GatewayError, Unavailable, UpstreamError
-from adapters.protocol import ChatRequest, Event, Events, Journey, PassedOver, Passing, UpstreamCall
+from adapters.outcomes import PassedOver, Passing
+from adapters.protocol import ChatRequest, Event, Events, Journey, UpstreamCall
 from middleware.wrappers.calls import outcome_of
 from middleware.wrappers.choices.alternative import Alternative
 from middleware.wrappers.choices.needs import Needs

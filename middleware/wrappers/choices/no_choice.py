@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from adapters.errors import BadRequest
-from adapters.protocol import Passing
+from adapters.outcomes import Passing
 
 _WHY: Mapping[Passing, str] = {
     "absent": "is not available",

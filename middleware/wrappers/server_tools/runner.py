@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta, ServerCall
+from adapters.outcomes import ServerCall
+from adapters.protocol import Aside, Event, Journey, Json, ReasoningDelta
 from adapters.wire.capture import Capture, CapturedTool
 from middleware.tools.calls import no_such_tool
 from middleware.tools.tool import Offer, Say, ToolContext, ToolResult

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Passing
+from adapters.outcomes import Passing
+from adapters.protocol import ChatRequest
 from adapters.shared.traits import Traits
 from tests.wrappers.choices.scene import Scene, answer, asked, route_of
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from adapters.errors import GatewayError, from_status
+from adapters.outcomes import PassedOver
 from adapters.protocol import (
     ChatRequest,
     Event,
     Finish,
     Journey,
     Opened,
-    PassedOver,
     RequestContext,
     TextDelta,
     Upstream,

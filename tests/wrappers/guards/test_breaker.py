@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.errors import BadRequest, Busy, GatewayError, Truncated, UpstreamError
-from adapters.protocol import Finish, Journey, Outcome
+from adapters.outcomes import Outcome
+from adapters.protocol import Finish, Journey
 from adapters.wire.failures import timed_out, unreachable
 from middleware.wrappers.calls import ILL, UpstreamOpen
 from tests.support.adapters import FakeAdapter, Step, Wait

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.protocol import Outcome, RequestContext
+from adapters.outcomes import Outcome
+from adapters.protocol import RequestContext
 from middleware.machine.memory import MemoryBoard
 from middleware.state.memory import MemoryState
 from middleware.wrappers.key_ring import KeyRing

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from adapters.protocol import RESULT_OF, Aside, Json, ReasoningDelta, ServerCall
+from adapters.outcomes import ServerCall
+from adapters.protocol import RESULT_OF, Aside, Json, ReasoningDelta
 from middleware.tools.tool import Say, ToolContext, ToolResult
 from tests.support.adapters import PATIENCE, FakeAdapter
 from tests.support.fold import run
