@@ -16,6 +16,9 @@ _LIMITS: Mapping[str, str] = {
     for name in (f"x-ratelimit-{figure}-{kind}", f"anthropic-ratelimit-{kind}-{figure}")
 }
 
+_UNIFIED = "anthropic-ratelimit-unified-"
+"""Of a subscription: without its status Claude Code asks for ever."""
+
 
 def request_id(headers: Mapping[str, str]) -> str:
     for name in REQUEST_ID_HEADERS:
@@ -31,10 +34,13 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     identity = request_id(headers)
     if identity:
         found["x-upstream-request-id"] = identity
-    for name, value in headers.items():
-        limit = _LIMITS.get(name.lower())
+    for sent, value in headers.items():
+        name = sent.lower()
+        limit = _LIMITS.get(name)
         if limit and value and limit not in found:
             found[limit] = _duration(value, headers) if limit.startswith(_RESET) else value
+        elif name.startswith(_UNIFIED):
+            found[name] = value
     return found
 
 
