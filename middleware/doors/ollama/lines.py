@@ -30,6 +30,9 @@ from middleware.doors.ollama.forms import LineForm, second, timestamp
 from middleware.doors.x_usetool import usage_parts
 
 _dumps = orjson.dumps
+_MOMENT = 0.001
+"""Seconds that lines may have the same time: to write it is half of what a line costs."""
+_END_OF_TIME = b'Z",'
 _Rarer = TextDelta | RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
 
 
@@ -41,8 +44,11 @@ class Lines:
     def __init__(self, form: LineForm, model: str, stamp: Stamp) -> None:
         self._form, self._model, self._now = form, model, stamp.now
         self._began = self._opened = stamp.began
+        (text, self._behind_text), (thought, self._behind_thought) = form.text, form.thought
+        self._text, self._thought = _END_OF_TIME + text, _END_OF_TIME + thought
         self._head = b'{"model":' + _dumps(model) + b',"created_at":"'
-        self._whole, self._second = -1, b""
+        self._told, self._second = -1.0, b""
+        self._beginning = b"", b""
         self._calls, self._ending = HeldCalls(), Ending()
 
     def keep_for_last_frame(self, receipt: Receipt) -> None:
@@ -53,24 +59,21 @@ class Lines:
 
     def heartbeat(self) -> bytes:
         """A line without a word: an empty one is an error to some clients."""
-        before, behind = self._form.text
-        return b"".join((*self._begin(), before, b'""', behind))
+        return b"".join((*self._time(), self._text, b'""', self._behind_text))
 
     def error_frame(self, error: GatewayError, request_id: str, untold: Receipt) -> bytes:
         return error_line(error, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
-        text, behind_text = self._form.text
-        thought, behind_thought = self._form.thought
         frames: list[bytes] = []
         for event in events:
             # What makes up almost all of a stream comes first.
-            if type(event) is TextDelta and not event.logprobs:
-                frames += (*self._begin(), text, _dumps(event.text), behind_text)
-            elif type(event) is ToolCallDelta:
+            if type(event) is ToolCallDelta:
                 self._calls.go_on(event)
+            elif type(event) is TextDelta and not event.logprobs:
+                frames += (*self._time(), self._text, _dumps(event.text), self._behind_text)
             elif type(event) is ReasoningDelta:
-                frames += (*self._begin(), thought, _dumps(event.text), behind_thought)
+                frames += (*self._time(), self._thought, _dumps(event.text), self._behind_thought)
             else:
                 frames.append(self._line(event))
         return b"".join(frames)
@@ -108,10 +111,12 @@ class Lines:
         line |= {**self._form.said(text, "", calls), "done": False, **(more or {})}
         return _dumps(line) + b"\n"
 
-    def _begin(self) -> tuple[bytes, bytes]:
-        """The members of every line, with the time of this one."""
+    def _time(self) -> tuple[bytes, bytes]:
+        """How every line begins, up to the last digit of its time."""
         now = self._now()
-        whole = int(now)
-        if whole != self._whole:
-            self._whole, self._second = whole, self._head + second(whole).encode()
-        return self._second, b'.%09dZ",' % int((now - whole) * 1e9)
+        if not 0 <= now - self._told < _MOMENT:
+            if int(now) != int(self._told):
+                self._second = self._head + second(int(now)).encode() + b"."
+            self._told = now
+            self._beginning = self._second, b"%09d" % (now % 1 * 1e9)
+        return self._beginning

@@ -26,6 +26,8 @@ from middleware.doors.door import Stamp
 from middleware.doors.ollama.ending import Ending, HeldCalls
 from middleware.doors.ollama.forms import LineForm, timestamp
 
+_Rarer = RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
+
 
 @dataclass(slots=True)
 class _Said:
@@ -36,15 +38,21 @@ class _Said:
     ending: Ending = field(default_factory=Ending)
     finish: Finish | None = None
 
-    def add(self, event: Event) -> None:
-        match event:
-            case TextDelta(text, logprobs):
-                self.texts.append(text)
-                self.logprobs += logprobs
-            case ToolCallDelta():
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            # What makes up almost all of an answer comes first.
+            if type(event) is TextDelta:
+                self.texts.append(event.text)
+                self.logprobs += event.logprobs
+            elif type(event) is ToolCallDelta:
                 self.calls.go_on(event)
-            case ReasoningDelta(text):
-                self.thoughts.append(text)
+            elif type(event) is ReasoningDelta:
+                self.thoughts.append(event.text)
+            else:
+                self._add(event)
+
+    def _add(self, event: _Rarer) -> None:
+        match event:
             case RefusalDelta(text):
                 self.texts.append(text)
             case ToolCallStart():
@@ -61,8 +69,7 @@ class _Said:
 
 def whole(form: LineForm, model: str, stamp: Stamp, events: Iterable[Event]) -> bytes:
     said = _Said()
-    for event in events:
-        said.add(event)
+    said.add(events)
     if said.finish is None:
         raise Truncated("The upstream's answer has no end.")
     calls = said.calls.objects(said.ending, said.finish)

@@ -38,6 +38,7 @@ def encoded(
         tools=tuple(fields.pop("tools", ())),
         tool_choice=fields.pop("tool_choice", None),
         extra=fields.pop("extra", {}),
+        native=fields.pop("native", None),
         params=fields,
         call=RequestContext(streamed=streamed),
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.encode import Options
-from adapters.protocol import Json
+from adapters.protocol import Carried, Json
 from tests.adapters.ollama.asking import ABLE, USER, body, call, codes, encoded, tool
 
 # Scalars ---------------------------------------------------------------------------------------
@@ -280,3 +280,19 @@ def test_every_field_is_carried_or_named(chosen: set[str]) -> None:
     told = {note.field for note in receipt}
     for name in chosen - KEPT_BY_US:
         assert (RENAMED.get(name, name) in carried) != (name in told)
+
+
+# Of clients that speak Ollama's API ------------------------------------------------------------
+
+
+def test_what_an_ollamas_client_says_goes_up_as_it_was_said() -> None:
+    said = {"options": {"top_k": 3, "num_ctx": 9}, "keep_alive": "5m", "truncate": True}
+    sent = body(native=Carried("ollama", said), temperature=0.5)
+    assert sent["options"] == {"temperature": 0.5, "top_k": 3, "num_ctx": 9}
+    assert (sent["keep_alive"], sent["truncate"]) == ("5m", True)
+
+
+def test_what_the_config_says_outranks_it() -> None:
+    said = {"options": {"top_k": 3}, "keep_alive": "5m"}
+    sent = body(native=Carried("ollama", said), extra={"top_k": 1, "keep_alive": 0})
+    assert (sent["options"], sent["keep_alive"]) == ({"top_k": 1}, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -149,3 +150,19 @@ def test_workers_do_not_outlive_who_is_above_them(tmp_path: Path) -> None:
             await eventually(all_gone)
 
     asyncio.run(run())
+
+
+def test_a_second_port_is_served_by_the_same_workers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    async def run() -> None:
+        text = ONE.replace("workers = 2", f"workers = 2\nollama_port = {port}")
+        async with fleet(tmp_path, text) as here:
+            for _ in range(4):
+                url = f"http://127.0.0.1:{port}/api/tags"
+                async with here.session.get(url) as answer:
+                    assert [one["name"] for one in (await answer.json())["models"]] == ["one"]
+            assert await here.chat("one") == 200
+
+    asyncio.run(asyncio.wait_for(run(), 60))
