@@ -52,7 +52,8 @@ def _own(message: Json) -> Any:
     carried = message.get(CARRIER)
     if carried is None or TURN in message:
         return None
-    said = {name: value for name, value in message.items() if name != CARRIER}
+    said = message.copy()
+    del said[CARRIER]
     return carried.value if said == carried.beside else None
 
 

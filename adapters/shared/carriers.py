@@ -35,7 +35,7 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
     messages = [*request.messages]
     for at in found:
         messages[at] = place.fitting(messages[at], f"messages[{at}]")
-    kept = tuple(message for message in messages if not _is_empty(message))
+    kept = tuple([one for one in messages if one["role"] != "assistant" or not _is_empty(one)])
     return replace(request, messages=kept, native=native), place.receipt()
 
 
@@ -49,10 +49,8 @@ def shortened(request: ChatRequest, most: int | None) -> tuple[ChatRequest, Rece
 
 
 def _is_empty(message: Json) -> bool:
-    """A turn that has no more than what its own leaf would have read."""
-    if message["role"] != "assistant" or CARRIER in message or message.get("content"):
-        return False
-    return message.keys() <= {"role", "content"}
+    """A turn of the assistant that has no more than what its own leaf would have read."""
+    return not message.get("content") and message.keys() <= {"role", "content"}
 
 
 @dataclass(slots=True)
@@ -64,26 +62,28 @@ class _Place:
     """Turns without the thoughts they had."""
 
     def fitting(self, message: Json, where: str) -> Json:
-        kept = {name: said for name, said in message.items() if name != THOUGHTS_OF}
+        kept = message.copy()
+        owner = kept.pop(THOUGHTS_OF, None)
         if CARRIER in kept:
-            kept = self._without_others(kept, where)
-        if not self.upstream or message.get(THOUGHTS_OF, self.upstream) == self.upstream:
+            self._leave_others(kept, where)
+        if owner is None or not self.upstream or owner == self.upstream:
             return kept
         if not THOUGHTS.isdisjoint(kept):
             self.left.append(where)
-        return _without(kept, THOUGHTS)
+        return {name: said for name, said in kept.items() if name not in THOUGHTS}
 
-    def _without_others(self, message: Json, where: str) -> Json:
+    def _leave_others(self, message: Json, where: str) -> None:
         carried = message[CARRIER]
         if not isinstance(carried, Carried):
             text = "only the gateway says what is carried"
             self.lost.add("member_dropped", f"{where}.{CARRIER}", text)
-            return _without(message, frozenset((CARRIER,)))
-        if carried.language == self.language:
-            return message
-        _lose(carried, self.lost)
-        # Signed blocks are words of that language too.
-        return _without(message, frozenset((CARRIER, _SIGNED)))
+        elif carried.language == self.language:
+            return
+        else:
+            _lose(carried, self.lost)
+            # Signed blocks are words of that language too.
+            message.pop(_SIGNED, None)
+        del message[CARRIER]
 
     def receipt(self) -> Receipt:
         receipt, left = _first_of_each(self.lost.receipt()), self.left
@@ -92,10 +92,6 @@ class _Place:
         more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
         text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
         return (*receipt, Note("thoughts_left", "", text))
-
-
-def _without(message: Json, names: frozenset[str]) -> Json:
-    return {name: said for name, said in message.items() if name not in names}
 
 
 def _lose(carried: Carried, lost: Notes) -> None:

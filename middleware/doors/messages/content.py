@@ -50,7 +50,10 @@ def parts_of(content: str | Sequence[Json] | None, where: str, losses: Losses) -
 
 def result_content(block: Json, where: str, losses: Losses) -> str | list[Json]:
     """What a tool gave: text where it is no more than that."""
-    parts = parts_of(block.get("content"), f"{where}.content", losses)
+    content = block.get("content")
+    if isinstance(content, str) and not block.get("is_error"):
+        return content
+    parts = parts_of(content, f"{where}.content", losses)
     if any(part["type"] == "file" for part in parts):
         losses.refuse(where, "a document as what a tool gave")
     if block.get("is_error"):

@@ -55,12 +55,13 @@ class ReadConversation:
         if own is None:
             self.messages += messages
             return
+        # What is lost of a turn is told once, with its first message.
+        lost, refusal = losses.notes.receipt(), losses.refusal
         for place, message in enumerate(messages):
-            # What is lost of a turn is told once.
-            lost, refusal = (losses.notes.receipt(), losses.refusal) if place == 0 else ((), None)
             value = (own, place, len(messages))
-            carried = Carried(LANGUAGE, value, lost, refusal, {**message})
+            carried = Carried(LANGUAGE, value, lost, refusal, message)
             self.messages.append({**message, CARRIER: carried})
+            lost, refusal = (), None
 
     # Users --------------------------------------------------------------------------------------
 
@@ -184,10 +185,11 @@ def _visible(turn: Json) -> Json | None:
     content = turn[name]
     if isinstance(content, str):
         return turn if content.strip() else None
-    kept = [one for one in content if one["type"] != "text" or one["text"].strip()]
-    if not kept:
-        return None
-    return turn if len(kept) == len(content) else {**turn, name: kept}
+    for one in content:
+        if one["type"] == "text" and not one["text"].strip():
+            kept = [one for one in content if one["type"] != "text" or one["text"].strip()]
+            return {**turn, name: kept} if kept else None
+    return turn if content else None
 
 
 def _plain(parts: list[Json]) -> str | list[Json]:
