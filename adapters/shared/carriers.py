@@ -106,3 +106,9 @@ def _first_of_each(receipt: Receipt) -> Receipt:
     for note in receipt:
         first.setdefault((note.code, note.text), note)
     return tuple(first.values())
+
+
+def with_search(native: Carried) -> Carried:
+    """The same where the gateway searches the web itself."""
+    lost = tuple(note for note in native.lost if note.code != "tool_dropped")
+    return replace(native, lost=lost, refusal=None, search=False)

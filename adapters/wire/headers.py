@@ -14,6 +14,9 @@ _LIMITS = tuple(
     for figure in ("limit", "remaining", "reset")
 )
 
+_UNIFIED = "anthropic-ratelimit-unified-"
+"""Of a subscription: without its status Claude Code asks for ever."""
+
 
 def request_id(headers: Mapping[str, str]) -> str:
     for name in REQUEST_ID_HEADERS:
@@ -29,6 +32,9 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     identity = request_id(headers)
     if identity:
         found["x-upstream-request-id"] = identity
+    for name in headers:
+        if name.lower().startswith(_UNIFIED):
+            found[name.lower()] = headers[name]
     for name, anthropic, is_time in _LIMITS:
         value = headers.get(name) or headers.get(anthropic)
         if value:

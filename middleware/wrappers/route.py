@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.errors import Busy
 from adapters.leaf import Leaf
-from adapters.protocol import Adapter, ChatRequest, Events, Json, Planned
+from adapters.protocol import Adapter, Carried, ChatRequest, Events, Json, Planned
 from adapters.receipts import Note, Receipt
 from adapters.shared.embeddings import EmbeddingRequest
 from middleware.config import ModelConfig, public_name
@@ -97,7 +97,15 @@ class Changes:
             params=params,
             extra=extra,
             configured=frozenset((params.keys() | extra.keys()) - sent),
+            native=self._kept(request.native),
         )
+
+    def _kept(self, native: Carried | None) -> Carried | None:
+        """What the client says in its own language, without what the config drops."""
+        if native is None or self.drop.isdisjoint(native.value or ()):
+            return native
+        kept = {name: said for name, said in native.value.items() if name not in self.drop}
+        return replace(native, value=kept)
 
     def receipt(self, request: ChatRequest) -> Receipt:
         return tuple(
@@ -110,7 +118,8 @@ class Changes:
 def _sent(request: ChatRequest, name: str) -> bool:
     if name in _CHOICE:
         return bool(getattr(request, name))
-    return request.params.get(name, request.extra.get(name)) is not None
+    own = (request.native.value if request.native else None) or ()
+    return request.params.get(name, request.extra.get(name)) is not None or name in own
 
 
 def changes(model: ModelConfig) -> Changes | None:

@@ -6,7 +6,7 @@ each step, whoever folds an answer does not listen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, assert_never
 
@@ -87,6 +87,16 @@ class Items:
     _annotations: list[Json] = field(default_factory=list)
     _held: list[Event] = field(default_factory=list)
     """What came in the middle of a call."""
+
+    def add_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            # What makes up almost all of an answer that was streamed comes first.
+            if type(event) is TextDelta and self.open == TEXT and not event.logprobs:
+                self.pieces.append(event.text)
+            elif type(event) is ToolCallDelta and self.open in CALLS:
+                self.pieces.append(event.arguments)
+            else:
+                self.add(event)
 
     def add(self, event: Event) -> None:
         if self.open == "function_call" and self._waits_for_call(event):

@@ -15,8 +15,6 @@ from adapters.protocol import (
     Finish,
     Json,
     RequestContext,
-    TextDelta,
-    ToolCallDelta,
     value_class,
 )
 from adapters.receipts import Notes, Receipt
@@ -30,7 +28,7 @@ from middleware.doors.responses.fields import echo, params_of
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.output import CALLS, TEXT, Items, Nobody
+from middleware.doors.responses.output import Items, Nobody
 from middleware.doors.responses.response_object import ResponseHeading
 from middleware.doors.responses.shapes import BODY, OWN_FIELDS
 from middleware.doors.responses.state import Kept, packed, with_ids
@@ -76,14 +74,7 @@ class ParsedResponse:
         end = events[-1] if events else None
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
-        for event in events:
-            # What makes up almost all of an answer that was streamed comes first.
-            if type(event) is TextDelta and items.open == TEXT and not event.logprobs:
-                items.pieces.append(event.text)
-            elif type(event) is ToolCallDelta and items.open in CALLS:
-                items.pieces.append(event.arguments)
-            else:
-                items.add(event)
+        items.add_all(events)
         return finished(heading, items, end, {})
 
     def record(self, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:

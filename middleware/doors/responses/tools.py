@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import compress
-from operator import not_
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -111,17 +109,25 @@ class ToolSet:
 
     def native(self, notes: Notes) -> Carried | None:
         """A search of the web, which a server tool may do instead; others nobody runs here."""
-        if not (self.hosted or self.forced):
-            return None
-        wanted = self.forced or ("" if self.tools else next(iter(self.hosted)))
-        told = [_dropped(kind, at) for kind, at in self.hosted.items()]
-        searches = [kind.startswith(_SEARCH) for kind in self.hosted]
-        notes.add_all(tuple(compress(told, map(not_, searches))))
-        refusal = _refusal(wanted) if wanted else None
-        lost = tuple(compress(told, searches))
-        if refusal is not None and not (lost and wanted.startswith(_SEARCH)):
+        lost: list[Note] = []
+        others: list[Note] = []
+        for kind, at in self.hosted.items():
+            told = lost.append if kind.startswith(_SEARCH) else others.append
+            told(_dropped(kind, at))
+        notes.add_all(tuple(others))
+        refusal = self._refusal()
+        if refusal is not None and not lost:
             raise refusal
-        return Carried("responses", None, lost, refusal, search=True) if lost else None
+        return Carried("responses", None, tuple(lost), refusal, search=True) if lost else None
+
+    def _refusal(self) -> BadRequest | None:
+        """Of a tool that is forced or alone, which nobody runs; a search may still be."""
+        wanted = self.forced or ("" if self.tools else next(iter(self.hosted), ""))
+        if not wanted:
+            return None
+        if not wanted.startswith(_SEARCH):
+            raise _refusal(wanted)
+        return _refusal(wanted)
 
     def own_name(self, name: str) -> Json:
         """Namespace and name of what was called, as members of its item."""

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from adapters.protocol import Carried, ChatRequest, Json
+from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
+from adapters.shared.carriers import with_search
 from middleware.tools.tool import Offer, Say, ToolContext, ToolResult
 
 Steps = bool | str
@@ -87,7 +88,7 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
     if (native := request.native) is not None and native.search:
         searches = _searches({**own, **shelf.taken(settings.takeover, settings.takeover, client)})
         own = {**own, **searches}
-        request = replace(request, native=_served(native) if searches else native)
+        request = replace(request, native=with_search(native) if searches else native)
     taken = _taken(request, shelf, settings)
     added = {name: offer for name, offer in own.items() if name not in declared}
     shadowed = own.keys() - added.keys() - taken.keys()
@@ -140,12 +141,6 @@ def _taken(
 
 def _searches(every: Mapping[str, Offer]) -> Mapping[str, Offer]:
     return {name: offer for name, offer in every.items() if offer.tool.searches}
-
-
-def _served(native: Carried) -> Carried:
-    """The same where the gateway searches itself."""
-    lost = tuple(note for note in native.lost if note.code != "tool_dropped")
-    return replace(native, lost=lost, refusal=None, search=False)
 
 
 def _shadowed(offer: Offer) -> Note:

@@ -186,3 +186,25 @@ def conversations(draw: st.DrawFn) -> Json:
 def test_any_conversation(body: Json) -> None:
     if orjson.dumps(body).count(b"cache_control") <= 4:
         assert sent(body)[0] == as_sent(body)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "now"),
+    [
+        ('drop = ["context_management"]', "context_management", None),
+        ('drop = ["safety_identifier"]', "metadata", None),
+        ("override = { max_completion_tokens = 7 }", "max_tokens", 7),
+        ('override = { stop = ["x"] }', "stop_sequences", ["x"]),
+        ('override = { reasoning_effort = "low" }', "output_config", {"effort": "low"}),
+        ('drop = ["tools"]', "tool_choice", {"type": "none"}),
+    ],
+)
+def test_what_the_config_changes_is_changed_and_nothing_else(
+    changes: str, name: str, now: object
+) -> None:
+    text = CONFIG.replace('name = "claude-sonnet-5"', f'name = "claude-sonnet-5"\n{changes}')
+    adapter = build(config.parse(text, environment={}), Transport()).find("sonnet")
+    found = json.loads(orjson.dumps(adapter.plan(asked(CLAUDE_CODE))[0].body))
+    assert found.get(name) == now
+    same = as_sent(CLAUDE_CODE).keys() - {name, "tools", "thinking"}
+    assert {key: found.get(key) for key in same} == {key: as_sent(CLAUDE_CODE)[key] for key in same}
