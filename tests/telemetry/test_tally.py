@@ -10,12 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.outcomes import PassedOver
 from adapters.protocol import Opened, Upstream
+from middleware.config import parse
 from middleware.server.visits import Visit
 from middleware.telemetry.exposition import exposed
 from middleware.telemetry.families import FAMILIES, REQUESTS
 from middleware.telemetry.tally import Labels, Series, Snapshot, Tally, observe, together
+from middleware.telemetry.vitals import take_vitals
 from tests.support.paths import ROOT
-from tests.telemetry.visits import NOW, call, visit, vocabulary
+from tests.telemetry.visits import CONFIG, NOW, call, visit, vocabulary
 
 CALLED = ("chat", "openai", "demo-1", "demo-1-0613")
 
@@ -100,6 +102,15 @@ def test_clients_make_no_series() -> None:
         assert len(rows) <= 10, name
     labels, _ = found["gen_ai_client_operation_duration_seconds"][0]
     assert labels == ("chat", "openai", "vendor/*", "vendor/*")
+
+
+def test_a_changed_config_changes_what_is_told() -> None:
+    vitals = take_vitals(vocabulary(), parse(CONFIG, environment={}).telemetry, print)
+    vitals.tally.ended(visit(model="m"), NOW)
+    vitals.follow(parse(CONFIG.replace("[models.m]", "[models.n]"), environment={}))
+    vitals.tally.ended(visit(model="m"), NOW)
+    found = series(asyncio.run(vitals.tally.snapshot()), "usetool_request_seconds")
+    assert {*found} == {("m",), ("other",)}
 
 
 def test_a_metric_has_only_so_many_series() -> None:

@@ -29,13 +29,16 @@ def check_grammars(data: Json) -> None:
 
 
 def _grammars(data: Json) -> Iterator[tuple[str, str]]:
-    held = {name: data.get(name) for name in _FIELDS}
-    held["structured_outputs.grammar"] = _member(data.get("structured_outputs"), "grammar")
+    held = [(name, data[name]) for name in _FIELDS if name in data]
+    if "structured_outputs" in data:
+        own = _member(data["structured_outputs"], "grammar")
+        held.append(("structured_outputs.grammar", own))
     for position, tool in enumerate(data.get("tools") or ()):
-        where = f"tools[{position}].custom.format.grammar.definition"
-        form = _member(_member(tool.get("custom"), "format"), "grammar")
-        held[where] = _member(form, "definition")
-    yield from ((where, text) for where, text in held.items() if isinstance(text, str))
+        if "custom" in tool:
+            form = _member(_member(tool["custom"], "format"), "grammar")
+            where = f"tools[{position}].custom.format.grammar.definition"
+            held.append((where, _member(form, "definition")))
+    yield from ((where, text) for where, text in held if isinstance(text, str))
 
 
 def _member(holder: Any, name: str) -> Any:
@@ -43,9 +46,11 @@ def _member(holder: Any, name: str) -> Any:
 
 
 def _forms(data: Json) -> Iterator[tuple[str, Any]]:
-    named = (data.get("response_format") or {}).get("json_schema") or {}
-    yield "response_format.json_schema.schema", named.get("schema")
-    yield "json_schema", data.get("json_schema")
+    if form := data.get("response_format"):
+        named = form.get("json_schema") or {}
+        yield "response_format.json_schema.schema", named.get("schema")
+    if "json_schema" in data:
+        yield "json_schema", data["json_schema"]
 
 
 def _patterns(schema: Any) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from adapters.protocol import (
     Planned,
     TextDelta,
     Upstream,
+    renamed,
 )
 from adapters.receipts import Note, OwnCode, Receipt
 from middleware import config
@@ -168,3 +170,9 @@ def test_strict_stands_around_the_leaf_so_what_the_operator_drops_is_no_mistake(
         "Compatible",
     )
     assert "seed" not in planned(found, asked(seed=1)).body
+
+
+def test_a_renamed_request_keeps_all_else() -> None:
+    names = [one.name for one in fields(cast(Any, ChatRequest))]
+    given = ChatRequest(*cast(Any, names))
+    assert renamed(given, "other") == replace(given, model="other")
