@@ -134,9 +134,6 @@ def hosted_tools(request: ChatRequest, own: Json) -> list[Json]:
     native = request.native
     if native is None or "tools" in own:
         return []
-    kinds = [(tool.get("type") or "custom", tool) for tool in native.value.get("tools") or ()]
-    return [
-        tool
-        for kind, tool in kinds
-        if kind != "custom" and (native.search or not kind.startswith("web_search"))
-    ]
+    given_up = ("custom",) if native.search else ("custom", "web_search")
+    tools = native.value.get("tools") or ()
+    return [tool for tool in tools if not (tool.get("type") or "custom").startswith(given_up)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
 
 from pydantic import BaseModel
@@ -146,12 +146,19 @@ def cut(content: Content, most: int, length: int) -> tuple[Content, int, bool]:
     count = sum(len(part["text"]) for part in content if part["type"] == "text")
     if count <= most:
         return content, count, False
-    left, parts = most, [dict(part) for part in content]
+    note = {"type": "text", "text": _note(most, count)}
+    return [*_shortened(content, most), note], count, True
+
+
+def _shortened(parts: Sequence[Json], most: int) -> Iterator[Json]:
+    left = most
     for part in parts:
         if part["type"] == "text":
-            part["text"] = part["text"][:left]
-            left -= len(part["text"])
-    return [*parts, {"type": "text", "text": _note(most, count)}], count, True
+            text = part["text"][:left]
+            left -= len(text)
+            yield {**part, "text": text}
+        else:
+            yield part
 
 
 def _note(most: int, count: int) -> str:

@@ -65,15 +65,21 @@ class Answering:
         """`said`: how many letters there were, for when nobody counted tokens."""
         if usage is None:
             return {"input_tokens": estimate(self.request), "output_tokens": ceil(said / _TOKEN)}
-        read, written = usage.cached, usage.cache_write
-        figures = {"input_tokens": max(0, usage.prompt - (read or 0) - (written or 0))}
-        if read is not None or written is not None:
-            figures["cache_creation_input_tokens"] = written or 0
-            figures["cache_read_input_tokens"] = read or 0
-        figures["output_tokens"] = usage.completion
+        figures = {**_prompt_figures(usage), "output_tokens": usage.completion}
         if usage.reasoning is None:
             return figures
         return {**figures, "output_tokens_details": {"thinking_tokens": usage.reasoning}}
+
+
+def _prompt_figures(usage: Usage) -> Json:
+    if usage.cached is None and usage.cache_write is None:
+        return {"input_tokens": usage.prompt}
+    read, written = usage.cached or 0, usage.cache_write or 0
+    return {
+        "input_tokens": max(0, usage.prompt - read - written),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+    }
 
 
 def ending(finish: Finish, called: bool, refusal: str) -> Json:

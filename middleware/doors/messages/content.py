@@ -54,13 +54,12 @@ def result_content(block: Json, where: str, losses: Losses) -> str | list[Json]:
     if isinstance(content, str) and not block.get("is_error"):
         return content
     parts = parts_of(content, f"{where}.content", losses)
-    if any(part["type"] == "file" for part in parts):
-        losses.refuse(where, "a document as what a tool gave")
     if block.get("is_error"):
         _say_it_failed(parts)
-    if any(part["type"] != "text" for part in parts):
-        return parts
-    return "\n".join(part["text"] for part in parts)
+    kinds = {part["type"] for part in parts}
+    if "file" in kinds:
+        losses.refuse(where, "a document as what a tool gave")
+    return parts if kinds - {"text"} else "\n".join(part["text"] for part in parts)
 
 
 def text_part(text: str) -> Json:

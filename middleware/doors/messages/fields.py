@@ -65,10 +65,13 @@ def _effort(data: Json) -> str | None:
         return "none"
     if config.get("effort"):
         return str(config["effort"])
-    budget = thinking.get("budget_tokens")
-    if thinking.get("type") == "enabled" and type(budget) is int:
-        return next((effort for least, effort in _EFFORTS if budget >= least), None)
-    return None
+    return _effort_for(thinking.get("budget_tokens")) if thinking.get("type") == "enabled" else None
+
+
+def _effort_for(budget: Any) -> str | None:
+    if type(budget) is not int:
+        return None
+    return next((effort for least, effort in _EFFORTS if budget >= least), None)
 
 
 def _format(data: Json) -> Json | None:

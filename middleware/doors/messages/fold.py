@@ -132,8 +132,8 @@ class MessageFold:
             raise Truncated("The upstream's answer has no end.")
         self._end()
         finish, refusal = self._finish, "".join(self._refusal)
-        if (refusal and finish.native != "refusal") or not self._content:
-            text = "" if finish.native == "refusal" else refusal
+        text = "" if finish.native == "refusal" else refusal
+        if text or not self._content:
             self._content.append({"type": "text", "text": text})
         called = any(block["type"] == "tool_use" for block in self._content)
         message: Json = {

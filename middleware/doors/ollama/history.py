@@ -62,20 +62,26 @@ def _message(conversation: _Conversation, message: Json, position: int) -> Json:
             f"'{role[:_SHOWN]}' instead.",
             param=f"{where}role",
         )
-    if images := message.get("images"):
-        if role in _SHOWING:
-            content = with_images(content, images, where)
-        else:
-            text = "only a user and a tool show images"
-            conversation.notes.add("member_dropped", f"{where}images", text)
+    images = message.get("images")
+    if images and role in _SHOWING:
+        content = with_images(content, images, where)
+    elif images:
+        text = "only a user and a tool show images"
+        conversation.notes.add("member_dropped", f"{where}images", text)
     written: Json = {"role": role, "content": content}
     if role == "assistant":
-        if thought := message.get("thinking"):
-            written["reasoning_content"] = thought
-        if calls := message.get("tool_calls"):
-            written["tool_calls"] = _calls(conversation, calls, position)
+        written |= _assistant(conversation, message, position)
     elif role == "tool" and (identity := _answered(conversation, message)):
         written["tool_call_id"] = identity
+    return written
+
+
+def _assistant(conversation: _Conversation, message: Json, position: int) -> Json:
+    written: Json = {}
+    if thought := message.get("thinking"):
+        written["reasoning_content"] = thought
+    if calls := message.get("tool_calls"):
+        written["tool_calls"] = _calls(conversation, calls, position)
     return written
 
 

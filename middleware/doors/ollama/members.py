@@ -34,8 +34,8 @@ def fields(data: Json) -> Json:
     """OpenAI's fields; what is not said is not there."""
     options = data.get("options") or {}
     found = _given(options, _SAME)
-    if (stop := found.pop("stop", None)) is not None and stop not in ("", []):
-        found["stop"] = [stop] if isinstance(stop, str) else stop
+    if stops := _stops(found.pop("stop", None)):
+        found["stop"] = stops
     if (most := options.get("num_predict")) is not None and most > 0:
         found["max_completion_tokens"] = most
     if effort := _effort(data.get("think")):
@@ -43,6 +43,10 @@ def fields(data: Json) -> Json:
     if form := _response_format(data.get("format")):
         found["response_format"] = form
     return found | _logprobs(data)
+
+
+def _stops(stop: Any) -> Any:
+    return [stop] if stop and isinstance(stop, str) else stop
 
 
 def native(data: Json) -> Carried | None:

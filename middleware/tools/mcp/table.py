@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from adapters.protocol import Json
-from middleware.config import ToolConfig
+from middleware.config import Secret, ToolConfig
 from middleware.config.tools import secrets_of
 from middleware.tools.foreign import Raised, attempt, outcome_of
 from middleware.tools.mcp.content import content_of
@@ -149,15 +149,13 @@ class McpTable:
 
         config, folder = self.config, self._around.folder
         if config.url:
-            headers = {name: one.value for name, one in config.headers.items()}
-            return web_streams(config.url, headers, self._refuse)
+            return web_streams(config.url, _values(config.headers), self._refuse)
         program, *words = config.command or ()
         if os.sep in program:
             program = str(folder / program)
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        said = {name: one.value for name, one in config.env.items()}
         where = folder / (config.cwd or "")
-        environment = {**inherited, **said}
+        environment = {**inherited, **_values(config.env)}
         return child_streams(ServerProcess((program, *words), environment, where, self._gone))
 
     def _refuse(self) -> None:
@@ -231,6 +229,10 @@ class McpTable:
 
     def _away(self, why: str) -> CallFailed:
         return CallFailed(f"the MCP server of '{self.config.id}' is away: {why}")
+
+
+def _values(secrets: Mapping[str, Secret]) -> dict[str, str]:
+    return {name: one.value for name, one in secrets.items()}
 
 
 def _is_lost(code: int, message: str) -> bool:

@@ -194,12 +194,7 @@ class _Conversation:
             # Beside hidden rounds nobody could say to which of them they belong.
             events += client.tell(answer.asides)
         events += client.tell(self._members())
-        reason: FinishReason = "tool_calls" if answer.has_client_calls else finish.reason
-        if reason == "tool_calls" and not answer.has_client_calls and answer.calls:
-            reason = "stop"  # it called what it was not offered
-        if finish.reason in ("length", "content_filter"):
-            reason = finish.reason
-        return [*events, *client.end(finish, answer.number, reason)]
+        return [*events, *client.end(finish, answer.number, _reason(answer, finish.reason))]
 
     def _members(self) -> Iterator[Event]:
         if self.sources:
@@ -212,6 +207,15 @@ class _Conversation:
         if self.taken is not answer:
             self.said.append(answer.turn())
         return await self.hidden.keep("".join(client.text), self.said, own)
+
+
+def _reason(answer: Round, said: FinishReason) -> FinishReason:
+    if said in ("length", "content_filter"):
+        return said
+    if answer.has_client_calls:
+        return "tool_calls"
+    # Else it called what it was not offered.
+    return "stop" if said == "tool_calls" and answer.calls else said
 
 
 def _wants_json(request: ChatRequest) -> bool:
