@@ -7,7 +7,7 @@ the gateway that is no loss worth a note.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -33,9 +33,9 @@ _MOST_LOGPROBS = 20
 def fields(data: Json) -> Json:
     """OpenAI's fields; what is not said is not there."""
     options = data.get("options") or {}
-    found = {name: options[name] for name in _SAME if options.get(name) not in (None, [], "")}
-    if isinstance(found.get("stop"), str):
-        found["stop"] = [found["stop"]]
+    found = _given(options, _SAME)
+    if (stop := found.pop("stop", None)) is not None and stop not in ("", []):
+        found["stop"] = [stop] if isinstance(stop, str) else stop
     if (most := options.get("num_predict")) is not None and most > 0:
         found["max_completion_tokens"] = most
     if effort := _effort(data.get("think")):
@@ -47,16 +47,20 @@ def fields(data: Json) -> Json:
 
 def native(data: Json) -> Carried | None:
     """What an Ollama upstream gets as it was said."""
-    said = {name: data[name] for name in _OF_SERVER if data.get(name) is not None}
+    said = _given(data, _OF_SERVER)
     if isinstance(stay := said.get("keep_alive"), str) and _WHOLE.fullmatch(stay):
         said["keep_alive"] = int(stay)  # Ollama itself would miss the unit
     options = data.get("options") or {}
-    own = {name: told for name, told in options.items() if name not in _READ and told is not None}
-    if own:
+    if own := _given(options, [name for name in options if name not in _READ]):
         said["options"] = own
     text = "only an Ollama upstream has it"
-    lost = [Note("parameter_dropped", f"options.{name}", text) for name in _MISSED if name in own]
+    lost = [Note("parameter_dropped", f"options.{name}", text) for name in _given(own, _MISSED)]
     return Carried(LANGUAGE, said, tuple(lost)) if said else None
+
+
+def _given(holder: Json, names: Iterable[str]) -> Json:
+    """Those members that are there: null is none."""
+    return {name: holder[name] for name in names if holder.get(name) is not None}
 
 
 def is_unloading(data: Json) -> bool:
