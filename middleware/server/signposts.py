@@ -59,8 +59,8 @@ def _base(added: str) -> str:
     if _MESSAGES.fullmatch(added):
         return (
             "Claude Code and Anthropic's SDKs add /v1/messages themselves, so their base URL has "
-            "no path (ANTHROPIC_BASE_URL without /v1). The Vercel AI SDK adds /messages alone: its "
-            "base URL must end in /v1."
+            "no path: remove /v1 from the base URL (ANTHROPIC_BASE_URL). The Vercel AI SDK adds "
+            "/messages alone: its base URL must end in /v1."
         )
     return f"Clients add {added} themselves, so their base URL must end in /v1."
 

@@ -311,14 +311,10 @@ def test_what_takes_a_restart_is_told_once_and_kept(tmp_path: Path) -> None:
         path.write_text(ONE)
         async with running(ONE) as gateway, watched(gateway, path, said):
             before = (one := gateway.app.chat.runtime.config).state, one.recall
-            changed = (
-                '[server]\nworkers = 3\nollama_port = 1\n[state]\nurl = "redis://elsewhere.test"\n'
-            )
+            changed = '[server]\nworkers = 3\nollama_port = 1\n[state]\nurl = "redis://x.test"\n'
             path.write_text(f"{changed}{TWO}")
-            assert (
-                "what [recall], [state], ollama_port, workers says now takes a restart"
-                in await told(said)
-            )
+            words = "what [recall], [state], ollama_port, workers says now takes a restart"
+            assert words in await told(said)
             path.write_text(f"{changed}{ONE}")
             assert "another host or port takes a restart" in await told(said, 2)
             after = gateway.app.chat.runtime.config

@@ -28,6 +28,7 @@ ROUTES = {
     ("/readyz", "GET"),
     ("/metrics", "GET"),
     ("/v1/messages", "POST"),
+    ("/v1/messages/count_tokens", "POST"),
     ("/v1/responses", "GET"),
     ("/v1/responses", "POST"),
     ("/v1/responses/compact", "POST"),
@@ -52,7 +53,7 @@ ROUTES = {
 # Refused with words of their own, and not described.
 NOT_HERE = {
     *("copy", "create", "push", "delete", "blobs"),
-    *("me", "signout", "status", "experimental", "conversations"),
+    *("me", "signout", "status", "experimental", "conversations", "complete", "messages"),
 }
 BELOW_OLLAMA = (
     ("/api/copy", 501, "does not keep models"),
@@ -78,8 +79,8 @@ def test_wrong_addresses_below_a_door_are_told_in_its_words() -> None:
     async def script() -> None:
         there = door()
         heard = await there.ask(path="/v1/v1/messages")
-        assert (heard.status, heard.json()["type"]) == (400, "error")
-        assert "ANTHROPIC_BASE_URL without /v1" in heard.json()["error"]["message"]
+        assert (heard.status, heard.json()["type"]) == (404, "error")
+        assert "remove /v1 from the base URL" in heard.json()["error"]["message"]
         for path, status, words in BELOW_OLLAMA:
             heard = await there.ask({"model": "demo"}, path=path)
             assert heard.status == status
