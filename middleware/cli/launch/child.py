@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -44,7 +45,13 @@ def _ended(child: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def _signals_for(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """What would end this process ends the command instead. Ctrl-C it hears itself."""
+    """What would end this process ends the command instead. Ctrl-C it hears itself.
+
+    Python lets the main thread alone heed signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def pass_on(number: int, _: Any) -> None:
         with suppress(ProcessLookupError):
