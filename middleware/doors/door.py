@@ -17,6 +17,15 @@ from middleware.doors.endpoint import Endpoint
 
 PING = b": ping\n\n"
 """A comment, which every reader of SSE passes over; NDJSON has nothing like it."""
+WAIT = "5"
+"""Seconds until a client may ask again, where nobody says how long."""
+
+
+def wait_headers(error: GatewayError | None) -> Mapping[str, str]:
+    """What clients of most protocols look for at a 429, whether or not its upstream said it."""
+    if error is None or error.status != 429 or error.code == "insufficient_quota":
+        return {}
+    return {"retry-after": error.retry_after or WAIT}
 
 
 @value_class

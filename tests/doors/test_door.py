@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+import pytest
 
-from adapters.errors import BadRequest, Busy, GatewayError
+from adapters.errors import BadRequest, Busy, GatewayError, RateLimited
 from adapters.protocol import ChatRequest, Event, Finish, RequestContext, TextDelta
 from adapters.receipts import Receipt
+from middleware.doors import DOORS
 from middleware.doors.door import Door as DoorProtocol
 from middleware.doors.door import Doors, Stamp
 from middleware.doors.endpoint import Endpoint
@@ -150,3 +152,17 @@ def test_a_silent_stream_beats_as_its_door_says() -> None:
         return heard
 
     assert values(run(work()))[0] == BEAT
+
+
+@pytest.mark.parametrize(
+    "door",
+    [one for one in DOORS.at.values() if one.name != "chat"],
+    ids=lambda door: door.endpoint.path,
+)
+def test_a_refusal_for_too_many_requests_says_how_long_to_wait_wherever_clients_look_for_it(
+    door: DoorProtocol,
+) -> None:
+    assert door.headers("req_1", RateLimited("slow down"))["retry-after"] == "5"
+    said = RateLimited("slow down", retry_after="2")
+    assert door.headers("req_1", said)["retry-after"] == "2"
+    assert "retry-after" not in door.headers("req_1", GatewayError("broken", status=500))

@@ -10,6 +10,7 @@ import orjson
 from adapters.errors import GatewayError
 from adapters.protocol import Json
 from adapters.receipts import Receipt
+from middleware.doors.door import WAIT
 from middleware.doors.messages.words import THREADS
 from middleware.doors.x_usetool import warnings_object
 
@@ -31,8 +32,6 @@ _FIGURES = re.compile(r"\b\d{3,9}\b")
 _TRANSIENT = frozenset((408, 409, 429, _OVERLOADED))
 _FOR_GOOD = frozenset(("insufficient_quota", "model_unavailable"))
 """Codes of what waiting does not mend."""
-_WAIT = "5"
-"""Seconds, where nobody says how long."""
 
 
 def error_status(error: GatewayError) -> int:
@@ -44,7 +43,7 @@ def error_headers(error: GatewayError) -> Mapping[str, str]:
     """Claude Code asks up to ten times where it is not told that this is of no use."""
     status = error_status(error)
     if status in (429, _OVERLOADED) and error.code not in _FOR_GOOD:
-        return {"retry-after": error.retry_after or _WAIT, "x-should-retry": ""}
+        return {"retry-after": error.retry_after or WAIT, "x-should-retry": ""}
     return {"x-should-retry": "false"} if status < 500 and status not in _TRANSIENT else {}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from adapters.errors import GatewayError
 from adapters.protocol import RequestContext
-from middleware.doors.door import Door
+from middleware.doors.door import Door, wait_headers
 from middleware.doors.endpoint import Endpoint
 from middleware.doors.ollama.endpoints import CHAT_ENDPOINT, GENERATE_ENDPOINT
 from middleware.doors.ollama.errors import error_body
@@ -27,8 +27,8 @@ class _Ollama:
     ) -> ParsedOllama:
         return self._parse(body, strict=strict, call=call)
 
-    def headers(self, _request_id: str, _error: GatewayError | None = None) -> Mapping[str, str]:
-        return {}
+    def headers(self, _request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
+        return wait_headers(error)
 
     def error_status(self, error: GatewayError) -> int:
         return error.status

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from adapters.errors import GatewayError
 from adapters.protocol import Event, RequestContext, value_class
-from middleware.doors.door import KeepingDoor, KeptAnswer, KeptRecord, ParsedRequest, Stamp
+from middleware.doors.door import (
+    KeepingDoor,
+    KeptAnswer,
+    KeptRecord,
+    ParsedRequest,
+    Stamp,
+    wait_headers,
+)
 from middleware.doors.responses.endpoint import ENDPOINT
 from middleware.doors.responses.errors import error_body
 from middleware.doors.responses.parse import ParsedResponse, parse
@@ -27,8 +34,8 @@ class _Responses:
     unpacked = staticmethod(unpacked)
     error_body = staticmethod(error_body)
 
-    def headers(self, _request_id: str, _error: GatewayError | None = None) -> Mapping[str, str]:
-        return {}
+    def headers(self, _request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
+        return wait_headers(error)
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
