@@ -26,6 +26,8 @@ def test_check_shows_models_with_their_nesting_and_names_what_is_missing(
     assert capsys.readouterr().out == (
         "config.toml: no mistakes; 1 of 2 models available.\n\n"
         "server\n  address  http://127.0.0.1:8100\n"
+        "  doors    chat, responses: http://127.0.0.1:8100/v1\n"
+        "  doors    messages, ollama: http://127.0.0.1:8100\n"
         "  keys     none asked, as only this machine can call\n\n"
         "models\n"
         "  plain     open    tools native                    Route › Show › Retry › Automatic "

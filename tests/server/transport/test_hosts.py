@@ -131,6 +131,7 @@ def test_a_name_with_more_than_a_name_is_a_mistake(name: object) -> None:
 PATHS = (
     *(("POST", CHAT), ("POST", "/v1/embeddings"), ("GET", "/v1/models"), ("GET", "/v1/models/m")),
     *(("GET", "/v1/x_usetool/last"), ("GET", "/healthz"), ("GET", "/"), ("POST", "/v1/messages")),
+    *(("POST", "/v1/responses"), ("POST", "/api/chat"), ("GET", "/api/tags")),
     *(("OPTIONS", CHAT), ("DELETE", CHAT), ("HEAD", "/v1/models")),
 )
 EVIL = (
@@ -149,14 +150,15 @@ def test_every_path_is_closed_to_strangers_and_says_so_before_the_body(
         model = repeating(ANSWER)
         there = door(model, server)
         heard = await there.ask(chat(), method=method, path=path, headers=headers)
-        assert (heard.status, heard.error()["code"]) == (403, wanted)
-        key = "hosts" if wanted == "host_not_allowed" else "cors_origins"
-        assert f"{key} under [server]" in heard.error()["message"]
-        assert "or set keys there" in heard.error()["message"]
+        key, said = "hosts" if wanted == "host_not_allowed" else "cors_origins", heard.body.decode()
+        assert heard.status == 403
+        assert f"{key} under [server]" in said
+        assert "or set keys there" in said
         assert not [name for name in heard.headers if name.startswith("access-control")]
         assert model.asked == []
         (line,) = there.lines()
         assert (line["status"], line["path"], line["method"]) == (403, path, method)
+        assert line["error"]["code"] == wanted
         if path != "/v1/x_usetool/last":
             (record,) = there.app.chat.records.of(None)
             assert (record.visit.status, record.body) == (403, b"")
