@@ -168,11 +168,14 @@ def test_the_lines_of_what_lists_hold() -> None:
 
 
 def test_reading_takes_time_as_the_text_is_long() -> None:
-    def seconds(count: int) -> float:
-        text = dump([{"role": "user", "content": "a b\nc"}] * count)
+    def once(text: str) -> float:
         began = time.process_time()
         read(text)
         return time.process_time() - began
 
-    seconds(100)
+    def seconds(count: int) -> float:
+        """The quickest of three: the collector of a long run may come in between."""
+        text = dump([{"role": "user", "content": "a b\nc"}] * count)
+        return min(once(text) for _ in range(3))
+
     assert seconds(8000) < 16 * max(seconds(1000), 0.005)
