@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 
 from adapters.protocol import ChatRequest, Finish, Json, Usage
-from adapters.receipts import Note
+from adapters.receipts import Note, Receipt
 from middleware.doors.messages.words import signature
+from middleware.doors.x_usetool import warnings_object
 
 # Bytes of text that are a token, at the least; tokens of a message, of tools at all, of an image.
 _TOKEN, _MESSAGE, _TOOLS, _IMAGE = 3.6, 3, 340, 1600
@@ -80,6 +81,20 @@ def _prompt_figures(usage: Usage) -> Json:
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
     }
+
+
+def unsayable(name: str) -> Note:
+    """Of a member of answers that messages have nothing like."""
+    if name == "annotations":
+        return Note("annotations_dropped", "", "messages have no place for such sources")
+    return Note("answer_member_dropped", "", f"messages have nothing like '{name}'")
+
+
+def own_words(late: Receipt, told: Json, usage: Usage | None) -> Json:
+    """What of the gateway's own is told at an answer's end."""
+    if usage is None:
+        late = (*late, ESTIMATED)
+    return (warnings_object(late) if late else {}) | told
 
 
 def ending(finish: Finish, called: bool, refusal: str) -> Json:

@@ -25,11 +25,17 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Receipt
 from middleware.doors.endpoint import SSE
-from middleware.doors.messages.answer import ESTIMATED, Answering, ending, estimate
+from middleware.doors.messages.answer import (
+    Answering,
+    ending,
+    estimate,
+    own_words,
+    unsayable,
+)
 from middleware.doors.messages.errors import error_frame
-from middleware.doors.x_usetool import usage_parts, warnings_object
+from middleware.doors.x_usetool import usage_parts
 
 _dumps = orjson.dumps
 _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
@@ -200,26 +206,17 @@ class MessageEvents:
             self._begin("text", _EMPTY_TEXT, frames)
         if self._kind:
             self._end(frames)
-        if event.usage is None:
-            self._late += (ESTIMATED,)
         last: Json = {
             "type": "message_delta",
             "delta": ending(event, self._called, refusal),
             "usage": self._answering.usage(event.usage, self._said),
         }
-        own = (warnings_object(self._late) if self._late else {}) | self._told
+        own = own_words(self._late, self._told, event.usage)
         if parts := usage_parts(event.usage):
             own["usage"] = parts
         if own:
             last["x_usetool"] = own
         frames += (_frame(last), _STOP)
-
-
-def unsayable(name: str) -> Note:
-    """Of a member of answers that messages have nothing like."""
-    if name == "annotations":
-        return Note("annotations_dropped", "", "messages have no place for such sources")
-    return Note("answer_member_dropped", "", f"messages have nothing like '{name}'")
 
 
 def _frame(event: Json) -> bytes:

@@ -21,7 +21,8 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.doors.messages.answer import Answering, ending
+from adapters.receipts import Receipt
+from middleware.doors.messages.answer import Answering, ending, own_words, unsayable
 
 _Rarer = RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
 
@@ -38,7 +39,9 @@ class MessageFold:
         """What it says."""
         self._refusal: list[str] = []
         self._said = 0
-        self._steps: Any = None
+        self._late: Receipt = ()
+        """What is known too late for the headers."""
+        self._told: Json = {}
         self._opened = False
         self._finish: Finish | None = None
 
@@ -111,7 +114,11 @@ class MessageFold:
             case "own_citations":
                 self._cite(event.value)
             case "steps":
-                self._steps = event.value
+                self._told["steps"] = event.value
+            case "step":
+                pass  # `steps` has them all
+            case name:
+                self._late += (unsayable(name),)
 
     def _sign(self, block: Json) -> None:
         if block["type"] == "redacted_thinking":
@@ -142,8 +149,8 @@ class MessageFold:
             **ending(finish, called, refusal),
             "usage": self._answering.usage(finish.usage, self._said),
         }
-        if self._steps:
-            message["x_usetool"] = {"steps": self._steps}
+        if own := own_words(self._late, self._told, finish.usage):
+            message["x_usetool"] = own
         return orjson.dumps(message)
 
 

@@ -70,6 +70,7 @@ def test_a_stream_comes_to_the_whole_message(events: list[Event], silent: bool) 
     members: Any = {"thinking": {"type": "adaptive", "display": "omitted"}} if silent else {}
     asked = parsed(**members)
     plain = whole(events, asked)
+    plain.pop("x_usetool", None)  # a stream tells there what headers tell of a whole message
     assert message_of(streamed([events], asked)) == {**plain, "usage": _both(plain["usage"])}
 
 
@@ -206,14 +207,19 @@ def test_what_nobody_counted_is_estimated_and_said() -> None:
     assert events[0]["message"]["usage"]["input_tokens"] > 0
     assert events[-2]["usage"]["output_tokens"] == 10
     assert events[-2]["x_usetool"]["warnings"][0]["code"] == "usage_estimated"
+    message = whole([OPENED, TextDelta("a" * 36), Finish("stop")])
+    assert message["usage"]["output_tokens"] == 10
+    assert message["x_usetool"] == events[-2]["x_usetool"]
 
 
 def test_what_messages_cannot_say_is_named() -> None:
     said: list[Event] = [OPENED, TextDelta("a"), Aside("annotations", []), Aside("images", [])]
-    end = streamed([[*said, Aside("steps", [{"tool": "t"}]), Finish("stop", Usage(1, 1))]])[-2]
+    said += [Aside("steps", [{"tool": "t"}]), Finish("stop", Usage(1, 1))]
+    end = streamed([said])[-2]
     codes = [note["code"] for note in end["x_usetool"]["warnings"]]
     assert codes == ["annotations_dropped", "answer_member_dropped"]
     assert end["x_usetool"]["steps"] == [{"tool": "t"}]
+    assert whole(said)["x_usetool"] == end["x_usetool"]
 
 
 def test_an_answer_without_an_end_is_none() -> None:
