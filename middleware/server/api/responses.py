@@ -107,11 +107,15 @@ async def list_input_items(
     items = (await _found(request, response_id)).input
     if order != "asc":
         items = items[::-1]
-    if not limit.isdecimal() or not 1 <= int(limit[:4]) <= _MOST:
+    most = int(limit) if limit.isdecimal() and len(limit) <= len(str(_MOST)) else 0
+    if not 1 <= most <= _MOST:
         raise BadRequest(f"'limit' must be a number from 1 to {_MOST}.", param="limit")
     ids = [item["id"] for item in items]
-    start = ids.index(after) + 1 if after in ids else 0
-    page = items[start : start + int(limit)]
+    if after and after not in ids:
+        text = f"'after' is '{after[:80]}', and no item of the list has this id."
+        raise BadRequest(text, param="after")
+    start = ids.index(after) + 1 if after else 0
+    page = items[start : start + most]
     told: InputItems = {
         "object": "list",
         "data": page,

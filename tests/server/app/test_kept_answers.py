@@ -170,7 +170,8 @@ def test_answers_are_shown_listed_and_deleted() -> None:
         after = f"/{identity}/input_items?order=asc&after={listed['last_id']}"
         (rest,) = (await client.get(after)).json()["data"]
         assert rest["content"] == "2"
-        assert (await client.get(f"/{identity}/input_items?limit=0")).status == 400
+        for wrong in ("limit=0", "limit=101", "limit=00500", "limit=x", "after=msg_none"):
+            assert (await client.get(f"/{identity}/input_items?{wrong}")).status == 400, wrong
         assert (await client.get(f"/{identity}?stream=true")).status == 400
         assert (await client.get(f"/{identity}/cancel", "POST")).status == 400
         deleted = (await client.get(f"/{identity}", "DELETE")).json()
