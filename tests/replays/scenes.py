@@ -32,6 +32,24 @@ class Scene(NamedTuple):
     ask: Callable[[OpenAI], object]
 
 
+THINKER_AND_SPEAKER = """\
+[upstreams.thinker]
+kind = "deepseek"
+base_url = "{thinker}"
+api_key = "k"
+[models.thinker]
+upstream = "thinker"
+name = "deepseek-reasoner"
+[upstreams.speaker]
+kind = "claude"
+base_url = "{speaker}"
+api_key = "k"
+[models.speaker]
+upstream = "speaker"
+name = "claude-sonnet-4-5"
+"""
+
+
 def _settled(client: OpenAI, **body: Any) -> None:
     """Ask once; a failure is an answer too."""
     with suppress(APIStatusError):
@@ -203,26 +221,12 @@ def pipeline() -> Scene:
                 ),
             ),
         },
-        """
+        f"""
 [upstreams.tavily]
 kind = "tavily"
-base_url = "{tavily}"
+base_url = "{{tavily}}"
 api_key = "t"
-[upstreams.thinker]
-kind = "deepseek"
-base_url = "{thinker}"
-api_key = "k"
-[models.thinker]
-upstream = "thinker"
-name = "deepseek-reasoner"
-[upstreams.speaker]
-kind = "claude"
-base_url = "{speaker}"
-api_key = "k"
-[models.speaker]
-upstream = "speaker"
-name = "claude-sonnet-4-5"
-[models.both]
+{THINKER_AND_SPEAKER}[models.both]
 pipeline = "reason-then-answer"
 reasoner = "thinker"
 answerer = "speaker"
@@ -266,25 +270,11 @@ def search() -> Scene:
                 sse(begin(), *text(0, "只查到今天的天气。"), *end()),
             ),
         },
-        """
-[upstreams.thinker]
-kind = "deepseek"
-base_url = "{thinker}"
-api_key = "k"
-[models.thinker]
-upstream = "thinker"
-name = "deepseek-reasoner"
-[upstreams.speaker]
-kind = "claude"
-base_url = "{speaker}"
-api_key = "k"
-[models.speaker]
-upstream = "speaker"
-name = "claude-sonnet-4-5"
-[tools.search]
+        f"""
+{THINKER_AND_SPEAKER}[tools.search]
 kind = "tavily"
 api_key = "t"
-base_url = "{tavily}"
+base_url = "{{tavily}}"
 [models.deepclaude]
 pipeline = "reason-then-answer"
 reasoner = "thinker"
