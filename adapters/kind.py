@@ -219,9 +219,9 @@ def _offered() -> Mapping[str, EntryPoint]:
 def _loaded(offered: EntryPoint) -> Kind:
     try:
         kind = offered.load()
-    # Importing runs a stranger's code, which may raise anything. Whoever asks for that kind is told
-    # which package it is and why; the kinds of others, and the list of all, are not lost with it.
-    except Exception as error:
+    # Whoever asks for that kind is told which package it is and why; the kinds of others, and the
+    # list of all, are not lost with it.
+    except Exception as error:  # importing runs a stranger's code, which may raise anything
         why = f"{type(error).__name__}: {error}"
         raise UnusableKind(f"'{offered.value}' cannot be imported ({why})") from error
     kind = _named(kind, offered.name, offered.value)
@@ -244,9 +244,9 @@ def _guarded(connect: Callable[[Settings[Any]], Leaf]) -> Callable[[Settings[Any
             return connect(settings)
         except (ValueError, ImportError):
             raise
-        # A stranger's code again. By its promise only its options can be at fault here, so it is a
-        # mistake of the config, named with its key, instead of a traceback at the start.
-        except Exception as error:
+        # By its promise only its options can be at fault here, so it is a mistake of the config,
+        # named with its key, instead of a traceback at the start.
+        except Exception as error:  # a stranger's code again, which may raise anything
             raise ValueError(f"Its kind failed: {type(error).__name__}: {error}") from error
 
     return connected

@@ -128,9 +128,9 @@ class Edge:
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
-        # The one place for what nobody foresaw in a request: it is logged whole and is a 500 in the
-        # door's shape. Let through, it would be uvicorn's plain text, or a stream that just stops.
-        except Exception as error:
+        # It is logged whole and is a 500 in the door's shape. Let through, it would be uvicorn's
+        # plain text, or a stream that just stops.
+        except Exception as error:  # the one place for what nobody foresaw in a request
             await answer.fail(_logged(error, visit.id))
         finally:
             answer.stop()

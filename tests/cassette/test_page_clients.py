@@ -151,9 +151,10 @@ def _answers(url: str) -> bool:
         return False
 
 
-# The recording is finished by the Ctrl-C that the page tells its reader to press. Windows sends
-# that to every process of the console, so pytest itself would be interrupted.
-@pytest.mark.skipif(os.name == "nt", reason="there nobody can send Ctrl-C to one process")
+# The recording is finished by the Ctrl-C that the page tells its reader to press.
+@pytest.mark.skipif(  # Windows sends it to every process of the console, pytest among them
+    os.name == "nt", reason="there nobody can send Ctrl-C to one process"
+)
 def test_an_app_that_can_set_only_address_and_key(reader: Reader) -> None:
     """As Dify does: a model is saved, then its app asks."""
     reader.write("config.toml", f'{NOWHERE}keys = ["gateway"]\n{PROVIDER}')

@@ -125,7 +125,9 @@ def test_an_id_of_today_is_carried_into_the_answer(reader: Reader) -> None:
             assert words_of(found) == "T-9 is on its way."
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+@pytest.mark.skipif(  # the commands are run as the page has them; CI's machine has curl
+    shutil.which("curl") is None, reason="there is no curl"
+)
 def test_a_harness_asks_what_was_played_and_begins_again(reader: Reader) -> None:
     reader.has_the_file()
     asking, rewinding = commands("curl ")

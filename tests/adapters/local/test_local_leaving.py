@@ -26,9 +26,11 @@ from tests.support.dialogue import user
 from tests.support.fold import run
 from tests.support.paths import ROOT
 
-# Its script kills itself, the errors name the signal, and `ps` says which processes are left:
-# Windows has none of the three. What is not of signals is tested there too, in test_local.py.
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its script ends by signals")
+# Its script kills itself, the errors name the signal, and `ps` says which processes are left.
+# What is not of signals is tested everywhere, in test_local.py.
+pytestmark = pytest.mark.skipif(  # Windows has no signals that end a process, and no `ps`
+    sys.platform == "win32", reason="its script ends by signals"
+)
 
 
 # It stops when nobody listens -------------------------------------------------------------------

@@ -44,10 +44,11 @@ except ImportError as error:
     MISSING = str(error)
 
 
-# The model's runtime has wheels for some platforms alone; elsewhere the gateway says so and serves
-# all other models, which the tests below this one hold everywhere. The reason is what it says.
+# Elsewhere the gateway says so and serves all other models, which the tests below hold everywhere.
 # CI's Linux has a wheel in the lock, so there none of these is left out.
-real = pytest.mark.skipif(bool(MISSING), reason=f"no embedded model: {MISSING}")
+real = pytest.mark.skipif(  # the model's runtime has wheels for some platforms alone
+    bool(MISSING), reason=f"no embedded model: {MISSING}"
+)
 
 
 # Where it is missing ----------------------------------------------------------------------------
