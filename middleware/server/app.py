@@ -9,9 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.errors import BadRequest
@@ -25,13 +23,13 @@ from middleware.config import Config
 from middleware.doors import DOORS, FALLBACK, Door
 from middleware.doors.door import ParsedRequest
 from middleware.machine.memory import MemoryBoard
-from middleware.server.api import build_api
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.kept_answers import Keeping
 from middleware.server.last import Records
 from middleware.server.log import Log
 from middleware.server.runtime import Runtime, build_runtime
 from middleware.server.signposts import closed
+from middleware.server.transport.late import LateApp
 from middleware.state.secret import signing_secret
 from middleware.telemetry.families import BUDGET_SPENT, OPEN_REQUESTS
 from middleware.telemetry.gauges import one, upstream_gauges
@@ -161,6 +159,8 @@ def _cross_origin(gateway: Gateway) -> ASGIApp | None:
     origins = gateway.chat.runtime.server.cors_origins
     if not origins:
         return None
+    from starlette.middleware.cors import CORSMiddleware
+
     return CORSMiddleware(
         gateway.plain,
         allow_origins=origins,
@@ -194,7 +194,7 @@ def create(
     log = Log(out, config.server.log_level, readable=out.isatty())
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: object) -> AsyncIterator[None]:
         await accounts.begin()
         if (shelf := chat.runtime.shared.tools) is not None:
             await shelf.begin()
@@ -216,9 +216,18 @@ def create(
     chat = Chat(runtime, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat, member)
-    api = build_api(chat, vitals, [door.endpoint for door in DOORS.at.values()], lifespan)
+    beside = LateApp(partial(_beside, chat, vitals))
+    router = Router(lifespan=lifespan, default=beside, redirect_slashes=False)
+    return Gateway(chat, router, transport, vitals)
+
+
+def _beside(chat: Chat, vitals: Vitals) -> ASGIApp:
+    """What is served beside the doors."""
+    from middleware.server.api.app import build_api  # late: it loads FastAPI
+
+    api = build_api(chat, vitals, [door.endpoint for door in DOORS.at.values()])
     api.router.routes[:0] = [Route(path, chat, methods=["POST"]) for path in DOORS.at]
-    return Gateway(chat, api, transport, vitals)
+    return api
 
 
 def _counting(config: Config, log: Log, member: Member | None) -> tuple[Accounts, Shared]:

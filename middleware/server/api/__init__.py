@@ -1,5 +1,5 @@
-"""What FastAPI serves beside the hot doors, and the pages that describe all of it."""
+"""What FastAPI serves beside the hot doors, and the pages that describe all of it.
 
-from middleware.server.api.app import build_api
-
-__all__ = ("build_api",)
+FastAPI and what it makes of our shapes cost a third of a start and 10 MB, and a chat passes none of
+it: so nothing is loaded here before an address of its own is asked (`transport/late.py`).
+"""

@@ -8,8 +8,6 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import Lifespan
-
 from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint
@@ -32,9 +30,7 @@ from middleware.telemetry.vitals import Vitals
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
 
 
-def build_api(
-    edge: Edge, vitals: Vitals, doors: Sequence[Endpoint], lifespan: Lifespan[Any]
-) -> FastAPI:
+def build_api(edge: Edge, vitals: Vitals, doors: Sequence[Endpoint]) -> FastAPI:
     """Build the app; `doors` are served before it and only described here.
 
     FastAPI's own pages load their scripts from another host, so they are off.
@@ -46,7 +42,6 @@ def build_api(
         docs_url=None,
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
-        lifespan=lifespan,
         redirect_slashes=False,
         exception_handlers=_failures(edge),
     )
