@@ -20,7 +20,7 @@ from middleware.config import Config, ModelConfig, Secret, UpstreamConfig, sugge
 from middleware.links import TRY_IT
 from middleware.routing import Routes
 from middleware.server.models import AWAY, ModelList
-from middleware.wrappers.emulation import refuses_tools
+from middleware.wrappers.emulation.refusals import refuses_tools
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 _SECONDS, _ALTOGETHER = 120.0, 300.0

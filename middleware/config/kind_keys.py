@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.kind import CommonAbilities, Kind, all_kinds, known_kind
 from adapters.options import options_of
 from middleware.config.keys import MODEL, TIMEOUTS, Key
+from middleware.wrappers.emulation.settings import Emulation
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -30,8 +31,6 @@ def option_keys(kind: str) -> Mapping[str, Key]:
 @cache
 def emulation_keys() -> Mapping[str, Key]:
     """What may be set of tools by prompt."""
-    from middleware.wrappers.emulation import Emulation  # late: it loads web packages
-
     return keys_of(Emulation)
 
 

@@ -24,7 +24,8 @@ from adapters.protocol import ChatRequest, Json
 from adapters.shared.toolbox import toolbox
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.chat.parse import parse
-from middleware.wrappers.emulation.ask.prompted_request import Emulation, prompt_for
+from middleware.wrappers.emulation import Emulation
+from middleware.wrappers.emulation.ask.prompted_request import prompt_for
 from middleware.wrappers.recall import MemoryStore, Recall
 from tests.linear.measuring import is_long, seconds, seconds_unless_long
 from tests.support.adapters import FakeAdapter

@@ -27,8 +27,8 @@ from adapters.wire.http import Transport
 from middleware import config
 from middleware.building import build
 from middleware.wrappers.emulation import Emulation
-from middleware.wrappers.emulation.ask.constrain import Way
 from middleware.wrappers.emulation.emulated import EmulatedTools
+from middleware.wrappers.emulation.settings import Way
 from middleware.wrappers.recall import Recall
 from tests.support.dialogue import assistant, result
 

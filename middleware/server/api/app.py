@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+
 from adapters.errors import GatewayError
 from middleware import __version__
 from middleware.doors.endpoint import Endpoint

@@ -1,7 +1,6 @@
 """Tools by prompt: any model calls tools, through the USE_TOOL language."""
 
-from middleware.wrappers.emulation.ask.prompted_request import Emulation
-from middleware.wrappers.emulation.automatic import ToolSettings, with_tools
-from middleware.wrappers.emulation.refusals import refuses_tools
+from middleware.wrappers.emulation.modes import with_tools
+from middleware.wrappers.emulation.settings import Emulation, ToolSettings
 
-__all__ = ("Emulation", "ToolSettings", "refuses_tools", "with_tools")
+__all__ = ("Emulation", "ToolSettings", "with_tools")

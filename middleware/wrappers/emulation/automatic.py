@@ -1,70 +1,22 @@
-"""Native, emulated, or native with a net: chosen by what the upstream knows of its model."""
+"""Native or emulated: chosen by what the upstream knows of its model."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
 
 from adapters.errors import BadRequest, Refused
-from adapters.kind import CommonAbilities, Kind
-from adapters.leaf import Leaf
-from adapters.options import made
 from adapters.protocol import Adapter, ChatRequest, Events, Planned
 from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, with_notes
 from middleware.wrappers.emulation.ask.conversation import has_calls
-from middleware.wrappers.emulation.ask.prompted_request import Emulation
-from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.recent import RecentRefusals
 from middleware.wrappers.emulation.refusals import first_call, refuses_tools, without_refused
-from middleware.wrappers.emulation.rescue import LeakRescue
 
 _EMULATED = Note(
     "tools_emulated", "", "the upstream says that this model has no tools: it was asked by prompt"
 )
-
-
-class ToolSettings(NamedTuple):
-    """What the config says of a model's tools."""
-
-    mode: str
-    kind: Kind
-    """Of its upstream."""
-    abilities: Mapping[str, Any] = {}
-    options: Mapping[str, Any] = {}
-    decide: bool = False
-    """A question is first decided on, then answered; for pipelines, which thought about it."""
-
-
-def with_tools(
-    leaf: Leaf,
-    wanted: ToolSettings,
-    further: Adapter | None = None,
-    guarded: Adapter | None = None,
-) -> Adapter:
-    """What stands around a model so that it calls tools the way the config says.
-
-    It is asked through what guards the leaf; `further` takes the asks that follow a first one
-    within the same answer.
-    """
-    asked = guarded or leaf
-    if wanted.mode == "native":
-        return asked
-    emulated = EmulatedTools(asked, _emulation(wanted), further or asked)
-    leaks, has_tools = wanted.kind.leaks, made(CommonAbilities, wanted.abilities).tools
-    if has_tools is None:
-        has_tools = wanted.kind.native_tools
-    if wanted.mode == "emulated" or has_tools is False:
-        return emulated
-    native = LeakRescue(asked) if leaks else asked
-    return Automatic(native, emulated, leaf.calls_tools) if leaks and has_tools is None else native
-
-
-def _emulation(wanted: ToolSettings) -> Emulation:
-    found = made(Emulation, {**wanted.kind.emulation, **wanted.options})
-    return replace(found, decide=wanted.decide)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from adapters.protocol import Adapter, ChatRequest, Event, Events, Planned, Text
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.constrain import constraint_for
 from middleware.wrappers.emulation.ask.prompted_request import (
-    Emulation,
     PromptedRequest,
     correction,
     decided_first,
     prompt_for,
 )
 from middleware.wrappers.emulation.recent import RecentRefusals
+from middleware.wrappers.emulation.settings import Emulation
 from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts, with_usage
 
 

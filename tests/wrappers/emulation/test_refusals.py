@@ -20,10 +20,10 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Receipt
-from middleware.wrappers.emulation import ToolSettings, refuses_tools, with_tools
+from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.emulation.automatic import Automatic
 from middleware.wrappers.emulation.recent import RecentRefusals
-from middleware.wrappers.emulation.refusals import without_refused
+from middleware.wrappers.emulation.refusals import refuses_tools, without_refused
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, request, user
 from tests.support.fold import ask, folded

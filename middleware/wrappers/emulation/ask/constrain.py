@@ -6,7 +6,7 @@ The constraint guarantees the form alone: the full schema is checked afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -14,8 +14,8 @@ from adapters.protocol import Json
 from adapters.shared.schema.walk import properties
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.judge.schemas import choices_of
+from middleware.wrappers.emulation.settings import Way
 
-Way = Literal["response_format", "structured_outputs", "json_schema", "lark", "off"]
 _DEPTH = 8
 _NUMBER: Mapping[str, int] = {"minimum": -(10**15), "maximum": 10**15}
 _ENDS: Mapping[str, Mapping[str, int]] = {

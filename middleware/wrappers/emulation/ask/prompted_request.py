@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, get_args
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest
-from adapters.options import choice, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from adapters.shared.history import rounds, text_of
 from adapters.shared.toolbox import Tool, Toolbox, toolbox, unfolded
-from middleware.wrappers.emulation.ask.constrain import Constraint, Way, constraint_for
+from middleware.wrappers.emulation.ask.constrain import Constraint, constraint_for
 from middleware.wrappers.emulation.ask.conversation import (
     first_question,
     has_calls,
@@ -22,6 +21,7 @@ from middleware.wrappers.emulation.ask.conversation import (
 from middleware.wrappers.emulation.ask.prompt import Ask, decision, instructions, signature
 from middleware.wrappers.emulation.formats.raw_call import Fault
 from middleware.wrappers.emulation.read.rules import ReadRules
+from middleware.wrappers.emulation.settings import Emulation, Way
 
 _OF_TOOLS = frozenset(("parallel_tool_calls", "functions", "function_call"))
 # Of Ollama, llama.cpp, vLLM and SGLang.
@@ -37,24 +37,6 @@ _CORRECTED = "Answer with the corrected block only."
 _CORRECTED_OR_NONE = (
     "Answer with the corrected block only, or with NO_TOOL if none of the tools does that."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Emulation:
-    """How tools are emulated for a model."""
-
-    reask: int = option("How often a faulty call is asked for again", whole(0, 1), 1)
-    constraint: Way = option(
-        "How its server is held to the form of a demanded call",
-        choice(*get_args(Way)),
-        "response_format",
-    )
-    hold: int = option(
-        "Characters at the start that may turn out to be an unmarked thought", whole(0), 64
-    )
-    result_length: int | None = option("Longest tool result in characters", whole(1))
-    decide: bool = False
-    """A question is first decided on, then answered; for pipelines, which thought about it."""
 
 
 class PromptedRequest(NamedTuple):
