@@ -10,7 +10,10 @@ from typing_extensions import TypedDict
 from middleware.doors.mistakes import TAG
 
 # Other members are let through: the check's own copy of a request, without them, is thrown away.
-shape = with_config(ConfigDict(extra="ignore", strict=True))
+_CHECKED = ConfigDict(extra="ignore", strict=True)
+shape = with_config(_CHECKED)
+late_body = with_config(ConfigDict(**_CHECKED, defer_build=True))
+"""Said of the body of a door that few gateways are asked by: its check is built for the first."""
 
 
 def string_or_list(value: Any) -> str:

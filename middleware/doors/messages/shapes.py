@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from middleware.doors.chat.messages import String, shape, string_or_list
+from middleware.doors.chat.messages import String, late_body, shape, string_or_list
 from middleware.doors.mistakes import TAG
 
 _WITHIN_RESULTS = frozenset(("text", "image", "document"))
@@ -157,7 +157,7 @@ class EffortAndFormat(TypedDict):
     format: NotRequired[dict[str, Any] | None]
 
 
-@shape
+@late_body
 class CountedBody(TypedDict):
     """What there is to count."""
 
@@ -171,7 +171,7 @@ class CountedBody(TypedDict):
     output_format: NotRequired[dict[str, Any] | None]
 
 
-@shape
+@late_body
 class MessagesBody(CountedBody):
     max_tokens: Annotated[int, Field(ge=0, lt=2**63)]
     stream: NotRequired[bool | None]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from middleware.doors.chat.messages import String, TextPart, shape, string_or_list
+from middleware.doors.chat.messages import String, TextPart, late_body, shape, string_or_list
 from middleware.doors.chat.shapes import Function
 from middleware.doors.mistakes import TAG
 
@@ -82,14 +82,14 @@ class _Body(TypedDict):
     top_logprobs: NotRequired[int | None]
 
 
-@shape
+@late_body
 class OllamaChatBody(_Body):
     messages: NotRequired[Annotated[list[SentMessage], Field(fail_fast=True)] | None]
     """Without any nothing is asked: it says that the model is loaded."""
     tools: NotRequired[Annotated[list[SentTool], Field(fail_fast=True, max_length=1024)] | None]
 
 
-@shape
+@late_body
 class GenerateBody(_Body):
     prompt: NotRequired[str | None]
     """Without one nothing is asked, as above."""

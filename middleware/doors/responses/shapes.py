@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from middleware.doors.chat.messages import String, kind, shape, string_or_list
+from middleware.doors.chat.messages import String, kind, late_body, shape, string_or_list
 from middleware.doors.mistakes import TAG
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -232,7 +232,7 @@ class TextConfig(TypedDict):
     verbosity: NotRequired[Literal["low", "medium", "high"] | None]
 
 
-@shape
+@late_body
 class ResponsesBody(TypedDict):
     model: Annotated[str, Field(min_length=1, max_length=256)]
     input: _Input

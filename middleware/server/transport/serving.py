@@ -52,9 +52,9 @@ class _Server(uvicorn.Server):
             await self._member.join()
             await self._reloader.catch_up()
         await super().startup(sockets)
-        gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT)
+        gc.enable()
         self._reloader.heed_signals()
         if self._member is None or self._member.seat.begins:
             await self._tell_where_it_is()

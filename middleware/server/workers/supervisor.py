@@ -34,7 +34,8 @@ _EVERY = 0.5
 # It imports from where this process does, and from nowhere else. Ctrl-C reaches it too: until it
 # serves, who is above it ends it.
 _BEGIN = """\
-import json, signal, sys
+import gc, json, signal, sys
+gc.disable()
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 said = json.load(sys.stdin)
 sys.path[:] = said["path"]
