@@ -47,7 +47,6 @@ from middleware.wrappers.carriers import Carriers
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
-from middleware.wrappers.pipeline import Pipeline, ReasonThenAnswer
 from middleware.wrappers.recall import (
     Limits,
     MemoryStore,
@@ -64,10 +63,8 @@ from middleware.wrappers.strict import Strict
 
 if TYPE_CHECKING:
     from middleware.tools.shelf import ToolShelf
+    from middleware.wrappers.pipeline import Pipeline
     from middleware.wrappers.server_tools.menu import ToolSource
-
-# Keys of a pipeline's config that are fields of `Pipeline` with the same name and value.
-_SAME_IN_BOTH = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +245,8 @@ class _Builder:
         if isinstance(answerer, Absent):
             return Absent(model.id, answerer.reason)
         reasoner = self._part(said["reasoner"])
+        from middleware.wrappers.pipeline import ReasonThenAnswer
+
         adapter: Adapter = Carriers(ReasonThenAnswer(reasoner, answerer, self._settings(said)))
         if self.store is not None:
             # Not only for the thought: the reasoner too is told the conversation as it was.
@@ -255,7 +254,10 @@ class _Builder:
         return Route(adapter, model.id, changes(model))
 
     def _settings(self, said: Mapping[str, Any]) -> Pipeline:
-        given = {name: value for name, value in said.items() if name in _SAME_IN_BOTH}
+        from middleware.wrappers.pipeline import Pipeline
+
+        same = frozenset(each.name for each in fields(Pipeline)) - {"search", "vision"}
+        given = {name: value for name, value in said.items() if name in same}
         search = self._search(said["search"]) if "search" in said else None
         return Pipeline(**given, search=search, vision=self._sees(said["reasoner"]))
 

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from starlette.types import Scope
 
-from middleware.cassettes.cassette import Mode
 from middleware.cassettes.errors import CassetteRefused
 from middleware.cassettes.names import CassetteName, read_name
+from middleware.config import CassetteMode
 
 PREFIX = "/~"
 _NAMED = "usetool.cassette"
@@ -31,7 +31,7 @@ class Selection(NamedTuple):
     """What a request says of cassettes; empty where it says nothing."""
 
     name: CassetteName | None = None
-    mode: Mode | None = None
+    mode: CassetteMode | None = None
     lane: str = ""
     fault: str = ""
 
@@ -80,14 +80,14 @@ def _headers(scope: Scope) -> dict[str, str]:
     }
 
 
-def _mode(text: str | None) -> Mode | None:
+def _mode(text: str | None) -> CassetteMode | None:
     if text is None:
         return None
-    if text not in get_args(Mode):
+    if text not in get_args(CassetteMode):
         raise CassetteRefused(
-            f"x-usetool-mode is '{text[:40]}', but must be one of {', '.join(get_args(Mode))}."
+            f"x-usetool-mode is '{text[:40]}', but must be one of {', '.join(get_args(CassetteMode))}."
         )
-    return cast(Mode, text)
+    return cast(CassetteMode, text)
 
 
 def not_allowed(name: str = "") -> CassetteRefused:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import orjson
@@ -15,13 +16,15 @@ from adapters.protocol import Planned
 from adapters.receipts import Receipt
 from middleware import __version__
 from middleware.cli.default_config import OWN, built_in
-from middleware.cli.live_check import PROXIES, Diagnosis
 from middleware.config import Config, Server, is_loopback
 from middleware.config.access import meant_variable
 from middleware.config.hints import meant
 from middleware.config.shape import ClientConfig
 from middleware.routing import ModelEntry
 from middleware.server.models import ModelList, Status
+
+if TYPE_CHECKING:  # loaded where upstreams are asked
+    from middleware.cli.live_check import Diagnosis
 
 _VERSIONED = ("chat", "responses")
 """Doors whose clients want a base URL with the version in it."""
@@ -231,6 +234,8 @@ def _secret_rows(config: Config) -> list[tuple[str, str, str]]:
 
 
 def _unused_proxy(config: Config, environment: Mapping[str, str]) -> str:
+    from middleware.cli.live_check import PROXIES
+
     variable = next(filter(environment.get, PROXIES), "")
     called = [each for each in config.upstreams.values() if each.base_url]
     if not (variable and called) or any(upstream.proxy for upstream in called):

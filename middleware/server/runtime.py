@@ -23,11 +23,11 @@ from middleware.server.models import ModelList
 from middleware.server.transport.hosts import Hosts
 from middleware.server.transport.intake import Caller, Keys
 from middleware.state.memory import MemoryState
-from middleware.tools.shelf import open_shelf
 from middleware.wrappers.recall import Store
 
-if TYPE_CHECKING:  # loaded where there are cassettes
+if TYPE_CHECKING:  # loaded where there are any
     from middleware.cassettes.studio import Studio
+    from middleware.tools.shelf import ToolShelf
 
 _SILENT = Selection()
 
@@ -102,8 +102,7 @@ def build_runtime(
     """Build what a config says; memories of the one before are kept if they may be."""
     same = before is not None and before.config.recall == config.recall
     shared = shared or (before.shared if before else Shared(MemoryBoard(), MemoryState()))
-    shelf = open_shelf(config, shared.tools, shared.state, complain)
-    shared = shared._replace(tools=shelf)
+    shared = shared._replace(tools=_shelf(config, shared))
     old = before if same else None
     routes = build(config, transport, old.routes.store if old else None, shared)
     clients = clients_by_key(config)
@@ -123,6 +122,15 @@ def build_runtime(
         studio=studio,
         limited=_limited(clients.values(), routes),
     )
+
+
+def _shelf(config: Config, shared: Shared) -> ToolShelf | None:
+    """The tools of a config; without any nothing of them is loaded."""
+    if not config.tools:
+        return None
+    from middleware.tools.shelf import open_shelf
+
+    return open_shelf(config, shared.tools, shared.state, complain)
 
 
 def _limited(clients: Iterable[Client], routes: Routes) -> Mapping[str, Routes]:
