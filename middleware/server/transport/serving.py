@@ -55,11 +55,11 @@ class _Server(uvicorn.Server):
         if self._member is not None:
             await self._member.join()
             await self._reloader.catch_up()
-        with taken_addresses(sockets or ()):
-            await super().startup(sockets)
-        gc.collect()
+        gc.collect()  # before anybody waits for it
         gc.freeze()
         gc.set_threshold(*_COLLECT)
+        with taken_addresses(sockets or ()):
+            await super().startup(sockets)
         self._reloader.heed_signals()
         if self._member is None or self._member.seat.begins:
             await self._tell_where_it_is()
