@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from middleware.doors.chat.messages import String, kind, late_body, shape, string_or_list
+from middleware.doors.chat.messages import String, kind, late_body, string_or_list
 from middleware.doors.mistakes import TAG
 
 _Text = Annotated[str, Field(min_length=1)]
