@@ -24,10 +24,14 @@ _SLICE = 64 << 10
 class Connection(asyncio.Protocol):
     """Carries one exchange at a time."""
 
-    idle_since = 0.0
+    __slots__ = (
+        *("_alarm", "_congested", "_due", "_holder", "_incoming", "_loop", "_paused", "_rings_at"),
+        *("_transport", "_unsent", "_waiter", "idle_since", "origin"),
+    )
 
     def __init__(self, origin: Origin, holder: Holder) -> None:
         self.origin = origin
+        self.idle_since = 0.0
         self._holder = holder
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -100,9 +104,10 @@ class Connection(asyncio.Protocol):
             self.cut()  # nothing was asked
             return
         incoming.feed(data)
-        if incoming.held > MOST_HELD and not (incoming.over or self._paused) and self._transport:
-            self._paused = True
-            self._transport.pause_reading()
+        if incoming.failure is not None or (incoming.over and not incoming.reusable):
+            self.cut()
+        elif incoming.held > MOST_HELD and not incoming.over:
+            self._pause()
         self._wake()
 
     def eof_received(self) -> None:
@@ -136,6 +141,12 @@ class Connection(asyncio.Protocol):
         while self._unsent and not self._congested and self._transport is not None:
             piece, self._unsent = self._unsent[:_SLICE], self._unsent[_SLICE:]
             self._transport.write(piece)
+
+    def _pause(self) -> None:
+        """Until the reader, who is slow, has taken what is here."""
+        if self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
 
     def _leave(self, clean: bool) -> None:
         """Close it, if it is not closed; what is underway ends here."""

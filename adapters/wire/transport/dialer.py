@@ -105,4 +105,7 @@ def _looking_up(host: str, port: int) -> asyncio.Future[Addresses]:
 
 
 def _resolve(host: str, port: int, flags: int) -> Addresses:
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError as error:  # a name that none can have
+        raise socket.gaierror(str(error)) from error

@@ -123,8 +123,8 @@ class Incoming:
     def on_headers_complete(self) -> None:
         assert self._parser is not None
         status = self._parser.get_status_code()
-        if status == _SWITCHING_PROTOCOLS:
-            raise NotHttp  # to one we did not offer
+        if status < 100 or status == _SWITCHING_PROTOCOLS:
+            raise NotHttp  # none offered another protocol
         self._interim = status < 200
         if self._interim:
             self.headers = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,15 +26,15 @@ class Target(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # freezing it would double what it costs to make
 class Outgoing:
     """What is asked of an upstream."""
 
     method: str
     url: str
-    headers: Mapping[str, str]
-    body: bytes | None
-    proxy: str | None = None
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(repr=False)
+    proxy: str | None = field(default=None, repr=False)
     connect_seconds: float = 5.0
     noted: bool = False
     """The chunks of the answer are noted."""
