@@ -1,32 +1,68 @@
-"""What a connection's failure means, in our own words: the library's texts name addresses."""
+"""What a connection's failure means, in our own words: the libraries' texts name addresses."""
 
 from __future__ import annotations
-
-import aiohttp
 
 from adapters.errors import Truncated, Unavailable, UpstreamError
 
 
-def unreachable(upstream: str, error: Exception) -> Unavailable:
-    reason = next((words for kind, words in _CONNECT_FAILURES if isinstance(error, kind)), "failed")
+class WireError(Exception):
+    """A connection did not bring what it was asked for."""
+
+    what = "failed"
+    """What became of it, behind 'The connection to upstream X'."""
+
+
+class UnknownHost(WireError):
+    what = "failed: its host name is unknown"
+
+
+class UntrustedHost(WireError):
+    what = "failed: its TLS certificate is not trusted"
+
+
+class NoTls(WireError):
+    what = "failed: it does not speak TLS as its address says"
+
+
+class ProxyFailed(WireError):
+    what = "failed at the proxy"
+
+
+class NotAccepted(WireError):
+    what = "was refused"
+
+
+class NotConnected(WireError):
+    """Nobody accepted it in time."""
+
+
+class Unanswered(WireError):
+    what = "was closed by it before it answered"
+
+    def __init__(self, heard: bool = False) -> None:
+        super().__init__()
+        self.heard = heard
+        """The beginning of an answer came."""
+
+
+class NotHttp(WireError):
+    what = "brought an answer that is not HTTP"
+
+
+class CutShort(WireError):
+    """In the middle of an answer."""
+
+
+class Undecodable(WireError):
+    """An answer's content-encoding is not what its header says."""
+
+
+def unreachable(upstream: str, error: WireError) -> Unavailable:
     return Unavailable(
-        f"The connection to upstream '{upstream}' {reason}. Check that it runs and that its "
+        f"The connection to upstream '{upstream}' {error.what}. Check that it runs and that its "
         "base_url (and proxy, if it needs one) in the config is right.",
         code="upstream_unreachable",
     )
-
-
-_CONNECT_FAILURES: tuple[tuple[type[Exception], str], ...] = (
-    (aiohttp.ClientConnectorDNSError, "failed: its host name is unknown"),
-    (aiohttp.ClientConnectorCertificateError, "failed: its TLS certificate is not trusted"),
-    (aiohttp.ClientSSLError, "failed: it does not speak TLS as its address says"),
-    (aiohttp.ClientProxyConnectionError, "failed at the proxy"),
-    (aiohttp.ClientConnectorError, "was refused"),
-    (aiohttp.ServerDisconnectedError, "was closed by it before it answered"),
-    (aiohttp.ClientResponseError, "brought an answer that is not HTTP"),
-    (aiohttp.ClientOSError, "was closed by it before it answered"),
-    (ConnectionError, "was closed by it before it answered"),
-)
 
 
 def unconnected(upstream: str, base_url: str, seconds: float) -> Unavailable:
@@ -62,7 +98,7 @@ def too_large(upstream: str, most: int) -> UpstreamError:
 
 
 def broke_off(upstream: str, error: Exception) -> UpstreamError:
-    if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in str(error).lower():
+    if isinstance(error, Undecodable):
         unread = UpstreamError(
             f"Upstream '{upstream}' sent a compressed answer that cannot be read.",
             code="upstream_bad_encoding",

@@ -6,32 +6,24 @@ Knows HTTP and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal
 
-import aiohttp
 import orjson
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ConnectionKey
-from yarl import URL
 
 from adapters.errors import GatewayError, Unauthorized, from_status
 from adapters.wire.capture import Capture, CapturedCall, Fact, FactRow, Source, Tap
-from adapters.wire.failures import timed_out, unconnected, unreachable
+from adapters.wire.failures import NotConnected, WireError, timed_out, unconnected, unreachable
 from adapters.wire.headers import for_client
 from adapters.wire.json_text import load
-from adapters.wire.reply import BROKEN, Reply
+from adapters.wire.reply import Reply
+from adapters.wire.transport.client import HttpClient
+from adapters.wire.transport.outgoing import Outgoing
+from adapters.wire.transport.seam import RawReply, Sender
 
 MAX_ERROR_BODY = 64 << 10
-MOST_IDLE, _IDLE_SECONDS = 100, 30
-"""Connections kept for the next request, all upstreams together, and how long."""
 _KEY_HEADERS = frozenset({"authorization", "x-api-key"})
-_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
-_CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,59 +49,31 @@ class Timeouts:
         return min(self.plain, self.total)
 
 
-class _Attempt:
-    """Whether a request opened a connection of its own or got one the pool had kept."""
-
-    fresh = False
-
-
-_attempt: ContextVar[_Attempt] = ContextVar("attempt")
-
-
-def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    if attempt := _attempt.get(None):
-        attempt.fresh = True
-    family, kind, protocol, *_ = address
-    return socket.socket(family, kind, protocol)
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Keeps only so many connections for later: a burst would leave thousands open, here and there.
-
-    aiohttp has a limit for those at work alone, and that would make requests wait.
-    """
-
-    def _release(
-        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
-    ) -> None:
-        full = sum(map(len, self._conns.values())) >= MOST_IDLE
-        super()._release(key, protocol, should_close=should_close or full)
-
-
 class Transport:
-    """One pool of connections for the whole process."""
+    """The connections of the whole process."""
 
-    def __init__(self) -> None:
+    def __init__(self, sender: Sender | None = None) -> None:
         self.facts = FactRow()
         """What small questions brought."""
-        self._session: aiohttp.ClientSession | None = None
+        self._sender = sender or HttpClient()
+        self._by_proxy: Sender | None = None
 
-    def session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=_Connector(
-                    limit=0, keepalive_timeout=_IDLE_SECONDS, socket_factory=_new_socket
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=_NO_TIMEOUT,
-                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-            )
-        return self._session
+    async def send(self, request: Outgoing, due: float) -> RawReply:
+        sender = self._sender if request.proxy is None else self._proxied()
+        return await sender.send(request, due)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._sender.close()
+        if self._by_proxy is not None:
+            await self._by_proxy.close()
+
+    def _proxied(self) -> Sender:
+        if self._by_proxy is None:
+            # 0.4 s to import, and few have a proxy.
+            from adapters.wire.transport.library import LibraryClient
+
+            self._by_proxy = LibraryClient()
+        return self._by_proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +165,23 @@ class Link:
         due: float,
         contact: CapturedCall | None = None,
     ) -> Reply:
+        request = Outgoing(
+            method,
+            self.url(path),
+            self.headers,
+            body,
+            self.proxy,
+            self.timeouts.connect,
+            noted=contact is not None and contact.chunks is not None,
+        )
         try:
-            async with asyncio.timeout_at(due):
-                response = await self._connect(method, path, body)
-        except (*BROKEN, TimeoutError) as error:
+            answer = await self.transport.send(request, due)
+        except (WireError, TimeoutError) as error:
             failure = self._unanswered(error)
             if contact is not None:
                 contact.broke(failure)
             raise failure from error
-        return await self.accepted(Reply(response, self.name, contact), due)
+        return await self.accepted(Reply(answer, self.name, contact), due)
 
     async def accepted(self, reply: Reply, due: float) -> Reply:
         """A good answer; raise what a bad one says."""
@@ -217,35 +189,12 @@ class Link:
             raise await self._refusal(reply, due)
         return reply
 
-    def _unanswered(self, error: Exception) -> GatewayError:
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
+    def _unanswered(self, error: WireError | TimeoutError) -> GatewayError:
+        if isinstance(error, NotConnected):
             return self._absent(unconnected(self.name, self.base_url, self.timeouts.connect))
         if isinstance(error, TimeoutError):
             return timed_out(self.name, "did not answer in time")
         return self._absent(unreachable(self.name, error))
-
-    async def _connect(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
-        attempt = _Attempt()
-        _attempt.set(attempt)
-        try:
-            return await self._request(method, path, body)
-        except _CLOSED as error:
-            if attempt.fresh or isinstance(error, aiohttp.ClientConnectorError):
-                raise
-            # A pooled connection the upstream closed while it was idle; nothing was answered, so
-            # asking once more is safe.
-            return await self._request(method, path, body)
-
-    async def _request(self, method: str, path: str, body: bytes | None) -> aiohttp.ClientResponse:
-        return await self.transport.session().request(
-            method,
-            _parsed(self.url(path)),
-            data=body,
-            headers=self.headers,
-            allow_redirects=False,
-            proxy=self.proxy,
-            timeout=_connect_timeout(self.timeouts.connect),
-        )
 
     async def _refusal(self, reply: Reply, due: float) -> GatewayError:
         body = await reply.beginning(MAX_ERROR_BODY, due)
@@ -257,13 +206,3 @@ class Link:
         if self.started_by:
             error.message += f" If it does not run, start it: `{self.started_by}`."
         return error
-
-
-@lru_cache(maxsize=256)
-def _parsed(url: str) -> URL:
-    return URL(url)
-
-
-@lru_cache(maxsize=64)
-def _connect_timeout(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=None, sock_connect=seconds)

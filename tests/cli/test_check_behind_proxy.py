@@ -6,8 +6,6 @@ import asyncio
 import os
 import shutil
 import socket
-import ssl
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +16,7 @@ import orjson
 import pytest
 
 from tests.cli.probing import KEY
+from tests.support.certificates import certificate
 from tests.support.day_one import Json, Reply, Seen, answering, failure
 from tests.support.paths import ROOT
 from tests.support.upstreams.loopback import Peer
@@ -93,22 +92,6 @@ def tunnel(port: Callable[[], int], asked: list[str]) -> Callable[[Peer], Any]:
         await asyncio.gather(pump(peer.reader, writer), pump(reader, peer.writer))
 
     return behave
-
-
-def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """One for claude.test that nobody else trusts."""
-    key, chain = folder / "key.pem", folder / "chain.pem"
-    extensions = (
-        "subjectAltName=DNS:claude.test",
-        "keyUsage=critical,digitalSignature,keyCertSign",
-    )
-    command = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=claude.test"]
-    command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    command += [word for extension in extensions for word in ("-addext", extension)]
-    subprocess.run([*command, "-keyout", key, "-out", chain], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(chain, key)
-    return chain, context
 
 
 BOTH = """

@@ -22,6 +22,7 @@ from adapters.kind import known_kind
 from adapters.protocol import Adapter, ChatRequest, Json, RequestContext
 from adapters.shared.history import settle
 from adapters.wire.http import Link, Transport
+from adapters.wire.transport.library import LibraryClient
 from tests.support.cases import CASES, REASONING
 from tests.support.fold import Answer, fold, run
 from tests.support.paths import ROOT
@@ -79,7 +80,13 @@ class Upstream:
             {"x-api-key": key} if self.auth == "x-api-key" else {"authorization": f"Bearer {key}"}
         )
         headers = {"content-type": "application/json", **opens}
-        return Link(self.name, url or self.url, Transport(), headers, secrets=(key,) if url else ())
+        return Link(
+            self.name,
+            url or self.url,
+            Transport(LibraryClient()),
+            headers,
+            secrets=(key,) if url else (),
+        )
 
     def connect(self, link: Link) -> Adapter:
         kind = known_kind(self.name)

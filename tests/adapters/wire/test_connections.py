@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.errors import Unavailable
-from adapters.wire.http import MOST_IDLE
+from adapters.wire.transport.client import MOST_IDLE
 from tests.adapters.wire.asking import BODY, answering, ask, silence, soon, stalled
 from tests.support.fold import run
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback

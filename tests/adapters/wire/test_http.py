@@ -258,7 +258,7 @@ async def bomb(peer: Peer) -> None:
         (cut_length, "upstream_truncated", 502),
         (cut_chunks, "upstream_truncated", 502),
         (reset_body, "upstream_truncated", 502),
-        (bad_chunks, "upstream_timeout", 504),  # aiohttp drops the connection and tells nobody
+        (bad_chunks, "upstream_truncated", 502),
         (not_gzip, "upstream_bad_encoding", 502),
         (stalled, "upstream_timeout", 504),
         (too_much, "upstream_too_large", 502),

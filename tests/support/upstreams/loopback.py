@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -74,7 +75,9 @@ class Loopback:
 
 
 @asynccontextmanager
-async def loopback(behave: Behaviour, **timeouts: float) -> AsyncIterator[Loopback]:
+async def loopback(
+    behave: Behaviour, tls: ssl.SSLContext | None = None, **timeouts: float
+) -> AsyncIterator[Loopback]:
     """Serve each connection by `behave`, which reads requests and answers as it likes."""
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -88,8 +91,8 @@ async def loopback(behave: Behaviour, **timeouts: float) -> AsyncIterator[Loopba
         writer.close()
         tasks.discard(task)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    url = f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     transport = Transport()
     link = Link("up", url, transport, timeouts=replace(Timeouts(), **timeouts))
     upstream = Loopback(url, link)

@@ -1,0 +1,163 @@
+"""One answer as its bytes come: HTTP/1.1, without a connection and without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from adapters.wire.failures import CutShort, NotHttp, Unanswered, WireError
+from adapters.wire.transport.encodings import Decoder, decoder_of
+
+MAX_HEAD = 64 << 10
+"""Bytes of a head, those of interim answers included; also of what brings nothing of a body for so
+long, such as trailers.
+"""
+MAX_HEADERS = 128
+_SWITCHING_PROTOCOLS = 101
+
+
+class Incoming:
+    """What an upstream has answered so far; whoever reads it takes the pieces away."""
+
+    __slots__ = (
+        *("_barren", "_chunked", "_decoder", "_head_size", "_interim", "_lines", "_parser"),
+        *("failure", "headers", "held", "on_body", "over", "pieces", "ready", "reusable", "status"),
+    )
+    sizes: Sequence[int] = ()
+    """Of the chunks in which the piece that was taken last was sent, where they are noted."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        """By names in small letters; of several with one name the first."""
+        self.ready = False
+        """The head is here."""
+        self.over = False
+        """The body is here to its end."""
+        self.failure: WireError | None = None
+        """Why no more will come than the pieces that are here."""
+        self.reusable = False
+        """The connection may carry another request once this is over."""
+        self.held = 0
+        """Bytes that came since pieces were taken last."""
+        self.pieces: list[bytes] = []
+        # The parser calls it for each piece; with no function of ours that costs next to nothing.
+        self.on_body = self.pieces.append
+        self._decoder: Decoder | None = None
+        self._chunked = self._interim = False
+        self._lines = self._head_size = self._barren = 0
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        # What aiohttp lets pass: many an upstream is a server that somebody wrote in an evening.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+
+    def feed(self, data: bytes) -> None:
+        """Hear what the connection brought."""
+        if self._parser is None:
+            self.reusable = False  # nobody asked for what stands behind the end
+            return
+        self.held += len(data)
+        before = len(self.pieces)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade):
+            self.reusable = False
+            self.end(NotHttp() if not self.ready else CutShort())
+        if len(self.pieces) > before:
+            self._barren = 0
+        else:
+            self._barren += len(data)
+            if self._barren > MAX_HEAD:
+                self.end(NotHttp() if not self.ready else CutShort())
+        if self.over:
+            self._parser = None
+
+    def close(self, clean: bool) -> None:
+        """The connection is gone: as one that ends, or broken."""
+        if not self.ready:
+            self.end(Unanswered(heard=self.held > 0))
+        elif clean and not self._chunked and "content-length" not in self.headers:
+            self.over = True
+        else:
+            self.end(CutShort())
+        self.reusable = False
+
+    def end(self, failure: WireError) -> None:
+        """Nothing more will come; what is over cannot fail."""
+        # The parser knows our methods: without this only the garbage collector would part us.
+        self._parser = None
+        if not self.over:
+            self.failure = self.failure or failure
+
+    def take(self) -> bytes:
+        """Return what came since it was called last; b"": nothing did."""
+        self.held = 0
+        pieces = self.pieces
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        return piece if self._decoder is None else self._decoder.decode(piece)
+
+    # The parser's calls ------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self.over:
+            raise NotHttp  # a second answer
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.ready:
+            return  # a trailer
+        self._lines += 1
+        self._head_size += len(name) + len(value)
+        if self._lines > MAX_HEADERS or self._head_size > MAX_HEAD or b"\0" in value:
+            raise NotHttp
+        known = name.decode("latin-1").lower()
+        text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
+        self.headers.setdefault(known, text)
+        if known == "transfer-encoding" and "chunked" in text.lower():
+            self._chunked = True
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        status = self._parser.get_status_code()
+        if status < 100 or status == _SWITCHING_PROTOCOLS:
+            raise NotHttp  # none offered another protocol
+        self._interim = status < 200
+        if self._interim:
+            self.headers = {}
+            return
+        self.status, self.ready = status, True
+        self.reusable = self._parser.should_keep_alive()
+        if encoding := self.headers.get("content-encoding"):
+            self._decoder = decoder_of(encoding)
+
+    def on_message_complete(self) -> None:
+        self.over = not self._interim
+
+
+class NotedIncoming(Incoming):
+    """Notes in which chunks the body is sent, however the network joins them."""
+
+    __slots__ = ("_counted", "_found", "sizes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: Sequence[int] = ()
+        self._found: list[int] = []
+        self._counted = 0
+
+    def on_chunk_complete(self) -> None:
+        if size := sum(map(len, self.pieces[self._counted :])):
+            self._found.append(size)
+        self._counted = len(self.pieces)
+
+    def take(self) -> bytes:
+        self.on_chunk_complete()  # the beginning of one that is not all here
+        self.sizes, self._found, self._counted = self._found, [], 0
+        piece = super().take()
+        if self._decoder is not None:
+            self.sizes = ()  # they are those of other bytes
+        return piece
