@@ -127,8 +127,7 @@ class MemoryState:
             found = Counter(life_of(hold))
             self.counters.put(hold.counter, found, now)
         ends = now + hold.seconds + found.step
-        if ends > found.ends:
-            found.ends = ends
+        found.ends = max(found.ends, ends)
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
