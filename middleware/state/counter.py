@@ -65,24 +65,22 @@ class Counter:
         self._sum, self._due = 0.0, inf  # of what was rounded nothing stays
 
     def take(self, amount: float, now: float) -> int:
-        """Add a part, and return its bucket."""
-        bucket = self.bucket(now)
-        self.add(bucket, amount)
-        return bucket
-
-    def add(self, bucket: int, amount: float) -> None:
-        parts = self._parts
+        """Add a part that begins now, and return its bucket."""
+        parts, bucket = self._parts, ceil((now + self.life) / self.step)
         if bucket in parts:
             parts[bucket] += amount
         else:
             parts[bucket] = amount
             self._due = min(self._due, bucket * self.step)
         self._sum += amount
+        return bucket
 
     def merge(self, parts: Mapping[int, float]) -> None:
         for bucket, amount in parts.items():
-            self.add(bucket, amount)
+            self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
+            self._sum += amount
         self._parts = OrderedDict(sorted(self._parts.items()))
+        self._due = next(iter(self._parts), inf) * self.step
 
     def give(self, bucket: int, amount: float) -> None:
         """Take back what was added, unless it has ended."""

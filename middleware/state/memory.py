@@ -57,15 +57,16 @@ class MemoryState:
         sums: dict[str, float] = {}
         full: Hold | None = None
         for hold in holds:
-            found = sums[hold.counter] = self.counter(hold, now).sum(now)
-            if found >= hold.limit and full is None:
+            name, amount, limit, _, _ = hold
+            found = self.counter(hold, now).sum(now)
+            sums[name] = found + amount
+            if found >= limit and full is None:
                 full = hold
-        if full is not None:
-            return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
-        self.hold(request, holds, now)
-        for hold in holds:
-            sums[hold.counter] += hold.amount
-        return Taken(sums)
+        if full is None:
+            self.hold(request, holds, now)
+            return Taken(sums)
+        sums = {hold.counter: self.counter(hold, now).sum(now) for hold in holds}
+        return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
 
     def held(self, request: str, counter: str) -> Held | None:
         kept = self._requests.kept.get(request)
@@ -80,7 +81,7 @@ class MemoryState:
         kept.ends = now + LONGEST_REQUEST
         parts, counters = kept.parts, self.counters.kept
         for hold in holds:
-            name, amount, *_ = hold
+            name, amount, _, _, _ = hold
             counter = counters.get(name) or self.counter(hold, now)
             if name in parts:
                 before = parts[name]
@@ -122,12 +123,13 @@ class MemoryState:
 
     def counter(self, hold: Hold, now: float) -> Counter:
         """The counter of a hold, which from now on lives as long as the hold says."""
-        found = self.counters.kept.get(hold.counter)
+        name, _, _, seconds, _ = hold
+        found = self.counters.kept.get(name)
         if found is None or found.ends <= now:
             found = Counter(life_of(hold))
-            self.counters.put(hold.counter, found, now)
-        ends = now + hold.seconds + found.step
-        found.ends = max(found.ends, ends)
+            self.counters.put(name, found, now)
+        if (ends := now + seconds + found.step) > found.ends:
+            found.ends = ends
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
