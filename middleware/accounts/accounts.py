@@ -12,7 +12,7 @@ from middleware.accounts.budgets import term_of
 from middleware.accounts.clients import Client
 from middleware.accounts.ledger import Ledger, open_book
 from middleware.accounts.lengths import AnswerLengths
-from middleware.accounts.limits import Allowance, has_limits
+from middleware.accounts.limits import Allowance
 from middleware.accounts.prices import Prices
 from middleware.config import Config
 from middleware.server.visits import Observer, Visit
@@ -56,9 +56,8 @@ class Accounts:
 
     def bill(self, visit: Visit, client: Client, prices: Prices) -> Bill:
         """Begin what a request will have used."""
-        said = client.said
-        limited = said is not None and has_limits(said)
-        allowance = Allowance(self.state, said, visit.id) if said and limited else None
+        limits = client.limits
+        allowance = Allowance(self.state, limits, visit.id) if limits is not None else None
         return Bill(visit, prices, self.lengths, allowance)
 
     async def budget(self, client: Client) -> Json | None:

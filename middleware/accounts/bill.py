@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from adapters.protocol import UpstreamCall, Usage
 from adapters.receipts import Note, Receipt
@@ -50,9 +50,9 @@ class Bill:
         self._closed = False
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> Sequence[tuple[bytes, bytes]]:
         """The limits of its client."""
-        return self._allowance.headers if self._allowance is not None else {}
+        return self._allowance.headers if self._allowance is not None else ()
 
     @property
     def watched(self) -> bool:
@@ -64,7 +64,7 @@ class Bill:
         if self.visit.counted:
             return
         if self._allowance is not None:
-            await self._take(self._allowance.enter())
+            await self._allowance.enter()
         self.visit.counted = True
 
     async def reserve(self, size: int, answer: int | None) -> None:
@@ -77,7 +77,7 @@ class Bill:
             answer = self._lengths.of(visit.client, visit.model)
         self._answer = min(answer, _LONGEST)
         visit.journey.before_next_ask = self._reserve_more
-        await self._take(self._allowance.reserve(*self._likely(self._prompt)))
+        await self._allowance.reserve(*self._likely(self._prompt))
 
     async def _reserve_more(self, size: int) -> None:
         """Take the same for another ask with so many bytes more, even beyond the limits: the
@@ -89,15 +89,8 @@ class Bill:
 
     def _likely(self, prompt: int) -> tuple[int, float]:
         """Tokens and USD of one ask."""
-        price = self._prices.expected(self.visit.model)
-        return prompt + self._answer, price.cost(Usage(prompt, self._answer))
-
-    async def _take(self, taking: Awaitable[None]) -> None:
-        try:
-            await taking
-        except LimitReached as error:
-            self.visit.limit, self.visit.counted = error.limit, False
-            raise
+        answer, price = self._answer, self._prices.expected(self.visit.model)
+        return prompt + answer, prompt * price.input + answer * price.output
 
     def forgive(self) -> None:
         """Count nothing of it: a recording answers."""
@@ -118,6 +111,9 @@ class Bill:
         visit = self.visit
         if visit.played:
             visit.counted = False
+            return
+        if isinstance(visit.error, LimitReached):
+            visit.limit, visit.counted = visit.error.limit, False
             return
         if used := self._used():
             visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from middleware.accounts.limits import ClientLimits, limits_of
 from middleware.config import ClientConfig, Config
 
 _DEFAULT = "default"
@@ -22,6 +23,8 @@ class Client(NamedTuple):
     """
     said: ClientConfig | None = None
     """None: it may do everything, without limits."""
+    limits: ClientLimits | None = None
+    """None: it has none."""
 
     @property
     def admin(self) -> bool:
@@ -41,7 +44,7 @@ def clients_by_key(config: Config) -> Mapping[str, Client]:
     found = {digest(key): Client(owner=digest(key)) for key in keys}
     for said in config.clients.values():
         owner = digest(b"client " + said.id.encode())
-        found[digest(said.key.value.encode())] = Client(said.id, owner, said)
+        found[digest(said.key.value.encode())] = Client(said.id, owner, said, limits_of(said))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from math import ceil, inf
 from typing import Literal
 
@@ -15,7 +15,7 @@ from middleware.state.store import Hold, State, Taken
 Limit = Literal["requests", "tokens", "concurrent", "budget"]
 _MINUTE = 60.0
 _LONGEST_REQUEST = 3600.0
-_RESET = "60s"
+_RESET = b"60s"
 """When a minute's limit is whole again, if nothing more is asked."""
 
 
@@ -25,13 +25,10 @@ class LimitReached(GatewayError):
     status, type, code = 429, "rate_limit_error", "rate_limit_exceeded"
     again: Again = "same"
 
-    def __init__(
-        self, limit: Limit, told: str, wait: float | None, headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, limit: Limit, told: str, wait: float | None) -> None:
         seconds = None if wait is None else str(max(1, ceil(wait)))
         super().__init__(told, retry_after=seconds)
         self.limit = limit
-        self.headers = headers
         if limit == "budget":
             self.type = self.code = "insufficient_quota"
             self.again = "never"
@@ -39,50 +36,95 @@ class LimitReached(GatewayError):
             self.type = limit
 
 
-def has_limits(said: ClientConfig | None) -> bool:
-    return said is not None and any(
-        (said.requests_per_minute, said.tokens_per_minute, said.concurrent, said.budget)
-    )
+class MinuteLimit:
+    """So much a minute, with what its headers always say."""
+
+    __slots__ = ("_limit", "_remaining", "_reset", "counter", "most")
+
+    def __init__(self, what: str, client: str, most: int) -> None:
+        self.counter, self.most = f"{what}:{client}", most
+        self._limit = f"x-ratelimit-limit-{what}".encode(), b"%d" % most
+        self._remaining = f"x-ratelimit-remaining-{what}".encode()
+        self._reset = f"x-ratelimit-reset-{what}".encode()
+
+    def headers(self, used: float, reset: bytes) -> Iterable[tuple[bytes, bytes]]:
+        left = max(0, int(self.most - used))
+        return self._limit, (self._remaining, b"%d" % left), (self._reset, reset)
+
+
+class ClientLimits:
+    """What a client may have, made ready once for all its requests."""
+
+    __slots__ = ("concurrent", "entering", "minutes", "requests", "said", "tokens")
+
+    def __init__(self, said: ClientConfig) -> None:
+        self.said = said
+        requests = MinuteLimit("requests", said.id, said.requests_per_minute or 0)
+        tokens = MinuteLimit("tokens", said.id, said.tokens_per_minute or 0)
+        self.requests, self.tokens = requests.counter, tokens.counter
+        self.concurrent = f"concurrent:{said.id}"
+        self.minutes = [one for one in (requests, tokens) if one.most]
+        entering = (
+            # Never settled: it counts from its beginning, however long it takes.
+            Hold(self.requests, 1, requests.most, _MINUTE),
+            Hold(self.concurrent, 1, said.concurrent or 0, _LONGEST_REQUEST),
+        )
+        self.entering = [hold for hold in entering if hold.limit]
+        """What each request takes before its body is read."""
+
+    def of_use(self, tokens: float, cost: float, term: Term | None) -> list[Hold]:
+        """What it is likely to use."""
+        said, holds = self.said, []
+        if said.tokens_per_minute:
+            holds.append(Hold(self.tokens, tokens, said.tokens_per_minute, _MINUTE))
+        if said.budget and term:
+            holds.append(Hold(term.counter, cost, said.budget.amount, term.left, sliding=False))
+        return holds
+
+
+def limits_of(said: ClientConfig) -> ClientLimits | None:
+    """None: it has no limits."""
+    limits = said.requests_per_minute, said.tokens_per_minute, said.concurrent, said.budget
+    return ClientLimits(said) if any(limits) else None
 
 
 class Allowance:
     """What one request takes of its client's limits: all of it is given back or settled."""
 
-    __slots__ = (
-        *("_concurrent", "_request", "_requests", "_said", "_state", "_term", "_tokens"),
-        "headers",
-    )
+    __slots__ = ("_full", "_limits", "_request", "_reset", "_state", "_sums", "_term")
 
-    def __init__(self, state: State, said: ClientConfig, request: str) -> None:
+    def __init__(self, state: State, limits: ClientLimits, request: str) -> None:
         self._state = state
-        self._said = said
+        self._limits = limits
         self._request = request
         self._term: Term | None = None
-        self._requests, self._tokens = f"requests:{said.id}", f"tokens:{said.id}"
-        self._concurrent = f"concurrent:{said.id}"
-        self.headers: dict[str, str] = {}
+        self._sums: dict[str, float] = {}
+        self._full, self._reset = "", b""
+        """The minute's limit that refused it, and when it lets in again."""
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
         """`x-ratelimit-*` of its limits."""
+        told: list[tuple[bytes, bytes]] = []
+        for minute in self._limits.minutes:
+            name = minute.counter
+            if name in self._sums:
+                told += minute.headers(
+                    self._sums[name], self._reset if name == self._full else _RESET
+                )
+        return told
 
     async def enter(self) -> None:
         """Take a place among its requests, or raise `LimitReached`: before its body is read."""
-        said, holds = self._said, []
-        if said.requests_per_minute:
-            # Never settled: it counts from its beginning, however long it takes.
-            holds.append(Hold(self._requests, 1, said.requests_per_minute, _MINUTE))
-        if said.concurrent:
-            holds.append(Hold(self._concurrent, 1, said.concurrent, _LONGEST_REQUEST))
-        if holds:
+        if holds := self._limits.entering:
             self._check(await self._state.take(self._request, holds))
 
     async def reserve(self, tokens: float, cost: float, beyond: bool = False) -> None:
         """Take what it is likely to use, or raise `LimitReached`; with `beyond`, take it anyway."""
-        said, holds = self._said, []
-        if said.tokens_per_minute:
-            holds.append(Hold(self._tokens, tokens, said.tokens_per_minute, _MINUTE))
-        if said.budget:
-            # All of a request is of the term it began in.
-            self._term = term = self._term or term_of(said.id, said.budget, time.time())
-            holds.append(Hold(term.counter, cost, said.budget.amount, term.left, sliding=False))
+        said = self._limits.said
+        if said.budget and self._term is None:  # all of a request is of the term it began in
+            self._term = term_of(said.id, said.budget, time.time())
+        holds = self._limits.of_use(tokens, cost, self._term)
         if beyond:
             holds = [hold._replace(limit=inf) for hold in holds]
         if holds:
@@ -90,44 +132,33 @@ class Allowance:
 
     async def settle(self, tokens: int, cost: float, none: bool = False) -> None:
         """Say what it really used; `none`: it is not to count as a request."""
-        amounts = {self._concurrent: 0.0, self._tokens: float(tokens)}
+        limits = self._limits
+        amounts = {limits.concurrent: 0.0, limits.tokens: float(tokens)}
         if self._term is not None:
             amounts[self._term.counter] = cost
         if none:
-            amounts[self._requests] = 0.0
+            amounts[limits.requests] = 0.0
         await self._state.settle(self._request, amounts)
 
     def _check(self, taken: Taken) -> None:
-        said, sums = self._said, taken.sums
-        if said.requests_per_minute and (used := sums.get(self._requests)) is not None:
-            self.headers |= _told("requests", said.requests_per_minute, used)
-        if said.tokens_per_minute and (used := sums.get(self._tokens)) is not None:
-            self.headers |= _told("tokens", said.tokens_per_minute, used)
+        self._sums.update(taken.sums)
         if taken.refused:
             raise self._refusal(taken)
 
     def _refusal(self, taken: Taken) -> LimitReached:
-        said, name = self._said, taken.refused.partition(":")[0]
+        said, name = self._limits.said, taken.refused.partition(":")[0]
         if said.budget and self._term is not None and taken.refused == self._term.counter:
             wait = self._term.wait(time.time())
-            return LimitReached("budget", _spent(said.budget), wait, self.headers)
+            return LimitReached("budget", _spent(said.budget), wait)
         if name == "concurrent":
             told = f"This client has {said.concurrent} requests at work, as many as it may have."
-            return LimitReached("concurrent", f"{told} Wait for one to end.", 1.0, self.headers)
+            return LimitReached("concurrent", f"{told} Wait for one to end.", 1.0)
         limit: Limit = "requests" if name == "requests" else "tokens"
         most = said.requests_per_minute if limit == "requests" else said.tokens_per_minute
-        self.headers[f"x-ratelimit-reset-{limit}"] = f"{max(1, ceil(taken.wait))}s"
+        self._full, self._reset = taken.refused, b"%ds" % max(1, ceil(taken.wait))
         told = f"This client may use {most} {limit} a minute, and has."
         wait = min(taken.wait, _MINUTE)
-        return LimitReached(limit, f"{told} Send the request again later.", wait, self.headers)
-
-
-def _told(limit: str, most: int, used: float) -> dict[str, str]:
-    return {
-        f"x-ratelimit-limit-{limit}": str(most),
-        f"x-ratelimit-remaining-{limit}": str(max(0, int(most - used))),
-        f"x-ratelimit-reset-{limit}": _RESET,
-    }
+        return LimitReached(limit, f"{told} Send the request again later.", wait)
 
 
 def _spent(budget: SpendingLimit) -> str:

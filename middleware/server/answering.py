@@ -231,19 +231,23 @@ class Answer:
         """Who answered, and what was changed."""
         model = opened.upstream.model[:200] if opened is not None else ""
         headers = [*_route_headers(self.visit.journey.summary(), model)]
-        if opened is not None and (limits := self._limits(opened.upstream.headers)):
+        if opened is not None:
+            limits, own = self._limits(opened.upstream.headers)
             headers += raw(limits)
+            headers += own
         if self.visit.receipt:
             headers += raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})
         return headers
 
-    def _limits(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def _limits(
+        self, headers: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], Sequence[tuple[bytes, bytes]]]:
         """A client that has limits of its own is told of those, not of the upstream's."""
-        own = self.bill.headers if self.bill is not None else {}
+        own = self.bill.headers if self.bill is not None else ()
         if not own:
-            return headers
+            return headers, ()
         kept = {name: told for name, told in headers.items() if not name.startswith(_RATE_LIMIT)}
-        return kept | own
+        return kept, own
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
@@ -259,8 +263,9 @@ class Answer:
             stream.stop()
         self.visit.status = self._door.error_status(error)
         body = self._door.error_body(error, self._id)
-        told = {**self._limits(error_headers(error)), **self._door.headers(self.visit.id, error)}
-        headers = [*self._told_headers(None), *raw(said_of(told))]
+        limits, own = self._limits(error_headers(error))
+        told = {**limits, **self._door.headers(self.visit.id, error)}
+        headers = [*self._told_headers(None), *raw(said_of(told)), *own]
         names = {name for name, _ in headers}
         before = [header for header in self._headers if header[0] not in names]
         await send_json(self._send, self.visit.status, body, [*before, *headers])

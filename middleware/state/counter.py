@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, inf
 
 from middleware.state.store import Hold
 
@@ -22,7 +22,7 @@ def life_of(hold: Hold) -> float:
 class Counter:
     """Cheap however much is counted: a part only changes the number of its bucket."""
 
-    __slots__ = ("_parts", "_sum", "ends", "life", "step", "total", "written")
+    __slots__ = ("_due", "_parts", "_sum", "ends", "life", "step", "total", "written")
 
     def __init__(self, life: float) -> None:
         self.life = life
@@ -37,6 +37,8 @@ class Counter:
         self._parts: OrderedDict[int, float] = OrderedDict()
         """Bucket → amount; those that end first stand first."""
         self._sum = 0.0
+        self._due = inf
+        """When the first part ends."""
 
     @property
     def parts(self) -> dict[int, float]:
@@ -48,23 +50,37 @@ class Counter:
 
     def sum(self, now: float) -> float:
         """What counts now."""
+        if now >= self._due:
+            self._drop_ended(now)
+        return self._sum + self.total
+
+    def _drop_ended(self, now: float) -> None:
         parts, last = self._parts, int(now / self.step)
         while parts:
             bucket = next(iter(parts))
             if bucket > last:
-                return self._sum + self.total
+                self._due = bucket * self.step
+                return
             self._sum -= parts.pop(bucket)
-        self._sum = 0.0  # of what was rounded nothing stays
-        return self.total
+        self._sum, self._due = 0.0, inf  # of what was rounded nothing stays
 
-    def add(self, bucket: int, amount: float) -> None:
-        self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
+    def take(self, amount: float, now: float) -> int:
+        """Add a part that begins now, and return its bucket."""
+        parts, bucket = self._parts, ceil((now + self.life) / self.step)
+        if bucket in parts:
+            parts[bucket] += amount
+        else:
+            parts[bucket] = amount
+            self._due = min(self._due, bucket * self.step)
         self._sum += amount
+        return bucket
 
     def merge(self, parts: Mapping[int, float]) -> None:
         for bucket, amount in parts.items():
-            self.add(bucket, amount)
+            self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
+            self._sum += amount
         self._parts = OrderedDict(sorted(self._parts.items()))
+        self._due = next(iter(self._parts), inf) * self.step
 
     def give(self, bucket: int, amount: float) -> None:
         """Take back what was added, unless it has ended."""

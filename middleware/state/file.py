@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +26,7 @@ _FIRST_WAIT = 0.2
 """Seconds the first request waits for the file to be read; what comes later is added then."""
 _LAST_WAIT = 5.0
 _SHORT = 120.0
-"""Up to how many seconds of life the parts of a counter are written too. What lives longer are
-calls that are open, which end with the process.
-"""
+"""Up to how many seconds of life the parts of a counter are written too."""
 
 
 class FileState:
@@ -55,37 +53,36 @@ class FileState:
         return not self._failed
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
-        self._begin()
+        if self._thread is None:
+            self._begin()
         with self._lock:
-            taken = await self._memory.take(request, holds)
+            taken = self._memory.taken(request, holds)
             if not taken.refused:
-                short = [one.counter for one in holds if one.sliding and one.seconds <= _SHORT]
-                self._note(self._counters, short)
+                self._note(self._counters, taken.sums)
         return taken
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
-        self._begin()
+        if self._thread is None:
+            self._begin()
         with self._lock:
-            held = self._memory.settled(request, amounts)
-            lasting = [
-                one.hold.counter
-                for one in held
-                if not one.hold.sliding or one.hold.seconds <= _SHORT
-            ]
-            self._note(self._counters, lasting)
+            self._memory.settled(request, amounts)
+            self._note(self._counters, amounts)
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
-        self._begin()
+        if self._thread is None:
+            self._begin()
         with self._lock:
             return await self._memory.sums(counters)
 
     async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
-        self._begin()
+        if self._thread is None:
+            self._begin()
         with self._lock:
             return await self._memory.read(names)
 
     async def mark(self, name: str, text: str, seconds: float, later: bool = False) -> None:
-        self._begin()
+        if self._thread is None:
+            self._begin()
         with self._lock:
             await self._memory.mark(name, text, seconds, later)
             self._note(self._marks, (name,))
@@ -96,20 +93,18 @@ class FileState:
             self._changed.set()
             await asyncio.to_thread(self._thread.join, _LAST_WAIT)
 
-    def _note(self, changed: set[str], names: Sequence[str]) -> None:
-        if names:
-            changed.update(names)
-            if not self._changed.is_set():  # which costs a tenth of setting it
-                self._changed.set()
+    def _note(self, changed: set[str], names: Iterable[str]) -> None:
+        if not changed:  # else the thread knows that there is something to write
+            self._changed.set()
+        changed.update(names)
 
     def _begin(self) -> None:
         """The first request finds what was kept, if the file can be read soon."""
-        if self._thread is None:
-            self._loop = asyncio.get_running_loop()
-            # Nobody waits for it at the end: a file may hang.
-            self._thread = threading.Thread(target=self._run, name="state file", daemon=True)
-            self._thread.start()
-            self._read.wait(_FIRST_WAIT)
+        self._loop = asyncio.get_running_loop()
+        # Nobody waits for it at the end: a file may hang.
+        self._thread = threading.Thread(target=self._run, name="state file", daemon=True)
+        self._thread.start()
+        self._read.wait(_FIRST_WAIT)
 
     # In the thread ------------------------------------------------------------------------------
 
@@ -180,8 +175,9 @@ class FileState:
             names, self._counters = self._counters, set()
             known, self._marks = self._marks, set()
             counters, marks = self._memory.counters.kept, self._memory.marks.kept
+            changed = [(name, counters[name]) for name in names if name in counters]
             return (
-                [_row(name, counters[name]) for name in names if name in counters],
+                [_row(name, counter) for name, counter in changed if _lasts(counter)],
                 [MarkRow(name, *marks[name]) for name in known if name in marks],
             )
 
@@ -194,6 +190,11 @@ class FileState:
         for row in counters:
             if row.name in kept:
                 kept[row.name].written += row.total
+
+
+def _lasts(counter: Counter) -> bool:
+    """Whether there is more of it than calls that are open, which end with the process."""
+    return counter.life <= _SHORT or counter.total != counter.written
 
 
 def _row(name: str, counter: Counter) -> CounterRow:

@@ -49,19 +49,24 @@ class MemoryState:
         return True
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
+        return self.taken(request, holds)
+
+    def taken(self, request: str, holds: Sequence[Hold]) -> Taken:
+        """The same, for homes that keep this one inside."""
         now = self.clock()
         sums: dict[str, float] = {}
         full: Hold | None = None
         for hold in holds:
-            found = sums[hold.counter] = self.counter(hold, now).sum(now)
-            if full is None and found >= hold.limit:
+            name, amount, limit, _, _ = hold
+            found = self.counter(hold, now).sum(now)
+            sums[name] = found + amount
+            if found >= limit and full is None:
                 full = hold
-        if full is not None:
-            return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
-        self.hold(request, holds, now)
-        for hold in holds:
-            sums[hold.counter] += hold.amount
-        return Taken(sums)
+        if full is None:
+            self.hold(request, holds, now)
+            return Taken(sums)
+        sums = {hold.counter: self.counter(hold, now).sum(now) for hold in holds}
+        return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
 
     def held(self, request: str, counter: str) -> Held | None:
         kept = self._requests.kept.get(request)
@@ -74,15 +79,16 @@ class MemoryState:
             kept = _Request()
             self._requests.put(request, kept, now)
         kept.ends = now + LONGEST_REQUEST
+        parts, counters = kept.parts, self.counters.kept
         for hold in holds:
-            name, amount = hold.counter, hold.amount
-            counter = self.counters.kept.get(name) or self.counter(hold, now)
-            if (before := kept.parts.get(name)) is not None:
+            name, amount, _, _, _ = hold
+            counter = counters.get(name) or self.counter(hold, now)
+            if name in parts:
+                before = parts[name]
                 counter.give(before.bucket, before.amount)
                 amount += before.amount
-            bucket = counter.bucket(now)
-            counter.add(bucket, amount)
-            kept.parts[name] = Held(hold, amount, bucket, counter, shared)
+            part = hold, amount, counter.take(amount, now), counter, shared
+            parts[name] = tuple.__new__(Held, part)  # `Held(…)` costs four times as much
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
         self.settled(request, amounts)
@@ -92,32 +98,38 @@ class MemoryState:
         now, kept = self.clock(), self._requests.kept.get(request)
         if kept is None:
             return ()
-        held = [kept.parts.pop(name) for name in amounts if name in kept.parts]
-        for one in held:
-            self._use(one, amounts[one.hold.counter], now)
-        if not kept.parts:
+        held, parts = [], kept.parts
+        for name, used in amounts.items():
+            if name in parts:
+                one = parts.pop(name)
+                self._use(one, used, now)
+                held.append(one)
+        if not parts:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
-            kept.ends = max(one.bucket * one.counter.step for one in kept.parts.values())
+            kept.ends = max([one.bucket * one.counter.step for one in parts.values()])
         return held
 
     def _use(self, held: Held, used: float, now: float) -> None:
         """Put what was used in place of what was held."""
-        counter = self.counter(held.hold, now)
-        counter.give(held.bucket, held.amount)
-        if not held.hold.sliding:
-            counter.total += used
-        elif used:
-            counter.add(counter.bucket(now), used)
+        hold, amount, bucket, counter, _ = held
+        counter.give(bucket, amount)
+        if used:
+            counter = self.counter(hold, now)  # another where that one has ended
+            if hold.sliding:
+                counter.take(used, now)
+            else:
+                counter.total += used
 
     def counter(self, hold: Hold, now: float) -> Counter:
         """The counter of a hold, which from now on lives as long as the hold says."""
-        found = self.counters.kept.get(hold.counter)
+        name, _, _, seconds, _ = hold
+        found = self.counters.kept.get(name)
         if found is None or found.ends <= now:
             found = Counter(life_of(hold))
-            self.counters.put(hold.counter, found, now)
-        ends = now + hold.seconds + found.step
-        found.ends = max(found.ends, ends)
+            self.counters.put(name, found, now)
+        if (ends := now + seconds + found.step) > found.ends:
+            found.ends = ends
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
+
+from adapters.protocol import value_class
 
 Home = Literal["memory", "file", "redis"]
 
@@ -25,7 +26,7 @@ class Hold(NamedTuple):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Taken:
     """What came of asking for holds: all of them, or none."""
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from middleware.accounts.limits import Allowance, LimitReached
+from middleware.accounts.limits import Allowance, ClientLimits, LimitReached
 from middleware.config import ClientConfig
 from middleware.state.memory import MemoryState
 from tests.accounts.counting import MODELS, parsed
@@ -33,10 +33,11 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.state = MemoryState(self.clock)
+        self.limits = ClientLimits(self.said)
 
     def request(self) -> Allowance:
         self.count += 1
-        return Allowance(self.state, self.said, f"req_{self.count}")
+        return Allowance(self.state, self.limits, f"req_{self.count}")
 
     async def enters(self) -> bool:
         try:
@@ -183,10 +184,10 @@ def test_the_headers_count_down() -> None:
             request = desk.request()
             await request.enter()
             await request.reserve(30, 0.0)
-            told.append(request.headers)
-        left = [int(one["x-ratelimit-remaining-requests"]) for one in told]
+            told.append(dict(request.headers))
+        left = [int(one[b"x-ratelimit-remaining-requests"]) for one in told]
         assert left == [2, 1, 0]
-        assert [one["x-ratelimit-remaining-tokens"] for one in told] == ["70", "40", "10"]
-        assert told[0]["x-ratelimit-limit-tokens"] == "100"
+        assert [one[b"x-ratelimit-remaining-tokens"] for one in told] == [b"70", b"40", b"10"]
+        assert told[0][b"x-ratelimit-limit-tokens"] == b"100"
 
     asyncio.run(script())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapters.protocol import UpstreamCall, Usage
@@ -54,8 +54,7 @@ def row_of(visit: Visit, now: float) -> Row:
         int(visit.streamed),
         visit.status,
         "client_gone" if visit.gone else _outcome(visit),
-        *map(_count, (spent.prompt, spent.cached, spent.cache_write)),
-        *map(_count, (spent.completion, spent.reasoning)),
+        *_counts(spent),
         visit.cost or 0.0,
         len(calls),
         seconds,
@@ -73,6 +72,12 @@ def _outcome(visit: Visit) -> str:
     return "ok" if visit.error is None else visit.error.code or visit.error.type
 
 
-def _count(tokens: int | None) -> int:
-    """What upstreams say may be any number."""
-    return min(max(0, tokens or 0), _MOST)
+def _counts(used: Usage) -> Sequence[int]:
+    """In the order of the columns; what upstreams say may be any number."""
+    figures = (
+        *(used.prompt, used.cached or 0, used.cache_write or 0),
+        *(used.completion, used.reasoning or 0),
+    )
+    if min(figures) < 0 or max(figures) > _MOST:
+        return [min(max(0, figure), _MOST) for figure in figures]
+    return figures
