@@ -9,7 +9,7 @@ from contextlib import aclosing
 from functools import lru_cache
 
 import orjson
-from starlette.types import Receive, Send
+from starlette.types import Send
 
 from adapters.errors import GatewayError, Truncated
 from adapters.outcomes import RouteSummary
@@ -24,7 +24,13 @@ from middleware.doors.x_usetool import (
     usage_parts,
     warnings_header,
 )
-from middleware.server.transport.responses import EventStream, RawHeaders, raw, send_json
+from middleware.server.transport.responses import (
+    Connection,
+    EventStream,
+    RawHeaders,
+    raw,
+    send_json,
+)
 from middleware.server.visits import Visit
 from middleware.wrappers.calls import NotAsked
 
@@ -32,8 +38,6 @@ _GONE = 499
 """Status in the log of a request whose client left before it got one."""
 _OVERLOADED, _RETRY_AFTER = "overloaded", "5"
 _RATE_LIMIT = "x-ratelimit-"
-_WATCH_AFTER = 0.02
-"""Seconds before a client's leaving is looked for."""
 
 
 class Answer:
@@ -41,7 +45,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created", "_now", "_began"),
-        *("_in_headers", "_stream", "_watch", "_watcher", "bill", "_prices"),
+        *("_in_headers", "_stream", "_task", "_loop", "bill", "_prices", "connection"),
     )
 
     def __init__(self, visit: Visit, send: Send, heartbeat: float, door: Door) -> None:
@@ -52,8 +56,10 @@ class Answer:
         """How many notes of the receipt the client got in the response headers."""
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
-        self._watch: asyncio.TimerHandle | None = None
-        self._watcher: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        """To be cancelled when the client leaves."""
+        self.connection: Connection | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
         self._headers += raw(door.headers(visit.id))
         self._id = visit.id
@@ -86,32 +92,28 @@ class Answer:
             self.visit.replay = label
             self._headers.append((b"x-usetool-replay", label.encode()))
 
-    def watch(self, receive: Receive) -> None:
-        """Cancel this task when the client closes its connection.
+    def watch(self) -> None:
+        """From now on cancel this task when the client closes its connection."""
+        if self.connection is not None:
+            self._task = asyncio.current_task(self._loop)
+            self.connection.watch(self._leave)
 
-        A moment later: most plain answers are over by then, and a task costs them a tenth.
-        """
-        task = asyncio.current_task()
-        assert task is not None
-        loop = asyncio.get_running_loop()
-        self._watch = loop.call_later(_WATCH_AFTER, self._begin_watching, receive, task)
+    def _leave(self) -> None:
+        if self._task is not None:
+            self.visit.gone = True
+            self.visit.status = self.visit.status or _GONE
+            self._task.cancel()
 
-    def _begin_watching(self, receive: Receive, task: asyncio.Task[None]) -> None:
-        self._watcher = asyncio.create_task(self._until_gone(receive, task))
-
-    async def _until_gone(self, receive: Receive, task: asyncio.Task[None]) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+    def cut(self) -> None:
+        """End the connection as if the gateway had died."""
         self.visit.gone = True
-        self.visit.status = self.visit.status or _GONE
-        task.cancel()
+        self._unwatch()
+        if self.connection is not None:
+            self.connection.cut()
 
     def _unwatch(self) -> None:
-        """The answer is complete: uvicorn reports its end as a disconnect too."""
-        if self._watch is not None:
-            self._watch.cancel()
-        if self._watcher is not None:
-            self._watcher.cancel()
+        """The answer is whole: who leaves now has left nothing."""
+        self._task = None
 
     def stop(self) -> None:
         self._unwatch()
@@ -223,7 +225,7 @@ class Answer:
             await stream.start(self._told_headers(opened))
 
     def _note_opened(self, opened: Opened) -> None:
-        self.visit.opened(opened, asyncio.get_running_loop().time())
+        self.visit.opened(opened, self._loop.time())
         if self.bill is not None:
             self.visit.receipt += self.bill.missing()
 

@@ -85,7 +85,7 @@ class Chat(Edge):
             answers = admitted.answers(parsed.request.model)
             adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
         # From here on a client that closes its connection cancels the upstream's answer.
-        answer.watch(admitted.receive)
+        answer.watch()
         await answer.respond(adapter, parsed)
 
     def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:

@@ -33,8 +33,7 @@ from middleware.server.log import Log
 from middleware.server.runtime import Runtime
 from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
-from middleware.server.transport.listening import CUT
-from middleware.server.transport.responses import raw
+from middleware.server.transport.responses import CONNECTION, raw
 from middleware.server.visits import Observer, Visit
 from middleware.telemetry.bodies import Bodies
 
@@ -50,7 +49,6 @@ class AdmittedRequest:
     body: bytes
     call: RequestContext
     answer: Answer
-    receive: Receive
     caller: Caller
     bill: Bill
     selection: Selection | None = None
@@ -116,15 +114,14 @@ class Edge:
         door = self.doors.of(visit.path)
         visit.door = door.name
         answer = Answer(visit, send, runtime.server.heartbeat, door)
+        answer.connection = scope.get(CONNECTION)
         self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))
         except GatewayError as error:
             await answer.fail(error)
         except ConnectionCut:
-            visit.gone = True
-            if cut := scope.get(CUT):
-                cut()
+            answer.cut()
         except asyncio.CancelledError:
             if not visit.gone:  # the server is stopping
                 await answer.fail(Busy("The gateway is shutting down. Send the request again."))
@@ -167,7 +164,7 @@ class Edge:
             secret=runtime.secret(selection),
             headers=heard(scope, self.doors.of(visit.path).endpoint.reads),
         )
-        return AdmittedRequest(runtime, body, call, answer, receive, caller, bill, selection)
+        return AdmittedRequest(runtime, body, call, answer, caller, bill, selection)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None

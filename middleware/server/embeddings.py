@@ -99,7 +99,7 @@ async def _vectors_for(admitted: AdmittedRequest) -> Json:
     answer.visit.operation = "embeddings"
     routes = admitted.routes(asked.model)
     await admitted.reserve(asked.model, 0)
-    answer.watch(admitted.receive)
+    answer.watch()
     studio = admitted.runtime.studio
     if studio is None or admitted.selection is None:
         vectors = await _vectors(routes, asked, admitted.call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from middleware import config
 from middleware.routing import Routes
 from middleware.server.app import Gateway, create
 from middleware.server.signposts import CHAT
+from middleware.server.transport.responses import CONNECTION
 from middleware.wrappers.route import Route
 from tests.support.adapters import PATIENCE
 
@@ -91,6 +92,25 @@ class Heard:
                 await self.moved.wait()
 
 
+class Leaving:
+    """A client's connection, which it may close."""
+
+    def __init__(self, heard: Heard, leaves: asyncio.Event) -> None:
+        self._heard, self._leaves = heard, leaves
+        self._waiting: asyncio.Task[None] | None = None
+
+    def watch(self, when_left: Callable[[], None]) -> None:
+        self._waiting = asyncio.create_task(self._wait(when_left))
+
+    async def _wait(self, when_left: Callable[[], None]) -> None:
+        await self._leaves.wait()
+        if not self._heard.complete:
+            when_left()
+
+    def cut(self) -> None:
+        self._leaves.set()
+
+
 @dataclass
 class Door:
     app: Gateway
@@ -134,6 +154,7 @@ class Door:
             "server": ("127.0.0.1", 8000),
             "client": ("127.0.0.1", 5000),
             "headers": [(name.encode(), value.encode()) for name, value in headers],
+            CONNECTION: Leaving(heard, over),
         }
         return heard, asyncio.create_task(self.app(scope, receive, send))
 

@@ -2,18 +2,22 @@
 
 It answers what is no HTTP in OpenAI's shape, stays with HTTP/1.1 where a client offers another
 protocol, and ends connections on which nothing moves: a request that does not arrive (uvicorn
-waits for the end of its head and of its body for ever), an answer that is not read.
+waits for the end of its head and of its body for ever), an answer that is not read. One alarm a
+connection sees to all of that: a timer a request would cost every request for the few that drip.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from socket import SO_ERROR, SOL_SOCKET
 from typing import Any, ClassVar, cast
+from urllib.parse import unquote
 
 import httptools
 from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from adapters.errors import BadRequest
@@ -21,9 +25,9 @@ from adapters.wire.http import Timeouts
 from middleware.doors import DOORS, FALLBACK
 from middleware.doors.door import PING
 from middleware.doors.endpoint import NDJSON
+from middleware.server.transport.cycle import Cycle
+from middleware.server.transport.responses import CONNECTION
 
-CUT = "usetool.cut"
-"""Where in a request's scope it stands how its connection is cut."""
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
 """Bytes of a request's head; of a request that has its answer before it is all here."""
@@ -62,8 +66,12 @@ class Protocol(HttpToolsProtocol):
     """To be said once all answers that are owed have left; nothing more is read."""
     _half_closed = False
     """The client ended its sending: it has no further request."""
-    _active: RequestResponseCycle | None = None
-    """The request that is being answered, or was last; uvicorn's `cycle` is the one read last."""
+    cycle: Cycle
+    """The request that was read last."""
+    _active: Cycle | None = None
+    """The request that is being answered, or was last."""
+    _idle_since: float | None = None
+    """When the last answer was complete; None while anything is under way."""
     _watch: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
     _unread = 0
@@ -110,11 +118,11 @@ class Protocol(HttpToolsProtocol):
             self._say_something(active)
         self.loop.call_later(pause, self._probe, max(0, left - 1), min(pause * 4, 1.0))
 
-    def _say_something(self, active: RequestResponseCycle) -> None:
+    def _say_something(self, active: Cycle) -> None:
         """What every client passes over: an interim answer, a comment in a stream, or the space
         in front of a line of JSON.
         """
-        if not active.response_started:
+        if not active.head_has_left:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         elif active.chunked_encoding:
             filler = _SPACE if active.scope["path"].endswith(_LINES) else PING
@@ -122,23 +130,26 @@ class Protocol(HttpToolsProtocol):
 
     def _leave(self) -> None:
         self.pipeline.clear()
-        active = self._active
-        if active is not None and not active.response_complete:
-            active.disconnected = True
-            active.message_event.set()
+        if self._active is not None:
+            self._active.leave()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._active = cycle
-        cast(dict[str, object], cycle.scope)[CUT] = self._cut
+        self._active = cast(Cycle, cycle)
+        cast(dict[str, object], cycle.scope)[CONNECTION] = self
         super()._start_asgi_task(cycle, app)
 
-    def _cut(self) -> None:
+    def watch(self, when_left: Callable[[], None]) -> None:
+        """Call this once the client has left before the end of the answer that is being made."""
+        if self._active is not None:
+            self._active.watch(when_left)
+
+    def cut(self) -> None:
         """End the connection without the rest of an answer, or without any."""
         self._leave()
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
+        self._idle_since = None
         while data and self._refusal is None:
             size, data = len(data), self._feed(data)
             if self._began is not None and self._refusal is None:
@@ -188,9 +199,27 @@ class Protocol(HttpToolsProtocol):
         self._wrong = self._wrong_host(head)
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
-        super().on_headers_complete()
+        if not (self.parser.should_upgrade() and self._should_upgrade()):
+            self._queue_cycle()
         self._in_body = True
         self.headers = []
+
+    def _queue_cycle(self) -> None:
+        """Answer the request whose head is here, or have it wait for the answer before."""
+        parser, scope = self.parser, self.scope
+        version, url = parser.get_http_version(), httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope["http_version"] = version
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"], scope["query_string"] = url.path, url.query or b""
+        before: Cycle | None = self.cycle
+        cycle = self.cycle = Cycle(self, version != "1.0" and parser.should_keep_alive())
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
 
     def _wrong_host(self, head: Headers) -> str:
         # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
@@ -199,6 +228,14 @@ class Protocol(HttpToolsProtocol):
             return ""
         return f"The request has {count or 'no'} Host headers, and must have one."
 
+    def on_body(self, body: bytes) -> None:
+        cycle = self.cycle
+        if (self.parser.should_upgrade() and self._should_upgrade()) or cycle.response_complete:
+            return
+        cycle.take(body)
+        if cycle.unread > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
         super().on_message_complete()
@@ -206,14 +243,17 @@ class Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, b"Bad Request", f"{msg} It is not valid HTTP/1.1.")
 
-    # One timer a connection: a timer a request would cost every request for the few that drip.
     def _look(self) -> None:
         self._look_at_unread()
-        began, now = self._began, self.loop.time()
+        now = self.loop.time()
+        began, idle_since = self._began, self._idle_since
         if began is None or self._owes_answer():
             began = now
-        if now - began < self.seconds:
-            self._watch = self.loop.call_at(began + self.seconds, self._look)
+        if idle_since is not None and now - idle_since >= self.timeout_keep_alive:
+            self.transport.close()
+        elif now - began < self.seconds:
+            closes = math.inf if idle_since is None else idle_since + self.timeout_keep_alive
+            self._watch = self.loop.call_at(min(began + self.seconds, closes), self._look)
         elif not self._asked:
             self.transport.close()
         else:
@@ -247,7 +287,15 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         if (self._refusal is not None or self._half_closed) and not self.pipeline:
             self._hang_up()
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        else:
+            self._idle_since = self.loop.time()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from starlette.types import Send
 
 from middleware.doors.door import Stream
 from middleware.server.terminal import one_line
 
+CONNECTION = "usetool.connection"
+"""Where in a request's scope its `Connection` stands."""
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
 # Proxies must neither buffer a stream nor change it.
@@ -17,6 +20,16 @@ _STREAM: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+
+
+class Connection(Protocol):
+    """What an answer may ask of the connection it leaves on, beyond what ASGI has."""
+
+    def watch(self, when_left: Callable[[], None]) -> None:
+        """Call this once the client has left before the end of its answer."""
+
+    def cut(self) -> None:
+        """End it without the rest of the answer, or without any."""
 
 
 def raw(headers: Mapping[str, str]) -> RawHeaders:

@@ -1,0 +1,172 @@
+"""One request of a connection and its answer, as ASGI has them. A head leaves with what follows it.
+
+uvicorn's own cycle writes it apart, which is a system call more for each answer, copies a body
+twice, and looks for a client's leaving only where a task waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import cast
+
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPResponseBodyEvent
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+_CONTROL = bytes({*range(32), 127} - {9})
+"""What no value of a header may have; the end of a line is two of them."""
+_HEEDED = frozenset({b"content-length", b"connection"})
+_WITHOUT_BODY = frozenset({204, 304})
+
+
+class Cycle(RequestResponseCycle):
+    """uvicorn's, with ways in and out of its own."""
+
+    def __init__(self, protocol: HttpToolsProtocol, keep_alive: bool) -> None:
+        super().__init__(
+            scope=protocol.scope,
+            transport=protocol.transport,
+            flow=protocol.flow,
+            logger=protocol.logger,
+            access_logger=protocol.access_logger,
+            access_log=False,
+            default_headers=protocol.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=protocol.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=protocol.on_response_complete,
+        )
+        self._pieces: list[bytes] = []
+        """Of the request's body, until they are asked for."""
+        self.unread = 0
+        """Bytes of them."""
+        self._head = b""
+        """Until it leaves."""
+        self._says_close = False
+        self._when_left: Callable[[], None] | None = None
+
+    @property
+    def head_has_left(self) -> bool:
+        return self.response_started and not self._head
+
+    def watch(self, when_left: Callable[[], None]) -> None:
+        """Call this as soon as the client has left before the end of its answer."""
+        self._when_left = when_left
+        self.flow.resume_reading()  # of what is not read no end is seen
+        if self.disconnected:
+            when_left()
+
+    def leave(self) -> None:
+        """The client has left."""
+        if self.response_complete:
+            return
+        self.disconnected = True
+        self.message_event.set()
+        when_left, self._when_left = self._when_left, None
+        if when_left is not None:
+            when_left()
+
+    def take(self, piece: bytes) -> None:
+        """Of the request's body."""
+        self._pieces.append(piece)
+        self.unread += len(piece)
+        self.message_event.set()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not (self.disconnected or self.response_complete):
+            self.flow.resume_reading()
+            await self.message_event.wait()
+            self.message_event.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        self.unread = 0
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    async def send(self, message: ASGISendEvent) -> None:
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        wanted = "http.response.body" if self.response_started else "http.response.start"
+        if message["type"] != wanted or self.response_complete:
+            state = "complete" if self.response_complete else f"waiting for '{wanted}'"
+            raise RuntimeError(f"The app sent '{message['type']}' to a response that is {state}.")
+        if message["type"] == "http.response.start":
+            self._begin(message["status"], message.get("headers", ()))
+        else:
+            said = cast(HTTPResponseBodyEvent, message)
+            self._continue(said.get("body", b""), said.get("more_body", False))
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.response_started, self.waiting_for_100_continue = True, False
+        lines = [STATUS_LINE[status][:-2]]
+        for name, value in (*self.default_headers, *headers):
+            lines.append(_as_named(name) + value)
+            if name in _HEEDED:
+                self._heed(name, value)
+        if not (self.keep_alive or self._says_close):
+            lines.append(b"connection: close")
+        if self.chunked_encoding is None and not self._is_empty(status):
+            self.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked")
+        head = b"\r\n".join(lines)
+        if len(head) - len(head.translate(None, _CONTROL)) != 2 * (len(lines) - 1):
+            raise RuntimeError("A header of the response has a control character in it.")
+        self._head = head + b"\r\n\r\n"
+
+    def _heed(self, name: bytes, value: bytes) -> None:
+        """What the app says of the connection and of the body's length."""
+        if name == b"content-length":
+            self.expected_content_length, self.chunked_encoding = int(value), False
+        elif b"close" in value.lower():
+            self.keep_alive, self._says_close = False, True
+
+    def _is_empty(self, status: int) -> bool:
+        return status in _WITHOUT_BODY or self.scope["method"] == "HEAD"
+
+    def _continue(self, body: bytes, more: bool) -> None:
+        if self.scope["method"] == "HEAD":
+            body, self.expected_content_length = b"", 0
+        if not self.chunked_encoding:
+            self.expected_content_length -= len(body)
+            if self.expected_content_length < 0 or (self.expected_content_length and not more):
+                raise RuntimeError("The body of the response is not as long as its head says.")
+            self._write(body)
+        elif body:
+            self._write(b"%x\r\n" % len(body), body, b"\r\n" if more else b"\r\n0\r\n\r\n")
+        else:
+            self._write(b"" if more else b"0\r\n\r\n")
+        if not more:
+            self._complete()
+
+    def _write(self, *pieces: bytes) -> None:
+        said = b"".join((self._head, *pieces))
+        self._head = b""
+        if said:
+            self.transport.write(said)
+
+    def _complete(self) -> None:
+        self.response_complete, self._when_left = True, None
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+@lru_cache(maxsize=256)
+def _as_named(name: bytes) -> bytes:
+    """The beginning of a header's line."""
+    if HEADER_RE.search(name):
+        raise RuntimeError(f"The name of a header of the response is none: {name!r}.")
+    return name.lower() + b": "
