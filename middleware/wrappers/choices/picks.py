@@ -47,9 +47,12 @@ def moved_to_front(places: Sequence[Alternative], name: str) -> Sequence[Alterna
 
 
 def as_expected(places: Sequence[Alternative], upstreams: Sequence[str]) -> Sequence[Alternative]:
-    """In the order in which their upstreams will be asked; the others behind them."""
+    """In the order in which their upstreams will be asked, without those that will not be: they
+    rested. Pipelines, which have upstreams of their own, stand behind.
+    """
     turns = {name: at for at, name in reversed([*enumerate(upstreams)])}
-    return sorted(places, key=lambda place: turns.get(place.upstream, len(turns)))
+    asked = [place for place in places if place.upstream in turns or not place.upstream]
+    return sorted(asked or places, key=lambda place: turns.get(place.upstream, len(turns)))
 
 
 def rendezvous(places: Sequence[Alternative], conversation: str) -> list[Alternative]:

@@ -36,12 +36,18 @@ class Thought:
         self._split = Splitter(unmarked="thought")
 
     def read(self, events: Iterable[Event]) -> str:
-        """Return what these events add to the thought."""
+        """Return what these events add to the thought.
+
+        Nothing behind it is read, its figures neither: whether they came along with the answer's
+        beginning is chance, and the same answer must count the same.
+        """
         before = len(self.pieces)
         for event in events:
+            if self.answered:
+                break
             if isinstance(event, Finish):
                 self._end(event)
-            elif not self.answered:
+            else:
                 self._read(event)
         return "".join(self.pieces[before:])
 
@@ -73,5 +79,5 @@ class Thought:
 
     def _end(self, finish: Finish) -> None:
         self.finish = finish
-        if not (self.answered or self._apart):
+        if not self._apart:
             self._think(self._split.close())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +21,7 @@ from middleware.server.app import Gateway, create
 from middleware.server.signposts import CHAT
 from middleware.server.transport.serving import settings
 from middleware.wrappers.route import Route
+from tests.server.app.playing import play
 from tests.support.adapters import FakeAdapter, Step, Wait, repeating
 from tests.support.door import ANSWER, DEMO, OPENED, TEXT, chat
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
@@ -104,10 +105,6 @@ async def serving(text: str = DEMO, grace: int = 1, **models: Adapter) -> AsyncI
                 client.leave()
             server.should_exit = True
             await done
-
-
-def play(script: Callable[[], Awaitable[Any]]) -> Any:
-    return asyncio.run(asyncio.wait_for(script(), 20))
 
 
 # Clients that leave ----------------------------------------------------------------------------
@@ -233,6 +230,21 @@ def test_a_server_that_stops_ends_what_is_under_way_with_an_error(stream: bool) 
             assert heard.startswith(b"HTTP/1.1 200" if stream else b"HTTP/1.1 503")
             assert model.left.is_set()
             await served.done
+
+    play(script)
+
+
+def test_a_server_that_stops_keeps_no_connection() -> None:
+    async def script() -> None:
+        async with serving(m=FakeAdapter(ANSWER, [wait := Wait(), *ANSWER])) as served:
+            idle, busy = [await served.connect() for _ in range(2)]
+            for client in (idle, busy):
+                client.post(orjson.dumps(chat()))
+                await (client.answer() if client is idle else wait.until_reached())
+            served.server.should_exit = True
+            assert await asyncio.wait_for(idle.reader.read(), 5) == b""
+            wait.over.set()
+            assert (await busy.head())[1]["connection"] == "close"
 
     play(script)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from middleware.cassettes.verify import Verified, verified
 from tests.cassette.core.desk import REPLAYED, cassette, desk, folded
 from tests.support.day_one import Seen, answering, completion
 from tests.support.upstreams.loopback import loopback
@@ -68,3 +69,20 @@ def test_who_answered_then_answers_again(
             assert each.headers["x-usetool-route"].endswith("second=ok")
 
     asyncio.run(run())
+
+
+def test_who_rested_then_is_not_asked(tmp_path: Path) -> None:
+    refused = ("401 Unauthorized", b'{"error": {"message": "no such key"}}')
+
+    async def run() -> Verified:
+        async with loopback(answering(Seen(), lambda *_: refused)) as up:
+            text = MODELS.replace("ONE", up.url).replace("TWO", up.url)
+            async with desk(tmp_path, text, "record") as recording:
+                for number in range(2):
+                    said = [{"role": "user", "content": f"question {number}"}]
+                    await recording.ask({"model": "guarded", "messages": said})
+        recorded = cassette(tmp_path)
+        assert [len(turn.exchanges) for turn in recorded.turns] == [3, 1]
+        return await verified(recorded, "it")
+
+    assert [one for one in asyncio.run(run()).drift if one.turn == 2] == []

@@ -147,6 +147,17 @@ def test_usage_of_a_reasoner_that_was_left_early_is_an_estimate(thought: str, to
     assert f"{asked} and {tokens} tokens are estimates" in note.text
 
 
+def test_an_answer_counts_the_same_however_much_of_it_is_read_at_once() -> None:
+    thinking = answer("12345678", "answer", usage=Usage(10, 20))
+    used = []
+    for script in (thinking, [tuple(thinking)]):
+        pair = FakeAdapter(script), FakeAdapter(answer(text="x", usage=Usage(5, 7)))
+        finish = ask(ReasonThenAnswer(*pair), request(ASKED))[-1]
+        assert isinstance(finish, Finish)
+        used.append(finish.usage)
+    assert used[0] == used[1]
+
+
 def test_an_image_is_not_counted_as_its_address() -> None:
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 9000}"}}
     asked = user([{"type": "text", "text": "What is it?"}, picture])

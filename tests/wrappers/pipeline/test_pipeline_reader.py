@@ -89,9 +89,10 @@ def test_a_call_or_a_refusal_ends_the_thought(event: Event) -> None:
     assert read((ReasoningDelta("a"),), (event,)).answered
 
 
-def test_the_end_in_the_same_read_is_heard() -> None:
-    thought = read((ReasoningDelta("a"), TextDelta("b"), Finish("stop")))
-    assert thought.finish is not None
+def test_what_comes_with_the_answer_is_not_heard() -> None:
+    """Else it would be chance: as a rule it comes later, and nobody is there any more."""
+    assert read((ReasoningDelta("a"), TextDelta("b"), Finish("stop"))).finish is None
+    assert read((ReasoningDelta("a"), Finish("stop"))).finish is not None
 
 
 # How thoughts are shown ------------------------------------------------------------------------
