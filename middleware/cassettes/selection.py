@@ -84,9 +84,8 @@ def _mode(text: str | None) -> CassetteMode | None:
     if text is None:
         return None
     if text not in get_args(CassetteMode):
-        raise CassetteRefused(
-            f"x-usetool-mode is '{text[:40]}', but must be one of {', '.join(get_args(CassetteMode))}."
-        )
+        modes = ", ".join(get_args(CassetteMode))
+        raise CassetteRefused(f"x-usetool-mode is '{text[:40]}', but must be one of {modes}.")
     return cast(CassetteMode, text)
 
 

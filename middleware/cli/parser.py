@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from middleware import __version__
-from middleware.cli import (
-    chat,
-    check,
-    completion,
-    explain,
-    importers,
-    init,
-    last,
-    launch,
-    pull,
-    serve,
-    tools,
-    usage,
-)
-from middleware.cli.cassettes import cassette, record, replay
 from middleware.cli.command import WRONG, Failed, complain
 
+Add = Callable[[Any, argparse.ArgumentParser], None]
 _ABOUT = """\
 Makes every model a first-class OpenAI chat-completions endpoint with tools.
 
@@ -58,7 +45,8 @@ def _parted(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 def run(arguments: Sequence[str] | None) -> int:
     own, child = _parted(sys.argv[1:] if arguments is None else arguments)
-    options = parser().parse_args(own, argparse.Namespace(child=child))
+    read = parser(_add_serve if own[:1] == ["serve"] else _add_all)
+    options = read.parse_args(own, argparse.Namespace(child=child))
     from middleware.config import ConfigError
 
     try:
@@ -72,10 +60,37 @@ def run(arguments: Sequence[str] | None) -> int:
     return code
 
 
-_COMMANDS = (serve, launch, check, explain, last, usage, tools, chat, init, importers, pull)
+def _add_all(commands: Any, parser: argparse.ArgumentParser) -> None:
+    from middleware.cli import (
+        chat,
+        check,
+        completion,
+        explain,
+        importers,
+        init,
+        last,
+        launch,
+        pull,
+        serve,
+        tools,
+        usage,
+    )
+    from middleware.cli.cassettes import cassette, record, replay
+
+    own = (serve, launch, check, explain, last, usage, tools, chat, init, importers, pull)
+    for command in (*own, record, replay, cassette):
+        command.add(commands)
+    completion.add(commands, parser)
 
 
-def parser() -> argparse.ArgumentParser:
+def _add_serve(commands: Any, _: argparse.ArgumentParser) -> None:
+    """Whoever waits for a gateway to start waits for no other command."""
+    from middleware.cli import serve
+
+    serve.add(commands)
+
+
+def parser(add: Add = _add_all) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "usetool",
         description=_ABOUT,
@@ -84,7 +99,5 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"usetool {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (*_COMMANDS, record, replay, cassette):
-        command.add(commands)
-    completion.add(commands, parser)
+    add(commands, parser)
     return parser

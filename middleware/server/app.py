@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.errors import BadRequest
@@ -194,7 +193,7 @@ def create(
     log = Log(out, config.server.log_level, readable=out.isatty())
 
     @asynccontextmanager
-    async def lifespan(_: object) -> AsyncIterator[None]:
+    async def lasting() -> AsyncIterator[None]:
         await accounts.begin()
         if (shelf := chat.runtime.shared.tools) is not None:
             await shelf.begin()
@@ -216,13 +215,13 @@ def create(
     chat = Chat(runtime, log, records, accounts)
     chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat, member)
-    beside = LateApp(partial(_beside, chat, vitals))
-    router = Router(lifespan=lifespan, default=beside, redirect_slashes=False)
-    return Gateway(chat, router, transport, vitals)
+    return Gateway(chat, LateApp(partial(_beside, chat, vitals), lasting), transport, vitals)
 
 
 def _beside(chat: Chat, vitals: Vitals) -> ASGIApp:
     """What is served beside the doors."""
+    from starlette.routing import Route
+
     from middleware.server.api.app import build_api  # late: it loads FastAPI
 
     api = build_api(chat, vitals, [door.endpoint for door in DOORS.at.values()])

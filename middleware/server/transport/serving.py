@@ -148,6 +148,7 @@ def settings(app: Gateway, level: str, closed: Callable[[], None] | None = None)
         http=Listening,
         interface="asgi3",
         ws="none",
+        lifespan="on",
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
