@@ -19,7 +19,7 @@ from adapters.wire.headers import for_client
 from adapters.wire.json_text import load
 from adapters.wire.reply import Reply
 from adapters.wire.transport.client import HttpClient
-from adapters.wire.transport.outgoing import Outgoing
+from adapters.wire.transport.request import Outgoing
 from adapters.wire.transport.seam import RawReply, Sender
 
 MAX_ERROR_BODY = 64 << 10

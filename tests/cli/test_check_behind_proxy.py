@@ -16,9 +16,9 @@ import orjson
 import pytest
 
 from tests.cli.probing import KEY
-from tests.support.certificates import certificate
 from tests.support.day_one import Json, Reply, Seen, answering, failure
 from tests.support.paths import ROOT
+from tests.support.upstreams.certificates import certificate
 from tests.support.upstreams.loopback import Peer
 
 WEATHER: Json = {

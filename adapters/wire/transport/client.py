@@ -10,7 +10,7 @@ import asyncio
 from adapters.wire.failures import Unanswered
 from adapters.wire.transport.connection import Connection, LiveReply
 from adapters.wire.transport.dialer import Dialer
-from adapters.wire.transport.outgoing import Origin, Outgoing, target_of
+from adapters.wire.transport.request import Origin, Outgoing, target_of
 
 MOST_IDLE, IDLE_SECONDS = 100, 30.0
 """Connections kept for the next request, all upstreams together, and how long."""

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
 from adapters.wire.failures import Unanswered
-from adapters.wire.transport.incoming import Incoming, NotedIncoming
-from adapters.wire.transport.outgoing import Origin, Outgoing
+from adapters.wire.transport.request import Origin, Outgoing
+from adapters.wire.transport.response import Incoming, NotedIncoming
 
 MOST_HELD = 128 << 10
 """Bytes of an answer that wait for a slow reader, and one read of the socket more."""

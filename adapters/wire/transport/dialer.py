@@ -21,7 +21,7 @@ from adapters.wire.failures import (
     UntrustedHost,
     WireError,
 )
-from adapters.wire.transport.outgoing import Origin
+from adapters.wire.transport.request import Origin
 
 _KNOWN_SECONDS = 10.0
 """How long an address is taken for known: a burst of connections asks once."""

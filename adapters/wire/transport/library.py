@@ -25,7 +25,7 @@ from adapters.wire.failures import (
     WireError,
 )
 from adapters.wire.transport.client import IDLE_SECONDS, MOST_IDLE
-from adapters.wire.transport.outgoing import Outgoing
+from adapters.wire.transport.request import Outgoing
 
 _FAILURES: tuple[tuple[type[Exception], type[WireError]], ...] = (
     (aiohttp.ConnectionTimeoutError, NotConnected),

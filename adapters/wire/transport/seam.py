@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from adapters.wire.transport.outgoing import Outgoing
+from adapters.wire.transport.request import Outgoing
 
 
 class RawReply(Protocol):

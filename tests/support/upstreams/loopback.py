@@ -76,7 +76,7 @@ class Loopback:
 
 @asynccontextmanager
 async def loopback(
-    behave: Behaviour, tls: ssl.SSLContext | None = None, **timeouts: float
+    behave: Behaviour, tls: ssl.SSLContext | None = None, /, **timeouts: float
 ) -> AsyncIterator[Loopback]:
     """Serve each connection by `behave`, which reads requests and answers as it likes."""
     tasks: set[asyncio.Task[Any]] = set()

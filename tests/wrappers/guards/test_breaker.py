@@ -10,7 +10,7 @@ import pytest
 from adapters.errors import BadRequest, Busy, GatewayError, Truncated, UpstreamError
 from adapters.outcomes import Outcome
 from adapters.protocol import Finish, Journey
-from adapters.wire.failures import timed_out, unreachable
+from adapters.wire.failures import NotAccepted, timed_out, unreachable
 from middleware.wrappers.calls import ILL, UpstreamOpen
 from tests.support.adapters import FakeAdapter, Step, Wait
 from tests.wrappers.guards.guarded import (
@@ -46,7 +46,7 @@ FAILURES: list[tuple[GatewayError, Outcome]] = [
     (failure(529), "overloaded"),
     (failure(504), "timeout"),
     (timed_out("up", "did not answer in time"), "timeout"),
-    (unreachable("up", ConnectionError()), "unreachable"),
+    (unreachable("up", NotAccepted()), "unreachable"),
     (UpstreamError("what it sent cannot be read", code="upstream_unreadable"), "failed"),
 ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.errors import GatewayError, Unavailable
 from adapters.wire.transport.connection import MOST_HELD, Connection
-from adapters.wire.transport.incoming import Incoming
+from adapters.wire.transport.response import Incoming
 from tests.adapters.wire.asking import BODY, ask, soon
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 

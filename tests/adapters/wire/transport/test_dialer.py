@@ -16,10 +16,10 @@ from adapters.errors import Truncated, Unavailable
 from adapters.wire.http import Transport
 from adapters.wire.transport.client import HttpClient
 from adapters.wire.transport.dialer import Addresses, Dialer
-from adapters.wire.transport.outgoing import Origin
+from adapters.wire.transport.request import Origin
 from tests.adapters.wire.asking import answering, ask, cut_chunks, soon
-from tests.support.certificates import certificate
 from tests.support.fold import run
+from tests.support.upstreams.certificates import certificate
 from tests.support.upstreams.loopback import loopback
 
 
@@ -129,7 +129,7 @@ def test_tls_is_spoken_with_whom_the_machine_trusts(
     context.sni_callback = lambda _, name, __: shown.append(name)
 
     async def check() -> None:
-        async with loopback(answering(LARGE), tls=context) as up:
+        async with loopback(answering(LARGE), context) as up:
             port = int(up.url.rpartition(":")[2])
             transport = Transport(HttpClient(Several(port)))
             link = replace(up.link, base_url=f"https://{host}:{port}", transport=transport)
@@ -153,7 +153,7 @@ def test_a_certificate_nobody_knows_is_not_trusted(tmp_path: Path) -> None:
     _, context = certificate(tmp_path, "DNS:localhost")
 
     async def check() -> None:
-        async with loopback(answering(), tls=context) as up:
+        async with loopback(answering(), context) as up:
             with pytest.raises(Unavailable, match="certificate is not trusted"):
                 await ask(replace(up.link, base_url=up.url.replace("127.0.0.1", "localhost")))
 
@@ -164,7 +164,7 @@ def test_an_answer_that_is_cut_is_cut_behind_tls_too(
     trust: Callable[[str], ssl.SSLContext],
 ) -> None:
     async def check() -> None:
-        async with loopback(cut_chunks, tls=trust("IP:127.0.0.1")) as up:
+        async with loopback(cut_chunks, trust("IP:127.0.0.1")) as up:
             with pytest.raises(Truncated):
                 await ask(up.link)
 

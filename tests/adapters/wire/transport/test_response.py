@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.wire.failures import CutShort, NotHttp, Unanswered
-from adapters.wire.transport.incoming import MAX_HEAD, MAX_HEADERS, Incoming, NotedIncoming
+from adapters.wire.transport.response import MAX_HEAD, MAX_HEADERS, Incoming, NotedIncoming
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
