@@ -7,11 +7,11 @@ twice, and looks for a client's leaving only where a task waits for that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import cast
+from typing import Any
 
-from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPResponseBodyEvent
+from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
     STATUS_LINE,
@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 _CONTROL = bytes({*range(32), 127} - {9})
 """What no value of a header may have; the end of a line is two of them."""
-_HEEDED = frozenset({b"content-length", b"connection"})
+_STATUS_LINES: Mapping[int, bytes] = {code: line[:-2] for code, line in STATUS_LINE.items()}
 _WITHOUT_BODY = frozenset({204, 304})
 
 
@@ -48,7 +48,6 @@ class Cycle(RequestResponseCycle):
         """Bytes of them."""
         self._head = b""
         """Until it leaves."""
-        self._says_close = False
         self._when_left: Callable[[], None] | None = None
 
     @property
@@ -93,31 +92,31 @@ class Cycle(RequestResponseCycle):
         self.unread = 0
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    async def send(self, message: ASGISendEvent) -> None:
+    async def send(self, message: Any) -> None:
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         if self.disconnected:
             return
-        wanted = "http.response.body" if self.response_started else "http.response.start"
-        if message["type"] != wanted or self.response_complete:
-            state = "complete" if self.response_complete else f"waiting for '{wanted}'"
-            raise RuntimeError(f"The app sent '{message['type']}' to a response that is {state}.")
-        if message["type"] == "http.response.start":
+        kind = message["type"]
+        if kind == "http.response.body" and self.response_started and not self.response_complete:
+            self._continue(message.get("body", b""), message.get("more_body", False))
+        elif kind == "http.response.start" and not self.response_started:
             self._begin(message["status"], message.get("headers", ()))
         else:
-            said = cast(HTTPResponseBodyEvent, message)
-            self._continue(said.get("body", b""), said.get("more_body", False))
+            raise RuntimeError(f"The app sent '{kind}' where no response may have it.")
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.response_started, self.waiting_for_100_continue = True, False
-        lines = [STATUS_LINE[status][:-2]]
-        for name, value in (*self.default_headers, *headers):
-            lines.append(_as_named(name) + value)
-            if name in _HEEDED:
-                self._heed(name, value)
-        if not (self.keep_alive or self._says_close):
+        said = [*self.default_headers, *headers]
+        lines = [_STATUS_LINES[status], *[_as_named(name) + value for name, value in said]]
+        named = dict(said)
+        if b"close" in named.get(b"connection", b""):
+            self.keep_alive = False
+        elif not self.keep_alive:
             lines.append(b"connection: close")
-        if self.chunked_encoding is None and not self._is_empty(status):
+        if b"content-length" in named:
+            self.expected_content_length = int(named[b"content-length"])
+        elif status not in _WITHOUT_BODY and self.scope["method"] != "HEAD":
             self.chunked_encoding = True
             lines.append(b"transfer-encoding: chunked")
         head = b"\r\n".join(lines)
@@ -125,36 +124,26 @@ class Cycle(RequestResponseCycle):
             raise RuntimeError("A header of the response has a control character in it.")
         self._head = head + b"\r\n\r\n"
 
-    def _heed(self, name: bytes, value: bytes) -> None:
-        """What the app says of the connection and of the body's length."""
-        if name == b"content-length":
-            self.expected_content_length, self.chunked_encoding = int(value), False
-        elif b"close" in value.lower():
-            self.keep_alive, self._says_close = False, True
-
-    def _is_empty(self, status: int) -> bool:
-        return status in _WITHOUT_BODY or self.scope["method"] == "HEAD"
-
     def _continue(self, body: bytes, more: bool) -> None:
-        if self.scope["method"] == "HEAD":
-            body, self.expected_content_length = b"", 0
-        if not self.chunked_encoding:
-            self.expected_content_length -= len(body)
-            if self.expected_content_length < 0 or (self.expected_content_length and not more):
-                raise RuntimeError("The body of the response is not as long as its head says.")
-            self._write(body)
-        elif body:
-            self._write(b"%x\r\n" % len(body), body, b"\r\n" if more else b"\r\n0\r\n\r\n")
+        head, self._head = self._head, b""
+        if self.chunked_encoding:
+            end = b"" if more else b"0\r\n\r\n"
+            said = b"%b%x\r\n%b\r\n%b" % (head, len(body), body, end) if body else head + end
         else:
-            self._write(b"" if more else b"0\r\n\r\n")
+            said = head + self._measured(body, more)
+        if said:
+            self.transport.write(said)
         if not more:
             self._complete()
 
-    def _write(self, *pieces: bytes) -> None:
-        said = b"".join((self._head, *pieces))
-        self._head = b""
-        if said:
-            self.transport.write(said)
+    def _measured(self, body: bytes, more: bool) -> bytes:
+        """What of a body goes out where its length was told, or there is to be none."""
+        if self.scope["method"] == "HEAD":
+            return b""
+        self.expected_content_length -= len(body)
+        if self.expected_content_length < 0 or (self.expected_content_length and not more):
+            raise RuntimeError("The body of the response is not as long as its head says.")
+        return body
 
     def _complete(self) -> None:
         self.response_complete, self._when_left = True, None

@@ -83,9 +83,7 @@ def _two_keys() -> Unauthorized:
 def _keys_sent(scope: Scope) -> list[bytes]:
     """At most one a header: of two in the same, who stands before us may have read the other."""
     keys: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        if name not in _KEYS_SENT_AS:
-            continue
+    for name, value in [sent for sent in scope["headers"] if sent[0] in _KEYS_SENT_AS]:
         key = value.strip()
         if name == b"authorization":
             scheme, _, sent = value.partition(b" ")

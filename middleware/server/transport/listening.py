@@ -194,11 +194,18 @@ class Protocol(HttpToolsProtocol):
         self._size = 0
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
-        self._wrong = self._wrong_host(head)
+        names = [name for name, _ in head]
+        self._wrong = self._wrong_host(names.count(b"host"))
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
+        if b"expect" in names:
+            asked = [value.lower() for name, value in head if name == b"expect"]
+            self.expect_100_continue = b"100-continue" in asked
         if not (self.parser.should_upgrade() and self._should_upgrade()):
             self._queue_cycle()
         self._in_body = True
@@ -221,9 +228,8 @@ class Protocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
-    def _wrong_host(self, head: Headers) -> str:
+    def _wrong_host(self, count: int) -> str:
         # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
-        count = len([name for name, _ in head if name == b"host"])
         if count == 1 or (not count and self.parser.get_http_version() == "1.0"):
             return ""
         return f"The request has {count or 'no'} Host headers, and must have one."
