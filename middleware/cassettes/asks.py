@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any
 
 import orjson
 
 from adapters.errors import GatewayError
 from adapters.protocol import (
+    THOUGHTS_OF,
     Aside,
     CallKind,
     ChatRequest,
@@ -27,9 +30,10 @@ from adapters.protocol import (
     Usage,
 )
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
-from middleware.doors.chat import CHAT_DOOR
+from middleware.doors import DOORS, FALLBACK
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.words import Heading
+from middleware.doors.door import Door
 from middleware.doors.surrogates import without_surrogates
 from middleware.doors.x_usetool import usage_object
 
@@ -41,10 +45,30 @@ _DETAILS = ("prompt_tokens_details", "completion_tokens_details")
 
 
 def parse_ask(cassette: Cassette, turn: CassetteTurn, call: RequestContext) -> ChatRequest:
-    """A recorded ask as the gateway read it."""
+    """A recorded ask as any door may have asked it: what asks are compared by."""
+    return _parsed(FALLBACK, turn.body, cassette, call)
+
+
+def parse_own(cassette: Cassette, turn: CassetteTurn, call: RequestContext) -> ChatRequest:
+    """A recorded ask as the gateway read it, with what its own door alone could say."""
+    door = DOORS.at.get(turn.path)
+    if door is None:
+        return parse_ask(cassette, turn, call)
+    request = _parsed(door, turn.own, cassette, call)
+    # Whose thoughts a turn had is read from seals, for which a replay has another secret.
+    kept = ({key: said[key] for key in said if key == THOUGHTS_OF} for said in _messages(turn))
+    pairs = zip(request.messages, chain(kept, repeat({})), strict=False)
+    return replace(request, messages=tuple({**said, **owner} for said, owner in pairs))
+
+
+def _messages(turn: CassetteTurn) -> Sequence[Json]:
+    return turn.body.get("messages") or ()
+
+
+def _parsed(door: Door, body: Json, cassette: Cassette, call: RequestContext) -> ChatRequest:
     server = cassette.server
-    return CHAT_DOOR.parse(
-        orjson.dumps(turn.body),
+    return door.parse(
+        orjson.dumps(body),
         repair=server.get("history_repair") is True,
         strict=server.get("strict") is True,
         call=call,

@@ -81,13 +81,17 @@ class CassetteTurn:
 
     number: int
     body: Json
-    """The ask as it was sent, scrubbed."""
+    """The ask as it was sent, scrubbed; in OpenAI's shape whatever the door."""
     answer: RecordedAnswer
     id: str = ""
     """The request's id, from which made ids derive; empty: made from the number."""
     operation: Operation = "chat"
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of the ask: those on a list."""
+    path: str = ""
+    """Of the door it came by, where that could say more:"""
+    own: Json = field(default_factory=dict)
+    """The ask as it was said there."""
     exchanges: tuple[RecordedExchange, ...] = ()
     tools: tuple[CapturedTool, ...] = ()
     """What its calls of server tools came to."""

@@ -19,3 +19,7 @@ class Visitor(NamedTuple):
     call: RequestContext
     created: int = 0
     """Seconds since 1970, as the answer says them."""
+    path: str = ""
+    """Of the door it came by, if that can say more than `body`:"""
+    own: bytes = b""
+    """What the client sent there."""

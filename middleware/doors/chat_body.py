@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import orjson
 
-from adapters.protocol import CARRIED, RESULT_OF, ChatRequest, Json
+from adapters.protocol import CARRIER, ChatRequest, Json
 
-_PRIVATE = CARRIED | {RESULT_OF}
+
+def says_more(request: ChatRequest) -> bool:
+    """Whether its own door can say what this form cannot."""
+    native = request.native
+    carries = any(CARRIER in message for message in request.messages)
+    return carries or (native is not None and native.value is not None)
 
 
 def chat_body(request: ChatRequest) -> bytes:
@@ -27,6 +32,6 @@ def chat_body(request: ChatRequest) -> bytes:
 
 
 def _public(message: Json) -> Json:
-    if _PRIVATE.isdisjoint(message):
+    if CARRIER not in message:
         return message
-    return {name: said for name, said in message.items() if name not in _PRIVATE}
+    return {name: said for name, said in message.items() if name != CARRIER}

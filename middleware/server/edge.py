@@ -23,7 +23,7 @@ from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.doors import DOORS, Doors
-from middleware.doors.chat_body import chat_body
+from middleware.doors.chat_body import chat_body, says_more
 from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers, said_of
 from middleware.server.kept_answers import KeptAnswers
@@ -80,8 +80,11 @@ class AdmittedRequest:
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
+        own = (self.answer.visit.path, self.body)
+        if asked is None or not says_more(asked):
+            own = ("", b"")
         body = self.body if asked is None else chat_body(asked)
-        return Visitor(self.selection, model, line, body, key, self.call, created)
+        return Visitor(self.selection, model, line, body, key, self.call, created, *own)
 
 
 Handler = Callable[[AdmittedRequest], Awaitable[None]]

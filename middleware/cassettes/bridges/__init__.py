@@ -11,5 +11,5 @@ __all__ = ("slim", "to_har", "to_vcrpy")
 
 def slim(cassette: Cassette) -> Cassette:
     """What is left replays by the stored answers; what had none is not left."""
-    turns = tuple(replace(turn, exchanges=()) for turn in cassette.turns if turn.body)
-    return replace(cassette, turns=turns, facts=())
+    turns = (replace(turn, exchanges=(), path="", own={}) for turn in cassette.turns if turn.body)
+    return replace(cassette, turns=tuple(turns), facts=())

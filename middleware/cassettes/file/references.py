@@ -28,7 +28,9 @@ _LIST = b"["
 _Parts: TypeAlias = Mapping[str, Sequence[bytes]]
 """Of each field its JSON; of a list a bracket, and that of each item."""
 _Place: TypeAlias = int
-"""-1 for the ask, or the position of an exchange: bodies refer to those of their own place."""
+"""-1 for the ask, -2 for it as its door had it, or the position of an exchange: bodies refer to
+those of their own place.
+"""
 
 
 @dataclass(slots=True)
@@ -106,8 +108,9 @@ class Expander:
 def _bodies(turn: object) -> Iterator[tuple[_Place, Json, str]]:
     """Where a turn of a file has bodies that may refer to others: the map and the key of each."""
     ask = _map(turn, "ask")
-    if isinstance(ask.get("body"), dict):
-        yield -1, ask, "body"
+    for place, name in ((-1, "body"), (-2, "own")):
+        if isinstance(ask.get(name), dict):
+            yield place, ask, name
     upstream = turn.get("upstream") if isinstance(turn, dict) else None
     for at, exchange in enumerate(upstream if isinstance(upstream, list) else ()):
         body = _map(_map(exchange, "request"), "body")

@@ -47,7 +47,8 @@ class RawTurn(NamedTuple):
     @property
     def size(self) -> int:
         heard = sum(call.size + len(call.body) for call in self.calls)
-        return len(self.asked.visitor.body) + heard
+        visitor = self.asked.visitor
+        return len(visitor.body) + len(visitor.own) + heard
 
 
 class TurnKeeper(Protocol):

@@ -16,7 +16,7 @@ from adapters.shared.embeddings import EmbeddingRequest
 from adapters.wire.http import Transport
 from middleware import __version__
 from middleware.building import Shared, build
-from middleware.cassettes.asks import error_object, parse_ask
+from middleware.cassettes.asks import error_object, parse_own
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import (
@@ -86,11 +86,11 @@ class _Asking:
         raw = self._kept.pop()
         self.offered[turn.model] = raw.offered or self.offered.get(turn.model, ())
         made = blotted(turn_of(raw), self.recorder.blotter.turn())
-        return replace(made, number=turn.number, body=turn.body)
+        return replace(made, number=turn.number, body=turn.body, path=turn.path, own=turn.own)
 
     async def _chat(self, turn: CassetteTurn) -> None:
         asked = self._asked(turn)
-        request = parse_ask(self.cassette, turn, asked.visitor.call)
+        request = parse_own(self.cassette, turn, asked.visitor.call)
         record = RecordingAdapter(self.routes.find(request.model), self, asked)
         async with aclosing(record.stream(request)) as batches:
             async for _ in batches:
@@ -107,7 +107,8 @@ class _Asking:
         await recorded_vectors(self, self._asked(turn), live)
 
     def _asked(self, turn: CassetteTurn) -> Asked:
-        call = RequestContext("req_" + os.urandom(12).hex(), streamed=turn.streamed)
+        identity = "req_" + os.urandom(12).hex()
+        call = RequestContext(identity, streamed=turn.streamed, headers=turn.headers)
         body, now = orjson.dumps(turn.body), int(time.time())
         visitor = Visitor(Selection(lane=turn.lane), turn.model, "", body, "", call, now)
         return Asked(visitor, CassetteName("", turn.session), "refresh", turn.operation)

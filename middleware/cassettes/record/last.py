@@ -18,7 +18,7 @@ from middleware.cassettes.selection import Selection
 from middleware.cassettes.verify import verified
 from middleware.cassettes.visitor import Visitor
 from middleware.doors import DOORS, FALLBACK
-from middleware.doors.chat_body import chat_body
+from middleware.doors.chat_body import chat_body, says_more
 from middleware.server.last import Record
 
 
@@ -45,9 +45,12 @@ def _raw(record: Record) -> RawTurn:
     call = RequestContext(visit.id, streamed=visit.streamed)
     operation: Operation = "embeddings" if visit.path.endswith("/embeddings") else "chat"
     body, door = record.body, DOORS.at.get(visit.path, FALLBACK)
+    own = ("", b"")
     if door is not FALLBACK:
-        body = chat_body(door.parse(body, repair=True, strict=False, call=call).request)
-    visitor = Visitor(Selection(), visit.model, "", body, "", call, visit.created)
+        request = door.parse(body, repair=True, strict=False, call=call).request
+        own = (visit.path, body) if says_more(request) else own
+        body = chat_body(request)
+    visitor = Visitor(Selection(), visit.model, "", body, "", call, visit.created, *own)
     asked = Asked(visitor, CassetteName(""), "record", operation)
     error = None if visit.error is None else error_object(visit.error)
     turn = RawTurn(asked, record.calls, (), visit.status, error, visit.gone)

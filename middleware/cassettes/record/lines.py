@@ -21,7 +21,7 @@ from middleware.cassettes.visitor import Visitor
 def lines_of(raw: RawTurn, at: int) -> bytes:
     visitor = raw.asked.visitor
     heard = (b"".join(call.pieces) for call in raw.calls)
-    bodies = [visitor.body, *(call.body for call in raw.calls), *heard]
+    bodies = [visitor.body, visitor.own, *(call.body for call in raw.calls), *heard]
     said: Json = {
         "id": visitor.call.id,
         "at": at,
@@ -30,6 +30,8 @@ def lines_of(raw: RawTurn, at: int) -> bytes:
         "lane": visitor.selection.lane,
         "operation": raw.asked.operation,
         "created": visitor.created,
+        "path": visitor.path,
+        "headers": dict(visitor.call.headers),
         "left": raw.left,
         "calls": [_call_to_json(call) for call in raw.calls],
         "answer": answer_of(raw),
@@ -53,10 +55,11 @@ def _call_to_json(call: CapturedCall) -> Json:
 
 def raw_of(line: Json) -> RawTurn:
     """Undo `lines_of`, but for the events, which are folded by now; the bodies were read."""
-    call = RequestContext(line["id"])
+    call = RequestContext(line["id"], headers=line["headers"])
     selection = Selection(lane=line["lane"])
-    body, *bodies = line["bodies"]
-    visitor = Visitor(selection, line["model"], "", body, "", call, line["created"])
+    body, own, *bodies = line["bodies"]
+    came = (line["created"], line["path"], own)
+    visitor = Visitor(selection, line["model"], "", body, "", call, *came)
     operation = cast(Operation, line["operation"])
     asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
     count = len(line["calls"])

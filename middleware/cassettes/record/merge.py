@@ -124,7 +124,8 @@ def _refreshed(
             continue
         position = equal.pop(0)
         if normal_form(known[position]) != normal_form(turn):
-            fresh[position] = replace(turn, body=known[position].body)
+            old = known[position]
+            fresh[position] = replace(turn, body=old.body, path=old.path, own=old.own)
     return tuple(fresh), added
 
 

@@ -17,7 +17,7 @@ from adapters.errors import GatewayError
 from adapters.protocol import Journey, Planned, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.wire.http import Transport
-from middleware.cassettes.asks import error_of, events_of, parse_ask
+from middleware.cassettes.asks import error_of, events_of, parse_own
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedExchange
 from middleware.cassettes.replay.performance import Batch, Performance
 from middleware.cassettes.replay.wire import Drift, PlayedLink, PlayedTurn
@@ -58,7 +58,12 @@ class Stage:
             return replace(stored(turn), drift=tuple(played.drift))
         journey = Journey()
         call = RequestContext(
-            turn.identity, streamed=turn.streamed, key="replayed", capture=played, journey=journey
+            turn.identity,
+            streamed=turn.streamed,
+            key="replayed",
+            capture=played,
+            journey=journey,
+            headers=turn.headers,
         )
         if turn.operation == "embeddings":
             found = await self._vectors(turn, call)
@@ -76,7 +81,7 @@ class Stage:
         batches: list[Batch] = []
         error, planned = None, tuple[Planned, ...]()
         try:
-            request = parse_ask(self._cassette, turn, call)
+            request = parse_own(self._cassette, turn, call)
             adapter = self._routes.find(request.model)
             async with aclosing(adapter.stream(request)) as events:
                 async for batch in events:
@@ -85,7 +90,7 @@ class Stage:
         except GatewayError as found:
             error = _as_told(found, turn)
             with suppress(GatewayError):  # what was lost is told with it
-                request = parse_ask(self._cassette, turn, call)
+                request = parse_own(self._cassette, turn, call)
                 planned = self._routes.find(request.model).plan(request)
         return Performance(tuple(batches), error, planned=planned)
 

@@ -32,6 +32,7 @@ def blotted(turn: CassetteTurn, blotter: TurnBlotter) -> CassetteTurn:
     return replace(
         turn,
         body=blotter.ask(turn.body),
+        own=blotter.json(turn.own),
         answer=replace(
             said,
             message=blotter.json(said.message),

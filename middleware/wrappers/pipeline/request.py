@@ -18,6 +18,7 @@ from adapters.shared.search import Searcher
 When = Literal["tools", "always", "never"]
 Rethink = Literal["once", "on-results", "always"]
 OnFailure = Literal["answer", "error"]
+_SYSTEM = ("system", "developer")
 _SMALL = 32
 """Tokens: titles, and the ping by which Dify checks a credential."""
 _ECHOES = frozenset({TURN, "reasoning_content", "reasoning"})
@@ -64,7 +65,12 @@ class PipelineRequest:
 
     @property
     def on_user_turn(self) -> bool:
-        return bool(self.request.messages) and self.request.messages[-1]["role"] == "user"
+        return self._last_role == "user"
+
+    @property
+    def _last_role(self) -> str:
+        messages = self.request.messages
+        return str(messages[_last(messages)]["role"]) if messages else ""
 
     @property
     def thinks(self) -> bool:
@@ -75,7 +81,7 @@ class PipelineRequest:
             case "once":
                 return self.on_user_turn
             case "on-results":
-                return self.on_user_turn or self.request.messages[-1]["role"] == "tool"
+                return self._last_role in ("user", "tool")
         return True
 
     def _skipped(self) -> bool:
@@ -95,7 +101,7 @@ class PipelineRequest:
 
     def question(self) -> str:
         """What the user said last."""
-        return text_of(self.request.messages[-1]["content"])
+        return text_of(self.request.messages[_last(self.request.messages)]["content"])
 
     # The reasoner -------------------------------------------------------------------------------
 
@@ -105,7 +111,8 @@ class PipelineRequest:
         if not self.pipeline.vision:
             messages, receipt = _without_images(messages)
         if results:
-            messages[-1] = _with_text(messages[-1], _RESULTS.replace("{results}", results))
+            asked = _last(messages)
+            messages[asked] = _with_text(messages[asked], _RESULTS.replace("{results}", results))
         leading = _leading_system(messages)
         instructions: Json = {"role": "system", "content": self._instructions()}
         effort = self.request.params.get("reasoning_effort")
@@ -167,6 +174,14 @@ def recalled(message: Json) -> str:
     return thought if isinstance(thought, str) else ""
 
 
+def _last(messages: Sequence[Json]) -> int:
+    """The last that was said: agents put words of their own behind a question."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at]["role"] not in _SYSTEM:
+            return at
+    return len(messages) - 1
+
+
 def _point(messages: Sequence[Json], end: int) -> int | None:
     """The message a thought before `end` is about: the user's last, or the last result."""
     for at in range(end - 1, -1, -1):
@@ -200,7 +215,7 @@ def _without(message: Json, names: frozenset[str]) -> Json:
 
 def _leading_system(messages: Sequence[Json]) -> int:
     for at, message in enumerate(messages):
-        if message["role"] not in ("system", "developer"):
+        if message["role"] not in _SYSTEM:
             return at
     return len(messages)
 

@@ -67,6 +67,18 @@ def test_the_reasoner_is_told_of_the_tools_behind_the_system_prompt() -> None:
     assert second["content"].endswith("- weather: Tells it.")
 
 
+def test_a_question_is_one_with_words_of_the_system_behind_it() -> None:
+    """Claude Code says there which skills it has."""
+    reasoner, answerer = FakeAdapter(answer("t")), FakeAdapter(answer(text="x"))
+    behind = {"role": "system", "content": "Skills: none."}
+    ask(ReasonThenAnswer(reasoner, answerer), request(ASKED, behind))
+    assert reasoner.last()[-2:] == [ASKED, behind]
+    asked, last = answerer.last()
+    assert asked["content"].startswith(ASKED["content"])
+    assert "<thought>\nt\n</thought>" in asked["content"]
+    assert last == behind
+
+
 @pytest.mark.parametrize(
     ("asked", "runs"),
     [
