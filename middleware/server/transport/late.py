@@ -25,7 +25,7 @@ class LateApp:
         if scope["type"] == "lifespan":
             await self._last(receive, send)
             return
-        app = self._app if self._app is not None else await asyncio.to_thread(self._loaded)
+        app = self._app if self._app is not None else await asyncio.to_thread(self.loaded)
         await app(scope, receive, send)
 
     async def _last(self, receive: Receive, send: Send) -> None:
@@ -36,7 +36,7 @@ class LateApp:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _loaded(self) -> ASGIApp:
+    def loaded(self) -> ASGIApp:
         with self._loading:
             app = self._app = self._app or self._load()
         return app

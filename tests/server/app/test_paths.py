@@ -67,7 +67,7 @@ BELOW_OLLAMA = (
 
 def test_these_are_all_routes() -> None:
     found = set()
-    for route in play(_door).app.app.routes:
+    for route in play(_door).app.app.loaded().routes:
         assert isinstance(route, Route)
         found |= {(route.path, method) for method in (route.methods or set()) - {"HEAD"}}
     refused = found - ROUTES

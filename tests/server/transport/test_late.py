@@ -149,8 +149,9 @@ def test_an_app_that_could_not_be_loaded_is_loaded_again() -> None:
 
 def test_a_server_whose_life_cannot_begin_ends() -> None:
     @asynccontextmanager
-    async def failing() -> AsyncIterator[None]:
-        raise OSError("the disk is gone")
+    async def failing(disk: str = "gone") -> AsyncIterator[None]:
+        if disk == "gone":
+            raise OSError("the disk is gone")
         yield
 
     app = LateApp(Loading().load, failing)
