@@ -72,6 +72,10 @@ class CapturedCall:
             self.pieces.append(piece)
         self.size += len(piece)
 
+    def let_go(self) -> None:
+        """Hold nothing any more, and keep nothing that is still to come."""
+        self.body, self.pieces, self.size = b"", [], MOST
+
 
 class CapturedTool(NamedTuple):
     """What a call of a server tool came to."""
@@ -97,6 +101,7 @@ class Capture(list[CapturedCall]):
 
     whole = False
     """All pieces are kept, and when each of their chunks came: somebody records."""
+    _over = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,8 +119,19 @@ class Capture(list[CapturedCall]):
     def begin(self, call: CapturedCall) -> CapturedCall:
         if self.whole:
             call.chunks = []
+        elif self._over:
+            call.let_go()
         self.append(call)
         return call
+
+    def let_go(self) -> None:
+        """Nobody looks at the request any more, unless it is recorded: it may go on for long."""
+        if self.whole:
+            return
+        self._over = True
+        self.tools, self.offered = [], ()
+        for call in self:
+            call.let_go()
 
     def expected(self) -> Sequence[str]:
         """Upstreams that are to be asked, in this order; empty: nobody knows."""

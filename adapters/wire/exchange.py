@@ -150,11 +150,11 @@ class Exchange(Generic[S]):
 async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> Events:
     """Send the request and yield one tuple of events per upstream read."""
     clock = Clock(link.timeouts, call.deadline)
-    body = orjson.dumps(exchange.body)
     due = clock.until_headers(exchange.streamed)
     if link.opened_by:
         link = link.opened_with(call.key)
-    reply = await link.post(exchange.path, body, due, call.capture)
+    # Not in a variable of its own: what goes up would stay as long as what comes down.
+    reply = await link.post(exchange.path, orjson.dumps(exchange.body), due, call.capture)
     try:
         listener = Listener(link, exchange, reply.headers)
         while not listener.over:

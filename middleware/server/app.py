@@ -83,6 +83,7 @@ class Chat(Edge):
         if keeping is not None and keeping.keeps(parsed):
             answers = admitted.answers(parsed.request.model)
             adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
+        admitted.body = b""
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch()
         await answer.respond(adapter, parsed)

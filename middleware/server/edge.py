@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.errors import Busy, GatewayError, Unauthorized
-from adapters.protocol import ChatRequest, RequestContext, value_class
+from adapters.protocol import ChatRequest, RequestContext
 from middleware.accounts import Accounts, Bill
 from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
@@ -40,13 +40,14 @@ from middleware.telemetry.bodies import Bodies
 _LONGEST_PATH = 100
 
 
-@value_class
+@dataclass(slots=True)
 class AdmittedRequest:
     """A request that may be answered, with its whole body."""
 
     runtime: Runtime
     """The config it began with."""
     body: bytes
+    """Empty once it is read: an answer may take long."""
     call: RequestContext
     answer: Answer
     caller: Caller
@@ -152,7 +153,7 @@ class Edge:
         record = self.records.begin(visit, caller.owner)
         body = await read_body(scope, receive, server.max_body)
         capture = None
-        if record is not None:
+        if record is not None and not record.dropped:
             record.body, capture = body, record.calls
         key = caller.key if runtime.passes_keys else ""
         call = RequestContext(

@@ -83,6 +83,8 @@ class Records:
         oldest = self._row.popleft()
         oldest.dropped = True
         self._bytes -= oldest.size
+        oldest.body = b""
+        oldest.calls.let_go()
 
     def of(self, owner: str | None) -> Iterator[Record]:
         """The newest first; None: of every client. Who has a key sees what came with none, too."""

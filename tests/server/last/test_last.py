@@ -269,3 +269,23 @@ def test_of_a_long_answer_only_the_beginning_is_kept() -> None:
         contact.heard(b"x" * 10_000)
     assert contact.size == 1_000_000
     assert sum(map(len, contact.pieces)) < MOST + 10_000
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_who_goes_while_it_is_answered_holds_nothing_unless_it_is_recorded(recorded: bool) -> None:
+    records = Records(1)
+    first = records.begin(Visit("req_1", 0.0))
+    assert first is not None
+    first.body, first.calls.whole = b"asked", recorded
+    calls = [first.calls.begin(CapturedCall("up", "http://up", {}, (), None, b"sent"))]
+    calls[0].heard(b"one")
+    records.begin(Visit("req_2", 0.0))
+    calls.append(first.calls.begin(CapturedCall("up", "http://up", {}, (), None, b"again")))
+    for call in calls:
+        call.heard(b"two")
+    held = [(call.body, call.pieces) for call in calls]
+    assert first.body == b""
+    if recorded:
+        assert held == [(b"sent", [b"one", b"two"]), (b"again", [b"two"])]
+    else:
+        assert held == [(b"", []), (b"", [])]
