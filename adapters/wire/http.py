@@ -58,22 +58,22 @@ class Transport:
         self._sender = sender or HttpClient()
         self._by_proxy: Sender | None = None
 
+    def expect_proxy(self) -> None:
+        """Be ready for requests by a proxy: few have one, and the library takes 0.4 s to import."""
+        if self._by_proxy is None:
+            from adapters.wire.transport.library import LibraryClient
+
+            self._by_proxy = LibraryClient()
+
     async def send(self, request: Outgoing, due: float) -> RawReply:
-        sender = self._sender if request.proxy is None else self._proxied()
+        sender = self._by_proxy if request.proxy is not None else self._sender
+        assert sender is not None
         return await sender.send(request, due)
 
     async def close(self) -> None:
         await self._sender.close()
         if self._by_proxy is not None:
             await self._by_proxy.close()
-
-    def _proxied(self) -> Sender:
-        if self._by_proxy is None:
-            # 0.4 s to import, and few have a proxy.
-            from adapters.wire.transport.library import LibraryClient
-
-            self._by_proxy = LibraryClient()
-        return self._by_proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,10 @@ class Link:
     """How it is opened by the key of each call: the client's own, or one of several of the config;
     empty: by a key of the config, or none.
     """
+
+    def __post_init__(self) -> None:
+        if self.proxy is not None:
+            self.transport.expect_proxy()
 
     def opened_with(self, key: str) -> Link:
         """This link with the key of one call."""
