@@ -33,7 +33,6 @@ from middleware.wrappers.base import Wrapper
 from middleware.wrappers.calls import ILL, Guarded, NotAsked, UpstreamOpen, outcome_of
 from middleware.wrappers.key_ring import KeyRing
 
-
 _TEXT: Mapping[type, Callable[[Event], str]] = {
     TextDelta: attrgetter("text"),
     ReasoningDelta: attrgetter("text"),

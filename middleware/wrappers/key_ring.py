@@ -115,7 +115,10 @@ class KeyRing(Readiness):
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
         if len(self.names) == 1:
-            return [await self._sole_turn(self.names[0], model)]
+            (name,) = self.names
+            (rest,) = await self.state.read([self._rest_name(name, model)])
+            full = self.limit is not None and not self.board.free(name, self.limit)
+            return [KeyTurn(name, self._left(name, rest, self.clock()) if rest else 0.0, full)]
         stands = await self._standings(model)
         fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
         drawn = _rendezvous(self.names, conversation)
@@ -133,11 +136,6 @@ class KeyRing(Readiness):
         if full:
             return 2, self.board.waiting(name), turn
         return int(stand.open > fair), 0, turn
-
-    async def _sole_turn(self, name: str, model: str) -> KeyTurn:
-        mark = (await self.state.read([self._rest_name(name, model)]))[0]
-        full = self.limit is not None and not self.board.free(name, self.limit)
-        return KeyTurn(name, self._left(name, mark, self.clock()), full)
 
     async def key_of(self, call: RequestContext, model: str) -> str:
         """The key a call goes with: the one that was chosen for it, or whose turn it is."""
