@@ -87,6 +87,8 @@ class KeyRing(Readiness):
     """Somebody wants to know how many calls are open."""
     clock: Callable[[], float] = time.time
     names: tuple[str, ...] = field(init=False)
+    _alone: Sequence[KeyTurn] = field(init=False)
+    """The turn of a single key that nothing is known of."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _rests: dict[str, float] = field(default_factory=dict)
     """Key → the end of the last rest it was given here, or seen to have."""
@@ -95,6 +97,7 @@ class KeyRing(Readiness):
 
     def __post_init__(self) -> None:
         self.names = tuple(self.secrets) or (self.upstream,)
+        self._alone = (KeyTurn(self.names[0]),)
         self.marks = self.marks or dict(zip(self.names, self.names, strict=True))
         self.counting = self.counting or len(self.names) > 1
 
@@ -117,6 +120,8 @@ class KeyRing(Readiness):
         if len(self.names) == 1:
             (name,) = self.names
             (rest,) = await self.state.read([self._rest_name(name, model)])
+            if rest is None and self.limit is None:
+                return self._alone
             full = self.limit is not None and not self.board.free(name, self.limit)
             return [KeyTurn(name, self._left(name, rest, self.clock()) if rest else 0.0, full)]
         stands = await self._standings(model)
