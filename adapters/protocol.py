@@ -302,11 +302,15 @@ class Journey:
         return None
 
     def summary(self) -> RouteSummary:
-        told = [
-            f"{step.place}={step.code if type(step) is UpstreamCall else step.reason}"
-            for step in self.steps
-        ]
-        answered = self.answered()
+        told, answered = [], None
+        for step in self.steps:
+            if type(step) is UpstreamCall:
+                code = step.code
+                told.append(f"{step.place}={code}")
+                if code == "ok" or step.opened is not None:
+                    answered = step
+            else:
+                told.append(f"{step.place}={step.reason}")
         if answered is None:
             return RouteSummary(tuple(told), "", "")
         return RouteSummary(tuple(told), answered.place, answered.key)

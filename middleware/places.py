@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from adapters.kind import CommonAbilities
 from adapters.leaf import Leaf
@@ -189,13 +188,16 @@ def _traits(
 ) -> Callable[[str], Traits]:
     """What is known of a model now, asking nobody: the config before the leaf, the catalogue."""
     said, kind = catalog.configured(model), upstream.config.language
-
-    @lru_cache(maxsize=_NAMES_KNOWN)
-    def joined(asked: str, told: Traits) -> Traits:
-        return said.over(told).over(catalog.known(kind, asked))
+    joined: dict[str, tuple[Traits, Traits]] = {}
+    """The upstream's name → what the leaf said, and what came of that."""
 
     def known(asked: str) -> Traits:
-        return joined(asked, leaf.known(asked))
+        told, found = leaf.known(asked), joined.get(asked)
+        if found is None or (found[0] is not told and found[0] != told):
+            if len(joined) >= _NAMES_KNOWN:
+                joined.clear()
+            found = joined[asked] = told, said.over(told).over(catalog.known(kind, asked))
+        return found[1]
 
     known(name)  # reads the data now, not while somebody waits
     return known

@@ -107,7 +107,15 @@ def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
 
 def traits_of(model: str, abilities: Mapping[str, Any]) -> Traits:
     """What there is to say of a model to those who choose one."""
-    able = capability(model, abilities)
+    return _traits(capability(model, abilities)) if abilities else _traits_by_name(model)
+
+
+@lru_cache(maxsize=256)
+def _traits_by_name(model: str) -> Traits:
+    return _traits(_row(model))
+
+
+def _traits(able: Capability) -> Traits:
     return Traits(
         max_output=able.max_output,
         tools=able.tools,

@@ -125,14 +125,21 @@ class Bill:
         cost = None
         for place, usage in used:
             if (price := self._prices.of(place)) is not None:
-                cost = (cost or 0.0) + price.cost(usage)
-        return None if cost is None else round(cost, _DIGITS)
+                cost = (
+                    price.cost(usage) if cost is None else round(cost + price.cost(usage), _DIGITS)
+                )
+        return cost
 
     def _used(self) -> Sequence[Used]:
-        visit, calls = self.visit, self.visit.journey.calls()
+        visit = self.visit
         if visit.usage is not None:  # vectors have no finish
+            calls = visit.journey.calls()
             return [(calls[-1].place if calls else visit.model, visit.usage)]
-        return [(call.place, usage) for call in calls if (usage := self._used_by(call)) is not None]
+        return [
+            (step.place, usage)
+            for step in visit.journey.steps
+            if type(step) is UpstreamCall and (usage := self._used_by(step)) is not None
+        ]
 
     def _used_by(self, call: UpstreamCall) -> Usage | None:
         """None: it failed, and costs nothing."""

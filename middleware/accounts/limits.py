@@ -48,8 +48,8 @@ class MinuteLimit:
         self._reset = f"x-ratelimit-reset-{what}".encode()
 
     def headers(self, used: float, reset: bytes) -> Iterable[tuple[bytes, bytes]]:
-        left = max(0, int(self.most - used))
-        return self._limit, (self._remaining, b"%d" % left), (self._reset, reset)
+        left = b"%d" % (self.most - used) if used < self.most else b"0"
+        return self._limit, (self._remaining, left), (self._reset, reset)
 
 
 class ClientLimits:

@@ -27,12 +27,17 @@ class Price(NamedTuple):
 
     def cost(self, usage: Usage) -> float:
         """What is cached and written stands within the prompt, thoughts within the answer."""
-        cached, written = usage.cached or 0, usage.cache_write or 0
-        thought = min(usage.reasoning or 0, usage.completion)
-        plain = max(0, usage.prompt - cached - written)
-        asked = plain * self.input + cached * self.cached + written * self.cache_write
-        said = (usage.completion - thought) * self.output + thought * self.reasoning
-        return round(asked + said, _DIGITS)
+        given, answered, cached, written, thought = self
+        plain, cost = usage.prompt, usage.completion * answered
+        if usage.cached:
+            plain -= usage.cached
+            cost += usage.cached * cached
+        if usage.cache_write:
+            plain -= usage.cache_write
+            cost += usage.cache_write * written
+        if usage.reasoning:
+            cost += min(usage.reasoning, usage.completion) * (thought - answered)
+        return round(cost + max(0, plain) * given, _DIGITS)
 
 
 FREE = Price(0.0, 0.0, 0.0, 0.0, 0.0)

@@ -235,8 +235,7 @@ class Answer:
         headers = [*_route_headers(self.visit.journey.summary(), model)]
         if opened is not None:
             limits, own = self._limits(opened.upstream.headers)
-            headers += raw(limits)
-            headers += own
+            headers += [*raw(limits), *own] if limits else own
         if self.visit.receipt:
             headers += raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})
         return headers

@@ -206,8 +206,10 @@ class Edge:
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
-        said = bodies.line(self.runtime.scrubber) if bodies is not None else {}
-        self.log.write(visit.line(now) | said)
+        line = visit.line(now)
+        if bodies is not None:
+            line |= bodies.line(self.runtime.scrubber)
+        self.log.write(line)
 
 
 def _session(runtime: Runtime, scope: Scope) -> str:

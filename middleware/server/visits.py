@@ -77,6 +77,7 @@ class Visit:
         told: dict[str, Any] = {
             "id": self.id,
             "client": self.client,
+            "door": self.door,
             "model": self.model,
             "status": self.status,
             "seconds": round(now - self.began, 4),

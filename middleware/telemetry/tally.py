@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
-from adapters.protocol import UpstreamCall, Usage
+from adapters.protocol import UpstreamCall
 from middleware.server.visits import Visit
 from middleware.telemetry.families import (
     CALL_SECONDS,
@@ -49,6 +50,11 @@ _LONGEST = 200
 _PATIENCE = 1.0
 """Seconds for each gauge: what it asks may be away."""
 _KINDS = ("input", "cached", "cache_write", "output", "reasoning")
+_figures = attrgetter("prompt", "cached", "cache_write", "completion", "reasoning")
+_Figures = tuple[float | None, ...]
+"""Tokens of each kind, and what they cost."""
+_AT_ONCE = 1000
+"""Requests whose values wait to be added up: their buckets are looked for together."""
 
 
 class Series:
@@ -72,30 +78,55 @@ class Series:
         return self.rows.setdefault(labels, [0.0] * width)
 
 
-def observe(row: Row, bounds: Sequence[float], value: float) -> None:
-    """Count a value in a histogram's row."""
-    row[bisect_left(bounds, value)] += 1
-    row[-1] += value
+class Histogram(Series):
+    """Takes values as they come, and looks for their buckets later, for many at once."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, family: Family) -> None:
+        super().__init__(family)
+        self._waiting: dict[Labels, list[float]] = {}
+
+    def values(self, labels: Labels) -> list[float]:
+        """Where values of these labels are put."""
+        if labels not in self._waiting and len(self._waiting) >= _MOST:
+            labels = (OTHER,) * len(labels)
+        return self._waiting.setdefault(labels, [])
+
+    def count(self) -> None:
+        for labels, values in self._waiting.items():
+            if values:
+                _observe(self.row(labels), self.family.bounds, values)
+                values.clear()
+
+
+def _observe(row: Row, bounds: Sequence[float], values: Sequence[float]) -> None:
+    ordered, counted = sorted(values), 0
+    for bucket, bound in enumerate(bounds):
+        within = bisect_right(ordered, bound, counted)
+        row[bucket] += within - counted
+        counted = within
+    row[-2] += len(ordered) - counted
+    row[-1] += sum(values)
 
 
 class _RequestRows(NamedTuple):
     """Where requests of the same labels are counted."""
 
-    model: str
-    """As the labels have it."""
     requests: Row
-    seconds: Row
-    first: Row
+    seconds: list[float]
+    first: list[float]
+    used: list[_Figures]
 
 
 class _CallRows(NamedTuple):
     """Where calls of the same labels are counted."""
 
     calls: Row
-    seconds: Row
-    asked: Row
+    seconds: list[float]
+    asked: list[float]
     """Tokens of the prompt."""
-    said: Row
+    said: list[float]
 
 
 class Tally:
@@ -108,31 +139,32 @@ class Tally:
         self._rows_of = lru_cache(_MOST)(self._find_rows)
         self._rows_of_call = lru_cache(_MOST)(self._find_rows_of_call)
         self._requests = Series(REQUESTS)
-        self._seconds = Series(REQUEST_SECONDS)
-        self._first = Series(FIRST_EVENT_SECONDS)
+        self._seconds = Histogram(REQUEST_SECONDS)
+        self._first = Histogram(FIRST_EVENT_SECONDS)
         self._calls = Series(CALLS)
         self._passed = Series(PASSED)
         self._tokens = Series(TOKENS)
         self._cost = Series(COST)
         self._limited = Series(LIMITED)
-        self._call_seconds = Series(CALL_SECONDS)
-        self._call_tokens = Series(CALL_TOKENS)
+        self._call_seconds = Histogram(CALL_SECONDS)
+        self._call_tokens = Histogram(CALL_TOKENS)
         self._all = (
             *(self._requests, self._seconds, self._first, self._calls, self._passed),
             *(self._tokens, self._cost, self._limited, self._call_seconds, self._call_tokens),
         )
+        self._used: dict[tuple[str, str], list[_Figures]] = {}
+        """Client and model, both of the config → what is not added up yet."""
+        self._waiting = 0
 
     def ended(self, visit: Visit, now: float) -> None:
         client, status = visit.client, LEFT if visit.gone else visit.status
         rows = self._rows_of((client, visit.model, status, visit.streamed, *_answered(visit)))
         rows.requests[0] += 1
-        observe(rows.seconds, REQUEST_SECONDS.bounds, now - visit.began)
+        rows.seconds.append(now - visit.began)
         if visit.first_event is not None:
-            observe(rows.first, FIRST_EVENT_SECONDS.bounds, visit.first_event - visit.began)
+            rows.first.append(visit.first_event - visit.began)
         if usage := visit.spent or (visit.finish.usage if visit.finish else visit.usage):
-            self._used(client, rows.model, usage)
-        if visit.cost:
-            self._cost.add((client, rows.model), visit.cost)
+            rows.used.append((*_figures(usage), visit.cost))
         if visit.limit:
             self._limited.add((client, visit.limit))
         for step in visit.journey.steps:
@@ -140,6 +172,26 @@ class Tally:
                 self._called(step, visit.operation, now)
             else:
                 self._passed.add((self._names.model(step.place), step.reason))
+        self._waiting += 1
+        if self._waiting >= _AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        """Add up what waits."""
+        self._waiting = 0
+        for series in self._all:
+            if isinstance(series, Histogram):
+                series.count()
+        for labels, used in self._used.items():
+            if not used:
+                continue
+            *columns, costs = zip(*used, strict=True)
+            for kind, column in zip(_KINDS, columns, strict=True):
+                if tokens := sum(filter(None, column)):
+                    self._tokens.add((*labels, kind), tokens)
+            if cost := sum(filter(None, costs)):
+                self._cost.add(labels, cost)
+            used.clear()
 
     def forget_names(self) -> None:
         """The config has changed, and with it which names are told."""
@@ -152,10 +204,10 @@ class Tally:
         answered = self._names.model(place) if place else ""
         stream = "true" if streamed else "false"
         return _RequestRows(
-            model,
             self._requests.row((client, model, answered, upstream, str(status), stream)),
-            self._seconds.row((model,)),
-            self._first.row((model,)),
+            self._seconds.values((model,)),
+            self._first.values((model,)),
+            self._used.setdefault((client, model), []),
         )
 
     def _find_rows_of_call(self, made: _Made) -> _CallRows:
@@ -164,31 +216,23 @@ class Tally:
         labels = operation, self._names.provider(upstream).name, *models
         return _CallRows(
             self._calls.row((upstream, self._names.model(place), outcome)),
-            self._call_seconds.row(labels),
-            self._call_tokens.row((*labels, "input")),
-            self._call_tokens.row((*labels, "output")),
+            self._call_seconds.values(labels),
+            self._call_tokens.values((*labels, "input")),
+            self._call_tokens.values((*labels, "output")),
         )
-
-    def _used(self, client: str, model: str, usage: Usage) -> None:
-        amounts = (
-            *(usage.prompt, usage.cached, usage.cache_write),
-            *(usage.completion, usage.reasoning),
-        )
-        for kind, amount in zip(_KINDS, amounts, strict=True):
-            if amount:
-                self._tokens.add((client, model, kind), amount)
 
     def _called(self, call: UpstreamCall, operation: str, now: float) -> None:
         answered = call.opened.upstream.model[:_LONGEST] if call.opened else None
         models = call.model[:_LONGEST], answered
         rows = self._rows_of_call((operation, call.code, call.upstream, call.place, *models))
         rows.calls[0] += 1
-        observe(rows.seconds, CALL_SECONDS.bounds, (call.ended or now) - call.began)
+        rows.seconds.append((call.ended or now) - call.began)
         if call.finish is not None and (usage := call.finish.usage):
-            observe(rows.asked, CALL_TOKENS.bounds, usage.prompt)
-            observe(rows.said, CALL_TOKENS.bounds, usage.completion)
+            rows.asked.append(usage.prompt)
+            rows.said.append(usage.completion)
 
     async def snapshot(self) -> Snapshot:
+        self._count()
         taken: Snapshot = {
             series.family.name: [
                 (labels, [*row]) for labels, row in series.rows.items() if any(row)

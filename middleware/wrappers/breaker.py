@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from adapters.errors import Busy, GatewayError, UpstreamError
 from adapters.outcomes import PassedOver
@@ -30,6 +32,13 @@ from middleware.machine.board import Entry
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.calls import ILL, Guarded, NotAsked, UpstreamOpen, outcome_of
 from middleware.wrappers.key_ring import KeyRing
+
+_TEXT: Mapping[type, Callable[[Event], str]] = {
+    TextDelta: attrgetter("text"),
+    ReasoningDelta: attrgetter("text"),
+    ToolCallDelta: attrgetter("arguments"),
+}
+"""What an event says of an answer's length."""
 
 
 @dataclass(slots=True)
@@ -61,10 +70,11 @@ class Breaker(Wrapper):
                 async for batch in batches:
                     if record.first_event is None:
                         self._opened(call, batch)
-                    if type(batch[-1]) is Finish:
-                        record.finish = batch[-1]
-                    if record.finish is None or record.finish.usage is None:
-                        record.letters += _letters(batch)
+                    last = batch[-1]
+                    if len(batch) == 1 and (text := _TEXT.get(type(last))):  # nearly always
+                        record.letters += len(text(last))
+                    else:
+                        _note(record, batch)
                     yield batch
             finally:
                 await batches.aclose()
@@ -150,11 +160,9 @@ class Breaker(Wrapper):
         return self.place.replace("*", model[len(before) : len(model) - len(after)])
 
 
-def _letters(batch: tuple[Event, ...]) -> int:
-    found = 0
-    for event in batch:
-        if type(event) is TextDelta or type(event) is ReasoningDelta:
-            found += len(event.text)
-        elif type(event) is ToolCallDelta:
-            found += len(event.arguments)
-    return found
+def _note(record: UpstreamCall, batch: tuple[Event, ...]) -> None:
+    last = batch[-1]
+    if type(last) is Finish:
+        record.finish = last
+    if record.finish is None or record.finish.usage is None:
+        record.letters += sum([len(_TEXT[type(one)](one)) for one in batch if type(one) in _TEXT])

@@ -87,6 +87,8 @@ class KeyRing(Readiness):
     """Somebody wants to know how many calls are open."""
     clock: Callable[[], float] = time.time
     names: tuple[str, ...] = field(init=False)
+    _alone: Sequence[KeyTurn] = field(init=False)
+    """The turn of a single key that nothing is known of."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _rests: dict[str, float] = field(default_factory=dict)
     """Key → the end of the last rest it was given here, or seen to have."""
@@ -95,6 +97,7 @@ class KeyRing(Readiness):
 
     def __post_init__(self) -> None:
         self.names = tuple(self.secrets) or (self.upstream,)
+        self._alone = (KeyTurn(self.names[0]),)
         self.marks = self.marks or dict(zip(self.names, self.names, strict=True))
         self.counting = self.counting or len(self.names) > 1
 
@@ -115,7 +118,12 @@ class KeyRing(Readiness):
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
         if len(self.names) == 1:
-            return [await self._sole_turn(self.names[0], model)]
+            (name,) = self.names
+            (rest,) = await self.state.read([self._rest_name(name, model)])
+            if rest is None and self.limit is None:
+                return self._alone
+            full = self.limit is not None and not self.board.free(name, self.limit)
+            return [KeyTurn(name, self._left(name, rest, self.clock()) if rest else 0.0, full)]
         stands = await self._standings(model)
         fair = 1.25 * sum(stand.open for stand in stands.values()) / len(stands) + 2
         drawn = _rendezvous(self.names, conversation)
@@ -133,11 +141,6 @@ class KeyRing(Readiness):
         if full:
             return 2, self.board.waiting(name), turn
         return int(stand.open > fair), 0, turn
-
-    async def _sole_turn(self, name: str, model: str) -> KeyTurn:
-        mark = (await self.state.read([self._rest_name(name, model)]))[0]
-        full = self.limit is not None and not self.board.free(name, self.limit)
-        return KeyTurn(name, self._left(name, mark, self.clock()), full)
 
     async def key_of(self, call: RequestContext, model: str) -> str:
         """The key a call goes with: the one that was chosen for it, or whose turn it is."""

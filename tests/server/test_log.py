@@ -27,6 +27,7 @@ def test_a_request_that_came_to_nothing_is_a_short_line() -> None:
     assert visit(model="m", status=404).line(10.5) == {
         "id": "req_1",
         "client": "default",
+        "door": "chat",
         "model": "m",
         "status": 404,
         "seconds": 0.5,
@@ -41,6 +42,7 @@ def test_an_answered_request_says_who_answered_when_and_how_much() -> None:
     assert said.line(11) == {
         "id": "req_1",
         "client": "default",
+        "door": "chat",
         "model": "m",
         "status": 200,
         "seconds": 1.0,

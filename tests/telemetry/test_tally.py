@@ -14,7 +14,7 @@ from middleware.config import parse
 from middleware.server.visits import Visit
 from middleware.telemetry.exposition import exposed
 from middleware.telemetry.families import FAMILIES, REQUESTS
-from middleware.telemetry.tally import Labels, Series, Snapshot, Tally, observe, together
+from middleware.telemetry.tally import Histogram, Labels, Snapshot, Tally, together
 from middleware.telemetry.vitals import take_vitals
 from tests.support.paths import ROOT
 from tests.telemetry.visits import CONFIG, NOW, call, visit, vocabulary
@@ -84,10 +84,27 @@ def test_who_was_refused_or_left_has_no_first_word() -> None:
 
 
 def test_a_value_on_a_bound_is_within_it() -> None:
-    of = Series(replace(REQUESTS, labels=(), bounds=(1.0, 2.0)))
-    for value in (0.5, 1.0, 1.5, 3.0):
-        observe(of.row(()), of.family.bounds, value)
+    of = Histogram(replace(REQUESTS, labels=(), bounds=(1.0, 2.0)))
+    of.values(()).extend((0.5, 3.0, 1.0, 1.5))
+    of.count()
     assert of.rows == {(): [2, 1, 1, 6.0]}
+    of.values(()).append(2.0)
+    of.count()
+    assert of.rows == {(): [2, 2, 1, 8.0]}
+
+
+def test_however_many_were_counted_none_is_lost_or_counted_twice() -> None:
+    tally = Tally(vocabulary())
+
+    async def after(more: int) -> tuple[float, list[float]]:
+        for _ in range(more):
+            tally.ended(visit((call(),)), NOW)
+        found = await tally.snapshot()
+        ((_, row),) = found["usetool_request_seconds"]
+        return sum(row[:-1]), series(found, "usetool_tokens_total")["alpha", "m", "input"]
+
+    assert asyncio.run(after(2500)) == (2500, [250_000])
+    assert asyncio.run(after(1)) == (2501, [250_100])
 
 
 def test_clients_make_no_series() -> None:

@@ -92,11 +92,14 @@ class Choices(Fork):
         if journey is None:
             journey = Journey()
             request = replace(request, call=replace(request.call, journey=journey))
-        keyed = any(place.several_keys for place in self.places)
-        conversation = conversation_of(request) if settings.sticky or keyed else ""
+        named = settings.sticky or any(place.several_keys for place in self.places)
+        conversation = conversation_of(request) if named else ""
         where = await last_place(self.state, conversation) if settings.sticky else None
         front = journey.pins.get(self.name) or (where.place if where else "")
-        order = await self._order(needs, conversation, front)
+        if settings.pick == "order":
+            order = moved_to_front((*self.places, *self.fallback), front)
+        else:
+            order = await self._order(needs, conversation, front)
         if request.call.capture is not None and (known := request.call.capture.expected()):
             order = as_expected(order, known)
         now = asyncio.get_running_loop().time()

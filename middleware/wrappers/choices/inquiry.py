@@ -55,11 +55,11 @@ class Inquiry:
     _failure: GatewayError | None = None
     _failures: dict[tuple[str, str], GatewayError] = field(default_factory=dict)
     """Alternative, and key if it was the key's → what it failed with last."""
-    _excluded: list[Excluded] = field(default_factory=list)
+    _excluded: tuple[Excluded, ...] = ()
     _open: Alternative | None = None
     _outgrown: int = 0
     """A context that was too small."""
-    _repeating: list[Budget] = field(default_factory=list)
+    _repeating: tuple[Budget, ...] = ()
 
     async def opened(self) -> Opening:
         """The first events and the stream they began."""
@@ -105,10 +105,11 @@ class Inquiry:
         return False
 
     def _why_not(self, place: Alternative, model: str) -> Passing | None:
-        if lacking := place.lacks(self.needs, self.native, model):
+        lacking = place.lacks(self.needs, self.native, model)
+        if lacking or not self._outgrown:
             return lacking
-        known = place.traits(model).context_length if self._outgrown else None
-        return "no_context" if self._outgrown and (known or 0) <= self._outgrown else None
+        known = place.traits(model).context_length
+        return "no_context" if (known or 0) <= self._outgrown else None
 
     def _others(self, place: Alternative) -> bool:
         """Whether one is left behind this one that could be asked at once."""
@@ -232,7 +233,7 @@ class Inquiry:
     def _count(self, budget: Budget) -> None:
         self.attempts.repeated += 1
         if budget not in self._repeating:
-            self._repeating.append(budget)
+            self._repeating += (budget,)
             budget.repeating += 1
 
     def _refusal(self) -> GatewayError:
@@ -254,7 +255,7 @@ class Inquiry:
         )
 
     def _exclude(self, excluded: Excluded) -> None:
-        self._excluded.append(excluded)
+        self._excluded += (excluded,)
         self._pass_over(excluded.place, excluded.reason)
 
     def _name(self, place: Alternative) -> str:
