@@ -254,7 +254,7 @@ class Listener(Generic[S]):
     def _decode(self, frames: list[bytes], events: list[Event]) -> None:
         decode, state = self._exchange.decode, self.state
         for frame in frames:
-            events.extend(decode(frame, state))
+            events += decode(frame, state)
             if events and type(events[-1]) is Finish:
                 self.over = True
                 return
@@ -282,15 +282,15 @@ class Listener(Generic[S]):
 
     def _through(self, events: list[Event]) -> tuple[Event, ...]:
         """The gate: hold back until there is something real to say."""
-        kept = [event for event in events if type(event) is not Noted]
-        if len(kept) < len(events):
+        if Noted in map(type, events):
             self._notes += tuple(
                 note for event in events if type(event) is Noted for note in event.receipt
             )
-        if not kept:
+            events = [event for event in events if type(event) is not Noted]
+        if not events:
             return ()
         self.opened = True
-        return (Opened(self._notes, self._answerer()), *kept)
+        return (Opened(self._notes, self._answerer()), *events)
 
     def _answerer(self) -> Upstream:
         state = self.state

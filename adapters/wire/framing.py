@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import orjson
@@ -10,6 +11,8 @@ from adapters.errors import UpstreamError
 
 # An image in an event has megabytes; what never ends must not fill the memory.
 MAX_FRAME = 16 << 20
+_LONGEST_NAME = 64
+"""Bytes in front of an event's data that are remembered."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -102,11 +105,24 @@ class Sse:
 
 def _payload(block: bytes) -> bytes:
     # The two forms every provider sends, `data: …` alone and after one `event: …` line.
+    before, _, data = block.partition(b"data: ")
+    if len(before) < _LONGEST_NAME and _is_name(before) and b"\n" not in data:
+        return data
+    return _odd_payload(block)
+
+
+@lru_cache(maxsize=64)
+def _is_name(before: bytes) -> bool:
+    """Whether what stands before the data is nothing, or the name of an event."""
+    name, newline, rest = before.removeprefix(b"event:").partition(b"\n")
+    named = before.startswith(b"event:") and newline and not rest and name.strip() != b"error"
+    return bool(named) or not before
+
+
+def _odd_payload(block: bytes) -> bytes:
     start = block.find(b"\n") + 1 if block[:6] == b"event:" else 0
     if 0 < start < 14 and block[6:start].strip() == b"error":
         return _error(_data(block))
-    if block[start : start + 6] == b"data: " and block.find(b"\n", start) < 0:
-        return block[start + 6 :]
     return _data(block)
 
 

@@ -29,7 +29,8 @@ _LONG = re.compile(rb"\d[\d.]{15}|\d[eE][+-]?\d{3}")
 
 
 def load(data: bytes) -> Any:
-    _require_sparse(data)
+    if len(data) > _SHORT:
+        _require_sparse(data)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -46,7 +47,7 @@ def load(data: bytes) -> Any:
 
 def _require_sparse(data: bytes) -> None:
     most = len(data) // _SPARSE
-    if len(data) > _SHORT and most_openers(data) > most and marks(data).count(b"[") > most:
+    if most_openers(data) > most and marks(data).count(b"[") > most:
         raise UpstreamError(
             f"The upstream sent {len(data)} bytes of JSON with more than {most} objects and "
             "arrays, which is too many.",

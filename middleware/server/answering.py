@@ -190,9 +190,8 @@ class Answer:
                 first, last = batch[0], batch[-1]
                 if type(first) is Opened:
                     await self._open_stream(stream, first)
-                for event in batch:
-                    if type(event) is Noted:
-                        self.visit.receipt += event.receipt
+                if Noted in map(type, batch):
+                    self._note_late(batch)
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
@@ -202,6 +201,11 @@ class Answer:
                     await stream.write(writer.render(batch))
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
+
+    def _note_late(self, batch: Sequence[Event]) -> None:
+        for event in batch:
+            if type(event) is Noted:
+                self.visit.receipt += event.receipt
 
     def _tell_cost(self, writer: Stream) -> None:
         added = self._close_bill()

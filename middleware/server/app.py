@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
@@ -52,8 +52,8 @@ class Chat(Edge):
     much as all the rest.
     """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.handle(scope, receive, send, self._respond)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return self.handle(scope, receive, send, self._respond)
 
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
@@ -140,18 +140,17 @@ class Gateway:
                 return
         await (self._cross or self.plain)(scope, receive, send)
 
-    async def plain(self, scope: Scope, receive: Receive, send: Send) -> None:
+    # What only hands on is no coroutine: every piece of a stream would pass it.
+    def plain(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+            return self.app(scope, receive, send)
         path, doors = scope["path"], self.chat.doors
         door = doors.owner(path)
         if door is not None and door.name not in self.chat.runtime.server.doors:
-            await self.chat.refused(scope, closed(door.name))(scope, receive, send)
-        elif path in doors.at and scope["method"] == "POST":
-            await self.chat(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+            return self.chat.refused(scope, closed(door.name))(scope, receive, send)
+        if path in doors.at and scope["method"] == "POST":
+            return self.chat(scope, receive, send)
+        return self.app(scope, receive, send)
 
 
 def _cross_origin(gateway: Gateway) -> ASGIApp | None:

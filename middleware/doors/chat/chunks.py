@@ -48,6 +48,7 @@ class Chunks:
     def __init__(self, heading: Heading) -> None:
         self._heading = heading
         self._head, self._tail = b"", b""
+        self._before_text, self._behind_text = b"", b""
         self._base: Json = {}
         self._late: Receipt = ()
         self._told: Json = {}
@@ -68,19 +69,19 @@ class Chunks:
         return error_frame(error, request_id, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
-        head, tail = self._head, self._tail
+        before_text, behind_text = self._before_text, self._behind_text
         frames: list[bytes] = []
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta and not event.logprobs:
-                frames += (head, b'{"content":', _dumps(event.text), b"}", tail)
+                frames += (before_text, _dumps(event.text), behind_text)
             elif type(event) is ToolCallDelta:
                 frames.append(self._arguments(event))
             elif type(event) is ReasoningDelta:
-                frames += (head, b'{"reasoning_content":', _dumps(event.text), b"}", tail)
+                frames += (self._head, b'{"reasoning_content":', _dumps(event.text), behind_text)
             elif type(event) is Opened:
                 frames.append(self._open(event, events))
-                head, tail = self._head, self._tail
+                before_text, behind_text = self._before_text, self._behind_text
             else:
                 frames.append(self._frame(event))
         return b"".join(frames)
@@ -120,6 +121,7 @@ class Chunks:
         self._head = b"data: " + _dumps(base)[:-1] + b',"choices":[{"index":0,"delta":'
         usage = b',"usage":null' if heading.usage_chunk else b""
         self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
+        self._before_text, self._behind_text = self._head + b'{"content":', b"}" + self._tail
         kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
         # Null where something else comes first: with calls alone, text is null at OpenAI too.
         text = next(kinds, TextDelta) in (TextDelta, Finish)

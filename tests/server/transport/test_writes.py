@@ -294,9 +294,9 @@ def test_a_connection_on_which_nothing_follows_is_closed() -> None:
         assert answers((await paper.until(1))[0].replace(b"date: today\r\n", b"")) == [
             (200, b"done")
         ]
-        assert not paper.is_closing()
+        before = paper.is_closing()
         await asyncio.sleep(Hasty.seconds * 2)
-        assert paper.is_closing()
+        assert (before, paper.is_closing()) == (False, True)
         protocol.connection_lost(None)
 
     asyncio.run(scene())
