@@ -112,10 +112,10 @@ _content = st.one_of(
     _text,
     st.lists(st.sampled_from([TEXT, PIXEL, {**TEXT, **MARK}, {**TEXT, "odd": 1}]), max_size=3),
 )
-_more = st.sampled_from([{}, {}, {"name": "Li"}, MARK, {"odd": 1}])
+_more: st.SearchStrategy[Json] = st.sampled_from([{}, {"name": "Li"}, MARK, {"odd": 1}])
 _user = st.builds(lambda content, more: {**user(content), **more}, _content, _more)
 _system = st.builds(lambda text: {"role": "system", "content": text}, _text)
-_thoughts = st.sampled_from(
+_thoughts: st.SearchStrategy[Json] = st.sampled_from(
     [{}, {"thinking_blocks": [THOUGHT]}, {"reasoning_content": "hm"}, {"refusal": "no"}, MARK]
 )
 _answer = st.builds(lambda text, more: {**assistant(text), **more}, _text, _thoughts)
