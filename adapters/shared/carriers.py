@@ -6,10 +6,13 @@ has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from adapters.protocol import CARRIED, CARRIER, THOUGHTS_OF, Carried, ChatRequest, Json
 from adapters.receipts import Note, Notes, Receipt
+from adapters.shared.beginnings import writer_of
 
 THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
 """Members of an assistant message that hold what its upstream thought."""
@@ -24,19 +27,18 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
 
     `upstream`: whose thoughts may stay; empty: it sees to that itself.
     """
-    found = [at for at, said in enumerate(request.messages) if not CARRIED.isdisjoint(said)]
     native = request.native
-    if not found and native is None:
+    if native is None and all(map(CARRIED.isdisjoint, request.messages)):
         return request, ()
-    place = _Place(language, upstream)
+    lost = Notes()
     if native is not None and native.language != language:
-        _lose(native, place.lost)
+        _lose(native, lost)
         native = None
-    messages = [*request.messages]
-    for at in found:
-        messages[at] = place.fitting(messages[at], f"messages[{at}]")
-    kept = tuple([one for one in messages if one["role"] != "assistant" or not _is_empty(one)])
-    return replace(request, messages=kept, native=native), place.receipt()
+    begin = partial(_Place, language, upstream)
+    place = writer_of(request.messages, begin, ("carriers", language, upstream))
+    lost.add_all(place.lost.receipt())
+    fitting = replace(request, messages=tuple(place.messages), native=native)
+    return fitting, _receipt(lost.receipt(), place.left)
 
 
 def shortened(request: ChatRequest, most: int | None) -> tuple[ChatRequest, Receipt]:
@@ -57,11 +59,25 @@ def _is_empty(message: Json) -> bool:
 class _Place:
     language: str
     upstream: str
+    messages: list[Json] = field(default_factory=list)
+    """What is left of them."""
     lost: Notes = field(default_factory=Notes)
     left: list[str] = field(default_factory=list)
     """Turns without the thoughts they had."""
+    position: int = 0
 
-    def fitting(self, message: Json, where: str) -> Json:
+    def copy(self) -> _Place:
+        said, lost, left = [*self.messages], self.lost.copy(), [*self.left]
+        return _Place(self.language, self.upstream, said, lost, left, self.position)
+
+    def add(self, message: Json) -> None:
+        if not CARRIED.isdisjoint(message):
+            message = self._fitting(message, f"messages[{self.position}]")
+        if message["role"] != "assistant" or not _is_empty(message):
+            self.messages.append(message)
+        self.position += 1
+
+    def _fitting(self, message: Json, where: str) -> Json:
         kept = message.copy()
         owner = kept.pop(THOUGHTS_OF, None)
         if CARRIER in kept:
@@ -85,13 +101,14 @@ class _Place:
             message.pop(_SIGNED, None)
         del message[CARRIER]
 
-    def receipt(self) -> Receipt:
-        receipt, left = _first_of_each(self.lost.receipt()), self.left
-        if not left:
-            return receipt
-        more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
-        text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
-        return (*receipt, Note("thoughts_left", "", text))
+
+def _receipt(lost: Receipt, left: Sequence[str]) -> Receipt:
+    receipt = _first_of_each(lost)
+    if not left:
+        return receipt
+    more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
+    text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
+    return (*receipt, Note("thoughts_left", "", text))
 
 
 def _lose(carried: Carried, lost: Notes) -> None:

@@ -72,6 +72,11 @@ class Toolbox:
             return tuple(tool for tool in self.tools if tool.name == self.named)
         return () if self.mode == "none" else self.tools
 
+    @property
+    def unfolded(self) -> tuple[Tool, ...]:
+        """The tools with what every `$ref` means in its place."""
+        return _kept_unfolded(self.key) if self.key else unfolded(self.tools)
+
     def calls(self, request_id: str) -> Calls:
         """The reader of an answer's calls that undoes what was done to the tools."""
         return Calls(request_id, self.originals, self.custom, self.parallel)
@@ -136,6 +141,11 @@ def key_of(tools: tuple[Json, ...]) -> bytes:
 @bounded(REMEMBERED)
 def declared_tools(key: bytes) -> DeclaredTools:
     return _read(orjson.loads(key), None)
+
+
+@bounded(REMEMBERED)
+def _kept_unfolded(key: bytes) -> tuple[Tool, ...]:
+    return unfolded(declared_tools(key).tools)
 
 
 def unfolded(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
