@@ -37,6 +37,8 @@ class Endpoint:
     """What stands in place of an answer; None: `ErrorBody`."""
     reads: tuple[str, ...] = ()
     """Headers of a request that its door reads, in small letters."""
+    marks: frozenset[str] = frozenset()
+    """Members of a body or of its tools that OpenAI's chats do not have."""
 
 
 class NoteObject(TypedDict):

@@ -22,4 +22,5 @@ ENDPOINT = Endpoint(
     event=MessageEvent,
     headers={"request-id": "Names this request, as Anthropic's own.", **CHAT.headers},
     reads=("anthropic-beta",),
+    marks=frozenset(("system", "stop_sequences", "input_schema", "output_config")),
 )
