@@ -42,7 +42,7 @@ def _marked(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
         for blocks in places
         if isinstance(blocks, list)
         for at, block in enumerate(blocks)
-        if "cache_control" in block
+        if block.get("cache_control")
     ]
 
 

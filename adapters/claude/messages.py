@@ -42,8 +42,13 @@ class Conversation:
 
     @property
     def prefilled(self) -> bool:
-        """The assistant is to go on with words of its own."""
-        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
+        """The assistant is to go on with words of its own: a turn that Claude paused in the middle
+        of its own tools ends otherwise.
+        """
+        if not self.turns or self.turns[-1]["role"] != "assistant":
+            return False
+        content = self.turns[-1]["content"]
+        return isinstance(content, str) or bool(content[-1]["type"] == "text")
 
     @property
     def thoughtless(self) -> bool:
@@ -110,7 +115,7 @@ class _Writer:
         if own["role"] != "user":
             self.flush()
         if own["role"] == "assistant":
-            if self._ends_in_text and not self.content.capability.prefill:
+            if self.said.prefilled and not self.content.capability.prefill:
                 self._ask_to_go_on()
             self._take_ids(blocks_of(own["content"]), message.get("tool_calls") or [])
         said.turns.append(own)
@@ -132,7 +137,7 @@ class _Writer:
                 self.flush()
                 # What was once put behind a turn stands there in later requests too: the cache and
                 # the signatures of thoughts hold only behind the same bytes.
-                if blocks and self._ends_in_text and not self.content.capability.prefill:
+                if blocks and self.said.prefilled and not self.content.capability.prefill:
                     self._ask_to_go_on()
                 self._say("assistant", blocks, where)
             case _:
@@ -183,23 +188,15 @@ class _Writer:
         if not self.content.capability.assistant_first and turns[0]["role"] == "assistant":
             turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
             self.content.note("beginning_added", "messages[0]", f"'{_BEGINNING}' was put before it")
-        if self._ends_in_text and not prefill:
+        if self.said.prefilled and not prefill:
             self._ask_to_go_on()
             self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
-        elif self._ends_in_text:
+        elif self.said.prefilled:
             blocks = [*blocks_of(turns[-1]["content"])]
             # "final assistant content cannot end with trailing whitespace"
             if blocks[-1]["text"] != blocks[-1]["text"].rstrip():
                 blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
                 turns[-1] = {**turns[-1], "content": blocks}
-
-    @property
-    def _ends_in_text(self) -> bool:
-        """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
-        if not self.said.prefilled:
-            return False
-        content = self.said.turns[-1]["content"]
-        return isinstance(content, str) or bool(content[-1]["type"] == "text")
 
     def _say(self, role: str, blocks: list[Json], where: str) -> None:
         """Append to the last turn if it is of the same role: they would be merged upstream too."""
