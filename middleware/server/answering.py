@@ -239,11 +239,11 @@ class Answer:
 
     def _limits(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """A client that has limits of its own is told of those, not of the upstream's."""
-        own = self.bill.headers if self.bill is not None else {}
-        if not own:
-            return headers
-        kept = {name: told for name, told in headers.items() if not name.startswith(_RATE_LIMIT)}
-        return kept | own
+        if own := self.bill.headers if self.bill is not None else {}:
+            kept = (name for name in headers if not name.startswith(_RATE_LIMIT))
+            headers = {name: headers[name] for name in kept} | own
+        named = self._door.endpoint.limits
+        return headers if named is None else named(headers, self._now())
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""
