@@ -224,6 +224,17 @@ def test_what_claude_takes(members: Json) -> None:
     assert sent(body)[0] == body
 
 
+def test_calls_in_two_turns_have_their_results_behind_both() -> None:
+    """A turn of one side may come in parts, and the API joins them."""
+    (first, results), (second, more) = _round(1, [], 1, []), _round(2, [], 1, [])
+    first["content"].insert(0, {"type": "text", "text": "I look."})
+    both = {"role": "user", "content": [*results["content"], *more["content"]]}
+    hello = {"role": "user", "content": "Hello"}
+    body = {**CLAUDE_CODE, "messages": [hello, first, second, both]}
+    calls = {"role": "assistant", "content": [*first["content"], *second["content"]]}
+    assert sent(body)[0]["messages"] == [hello, calls, both]
+
+
 @pytest.mark.parametrize(
     ("changes", "name", "now"),
     [
