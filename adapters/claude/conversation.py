@@ -48,13 +48,10 @@ class Conversation:
 
     @property
     def prefilled(self) -> bool:
-        """The assistant is to go on with words of its own."""
-        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
-
-    @property
-    def ends_in_text(self) -> bool:
-        """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
-        if not self.prefilled:
+        """The assistant is to go on with words of its own: a turn that Claude paused in the middle
+        of its own tools ends otherwise.
+        """
+        if not self.turns or self.turns[-1]["role"] != "assistant":
             return False
         content = self.turns[-1]["content"]
         return isinstance(content, str) or bool(content[-1]["type"] == "text")
@@ -123,5 +120,5 @@ def marked_blocks(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
         for blocks in places
         if isinstance(blocks, list)
         for at, block in enumerate(blocks)
-        if "cache_control" in block
+        if block.get("cache_control")
     ]

@@ -143,7 +143,10 @@ def _finished(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json
         own.pop("system", None)
     if not body["thinking"] and (own.get("thinking") or {}).get("type") != "disabled":
         own.pop("thinking", None)  # it cannot think about this one
-    body = _filled(body) | restored(own, receipt, profile.sampling)
+    said = restored(own, receipt, profile.sampling)
+    if "output_format" in said:  # the older name of the same: Claude takes one of them
+        body["output_config"] = _filled({"effort": body["output_config"].get("effort")})
+    body = _filled(body) | said
     if profile.options.cache == "auto" and not has_breakpoints(body):
         return with_breakpoints(body)
     return body

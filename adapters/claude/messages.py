@@ -124,7 +124,7 @@ class _Writer:
         if own["role"] != "user":
             self.flush()
         if own["role"] == "assistant":
-            if said.ends_in_text and not self.content.capability.prefill:
+            if said.prefilled and not self.content.capability.prefill:
                 self._ask_to_go_on()
             self._take_ids(blocks_of(own["content"]), message.get("tool_calls") or [])
         said.turns.append(own)
@@ -148,7 +148,7 @@ class _Writer:
                 self.flush()
                 # What was once put behind a turn stands there in later requests too: the cache and
                 # the signatures of thoughts hold only behind the same bytes.
-                if blocks and self.said.ends_in_text and not self.content.capability.prefill:
+                if blocks and self.said.prefilled and not self.content.capability.prefill:
                     self._ask_to_go_on()
                 self._say("assistant", blocks, where)
             case _:
@@ -199,10 +199,10 @@ class _Writer:
         self.flush()
         if not self.content.capability.assistant_first:
             self.said.begin()
-        if self.said.ends_in_text and not prefill:
+        if self.said.prefilled and not prefill:
             self._ask_to_go_on()
             self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
-        elif self.said.ends_in_text:
+        elif self.said.prefilled:
             blocks = [*blocks_of(turns[-1]["content"])]
             # "final assistant content cannot end with trailing whitespace"
             if blocks[-1]["text"] != blocks[-1]["text"].rstrip():

@@ -38,7 +38,8 @@ MOST_UNIONS = 16
 
 
 def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
-    """The request's tools; those its history calls where it declares none.
+    """The request's tools; those its history calls where it declares none: others of its language
+    refuse such a history. Claude takes it, so that of its own clients goes up as it was sent.
 
     A model whose thoughts are bound to the conversation must see the same tools in every turn, so
     there `allowed_tools` is said in words.
@@ -52,7 +53,8 @@ def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
     allowed = _allowed(request, capability)
     if allowed:
         request = replace(request, tool_choice=allowed["mode"])
-    return toolbox(request, restore=True)
+    own = (request.native.beside or {}).get("tools") if request.native else None
+    return toolbox(request, restore=own is None or own != request.tools)
 
 
 def is_forced(box: Toolbox, capability: Capability) -> bool:

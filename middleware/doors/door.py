@@ -191,6 +191,16 @@ class Doors:
                 return door
         return None
 
+    def reading(self, body: Json, name: str = "") -> Door:
+        """The door that a body is for, by what it says and no other's would; without a name, the
+        first where nothing tells them apart.
+        """
+        tools = body.get("tools")
+        of_tools = (tool for tool in tools or () if isinstance(tool, dict))
+        said = frozenset(body).union(*of_tools)
+        doors = [door for door in self.at.values() if name in ("", door.name)]
+        return max(doors, key=lambda door: len(said & door.endpoint.marks))
+
     def of(self, path: str) -> Door:
         """In whose words what goes wrong at an address is told."""
         return self.owner(path) or self._fallback

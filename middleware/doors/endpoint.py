@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NotRequired
 
 from pydantic import ConfigDict, with_config
@@ -37,6 +37,10 @@ class Endpoint:
     """What stands in place of an answer; None: `ErrorBody`."""
     reads: tuple[str, ...] = ()
     """Headers of a request that its door reads, in small letters."""
+    limits: Callable[[Mapping[str, str], float], Mapping[str, str]] | None = None
+    """Headers of limits as its clients call them, by the time; None: as OpenAI does."""
+    marks: frozenset[str] = frozenset()
+    """Members of a body or of its tools that OpenAI's chats do not have."""
 
 
 class NoteObject(TypedDict):

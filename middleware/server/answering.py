@@ -249,10 +249,14 @@ class Answer:
     ) -> tuple[Mapping[str, str], Sequence[tuple[bytes, bytes]]]:
         """A client that has limits of its own is told of those, not of the upstream's."""
         own = self.bill.headers if self.bill is not None else ()
-        if not own:
-            return headers, ()
-        kept = {name: told for name, told in headers.items() if not name.startswith(_RATE_LIMIT)}
-        return kept, own
+        if own:
+            kept = (name for name in headers if not name.startswith(_RATE_LIMIT))
+            headers = {name: headers[name] for name in kept}
+        named = self._door.endpoint.limits
+        if named is None:
+            return headers, own
+        told = {name.decode(): value.decode() for name, value in own}
+        return named({**headers, **told}, self._now()), ()
 
     async def fail(self, error: GatewayError) -> None:
         """Say what went wrong: as a status, or as the last frame of a stream that has begun."""

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,47 @@ def test_no_variable_of_the_config_has_to_be_set(
     told = capsys.readouterr().out
     assert told.startswith("1. c: POST https://api.anthropic.com/v1/messages\n")
     assert "not-set" not in told
+
+
+MESSAGES = [{"role": "user", "content": "Hello"}]
+BODIES: dict[str, tuple[dict[str, Any], str]] = {
+    "chat": ({"messages": MESSAGES, "max_tokens": 9}, ""),
+    "chat with names": ({"messages": MESSAGES, "user": "u", "stop": ["x"]}, ""),
+    "messages": ({"messages": MESSAGES, "max_tokens": 9, "system": "Be kind."}, ""),
+    "messages by tools": (
+        {"messages": MESSAGES, "max_tokens": 9, "tools": [{"name": "f", "input_schema": {}}]},
+        "",
+    ),
+    "messages by name": ({"messages": MESSAGES, "max_tokens": 9}, "messages"),
+    "responses": ({"input": "Hello"}, ""),
+    "ollama": ({"messages": MESSAGES, "options": {"num_ctx": 99}}, ""),
+    "ollama by name": ({"messages": MESSAGES, "format": "json"}, "ollama"),
+    "generate": ({"prompt": "Hello"}, ""),
+}
+
+
+@pytest.mark.parametrize(("body", "door"), BODIES.values(), ids=BODIES)
+def test_a_body_of_any_door_is_explained(
+    folder: Path, capsys: pytest.CaptureFixture[str], body: dict[str, Any], door: str
+) -> None:
+    (folder / "request.json").write_text(json.dumps({"model": "sonnet", **body}))
+    assert main(["explain", "request.json", *(["--door", door] if door else [])]) == FINE
+    told = capsys.readouterr().out
+    assert told.startswith("1. c: POST https://api.anthropic.com/v1/messages\n")
+    assert "Hello" in told
+    assert ("Be kind." in told) is ("system" in body)
+    assert "_dropped" not in told
+
+
+def test_what_no_door_is_called_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--door", "message", "request.json"]) == LACKING
+    assert "There are: chat, responses, messages, ollama." in capsys.readouterr().err
+
+
+def test_what_asks_no_model_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "request.json").write_text('{"model": "sonnet", "keep_alive": 0}')
+    assert main(["explain", "request.json"]) == FINE
+    assert "no upstream is asked" in capsys.readouterr().out
 
 
 def test_a_model_without_a_server_is_not_said_to_be_posted_to(

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.protocol import CARRIER, RESULT_OF, THOUGHTS_OF, Carried, Json
-from adapters.receipts import Notes
+from adapters.errors import GatewayError
+from adapters.protocol import CARRIED, CARRIER, RESULT_OF, THOUGHTS_OF, Carried, Json
+from adapters.receipts import Notes, Receipt
 from adapters.shared.history import canonical
 from middleware.doors.messages.content import Losses, parts_of, result_content, text_part
 from middleware.doors.messages.exact import Exact
@@ -45,6 +46,7 @@ class ReadConversation:
             self._add_user(turn, content, losses)
         elif turn["role"] == "assistant":
             self._add_assistant(turn, content, losses)
+            self._join_calls()
         else:
             parts = parts_of(content, f"{losses.where}.content", losses)
             said = {"role": "system", "content": "\n".join(part.get("text", "") for part in parts)}
@@ -86,14 +88,14 @@ class ReadConversation:
         # Claude refuses it so: it gets the results first, as all others.
         text = "results were put before the texts of their message"
         self.notes.add("messages_reordered", where, text)
-        self._tell(losses)
+        self._tell_lost(losses.notes.receipt(), losses.refusal)
         self.messages += said
 
-    def _tell(self, losses: Losses) -> None:
+    def _tell_lost(self, lost: Receipt, refusal: GatewayError | None) -> None:
         """Of what nobody carries it is lost for all."""
-        if losses.refusal is not None:
-            raise losses.refusal
-        self.notes.add_all(losses.notes.receipt())
+        if refusal is not None:
+            raise refusal
+        self.notes.add_all(lost)
 
     # Assistants ---------------------------------------------------------------------------------
 
@@ -106,10 +108,26 @@ class ReadConversation:
             said.take(block, f"{losses.where}.content[{at}]", losses)
         if said.unsigned:
             # Claude refuses a thought without a signature of its own, or with one of ours.
-            self._tell(losses)
+            self._tell_lost(losses.notes.receipt(), losses.refusal)
             self.messages.append(said.message())
         else:
             self._carry(turn, [said.message()], losses)
+
+    def _join_calls(self) -> None:
+        """Two turns in a row are one to Claude, so results may follow the calls of both."""
+        if len(self.messages) < 2 or not all(map(_calls, self.messages[-2:])):
+            return
+        joined: Json = {}
+        for message in self.messages[-2:]:
+            if CARRIER in message:
+                self._tell_lost(message[CARRIER].lost, message[CARRIER].refusal)
+            for name in message:
+                said = message[name]
+                if name == "role" or not joined.get(name):
+                    joined[name] = said
+                elif name not in CARRIED and said:
+                    joined[name] = joined[name] + said
+        self.messages[-2:] = [{name: joined[name] for name in joined if name not in CARRIED}]
 
 
 @dataclass(slots=True)
@@ -177,6 +195,10 @@ def _result(block: Json, where: str, losses: Losses) -> Json:
     if not isinstance(content, str):
         message[RESULT_OF] = block["tool_use_id"]
     return {**message, "is_error": True} if block.get("is_error") else message
+
+
+def _calls(message: Json) -> bool:
+    return message["role"] == "assistant" and bool(message.get("tool_calls"))
 
 
 def _visible(turn: Json) -> Json | None:

@@ -4,6 +4,7 @@ from middleware.doors.chat.endpoint import ENDPOINT as CHAT
 from middleware.doors.endpoint import Endpoint
 from middleware.doors.messages.answers import AnsweredMessage, MessageEvent
 from middleware.doors.messages.shapes import MessagesBody
+from middleware.doors.messages.words import limits
 
 ENDPOINT = Endpoint(
     path="/v1/messages",
@@ -20,6 +21,13 @@ ENDPOINT = Endpoint(
     },
     answer=AnsweredMessage,
     event=MessageEvent,
-    headers={"request-id": "Names this request, as Anthropic's own.", **CHAT.headers},
+    headers={
+        "request-id": "Names this request, as Anthropic's own.",
+        **{name: said for name, said in CHAT.headers.items() if "ratelimit" not in name},
+        "anthropic-ratelimit-requests-remaining": "The client's limits where it has any, else the "
+        "upstream's; others begin `anthropic-ratelimit-` too.",
+    },
     reads=("anthropic-beta",),
+    limits=limits,
+    marks=frozenset(("system", "stop_sequences", "input_schema", "output_config")),
 )

@@ -1,8 +1,10 @@
-"""What this door's modules say alike: names of the API, and seals on thoughts."""
+"""What this door's modules say alike: names of the API, also of limits, and seals on thoughts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from middleware.doors.seal import seal, unseal
@@ -14,6 +16,9 @@ THREADS = "thread_unsupported_request"
 _OURS = "utm1."
 _SEALED = ("utm1.", "utr1.")
 """How signatures of this gateway begin, at whichever door they were given out."""
+_LIMIT = re.compile(r"x-ratelimit-(limit|remaining|reset)-(requests|tokens)")
+_DURATION = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,4})m)?(?:(\d{1,6}(?:\.\d+)?)s)?(?:(\d{1,6})ms)?")
+
 # What other gateways write for lack of a signature: an id, or a time.
 _MADE_UP = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|\d+", re.IGNORECASE)
 
@@ -36,3 +41,28 @@ def may_be_claudes(signed: str) -> bool:
 
 def _digest(thought: str) -> bytes:
     return sha256(thought.encode("utf-8", "replace")).digest()[:16]
+
+
+def limits(headers: Mapping[str, str], now: float) -> Mapping[str, str]:
+    """Headers of an answer as clients of Anthropic look for them; `now` in seconds since 1970."""
+    told = {}
+    for name, value in headers.items():
+        found = _LIMIT.fullmatch(name)
+        if found is None:
+            told[name] = value
+        else:
+            figure, kind = found.groups()
+            said = _until(value, now) if figure == "reset" else value
+            told[f"anthropic-ratelimit-{kind}-{figure}"] = said
+    return told
+
+
+def _until(value: str, now: float) -> str:
+    """How long → when, rounded up."""
+    found = _DURATION.fullmatch(value)
+    if found is None or not value:
+        return value
+    hours, minutes, seconds, thousandths = (float(part or 0) for part in found.groups())
+    wait = timedelta(hours=hours, minutes=minutes, seconds=seconds, milliseconds=thousandths)
+    until = datetime.fromtimestamp(now, UTC) + wait + timedelta(seconds=0.999999)
+    return f"{until:%Y-%m-%dT%H:%M:%SZ}"

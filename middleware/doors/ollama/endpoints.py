@@ -58,6 +58,7 @@ _ABOUT = (
     " Unless `stream` is false it comes as lines of JSON; a stream that broke off ends in a line "
     "with `error`. Options that are an Ollama's alone are for upstreams of that kind."
 )
+_MARKS = frozenset(("options", "keep_alive", "think"))
 CHAT_ENDPOINT = Endpoint(
     path="/api/chat",
     summary="Answer a chat, as Ollama does",
@@ -69,6 +70,7 @@ CHAT_ENDPOINT = Endpoint(
     stream_type=NDJSON,
     error=OllamaError,
     headers={},
+    marks=_MARKS,
 )
 GENERATE_ENDPOINT = Endpoint(
     path="/api/generate",
@@ -81,4 +83,5 @@ GENERATE_ENDPOINT = Endpoint(
     stream_type=NDJSON,
     error=OllamaError,
     headers={},
+    marks=_MARKS | {"prompt"},
 )

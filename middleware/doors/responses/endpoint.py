@@ -17,4 +17,5 @@ ENDPOINT = Endpoint(
     answer=ResponseObject,
     event=ResponseEvent,
     headers=CHAT.headers,
+    marks=frozenset(("input", "instructions", "previous_response_id")),
 )

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 _PLAIN = re.compile(r"[0-9a-z]{1,64}")
-_OF_ITEM = re.compile(r"(?:msg|rs|fc|ctc)_([0-9a-z]{1,64})[0-9a-f]{4}")
+_OF_ITEM = re.compile(r"(?:msg|rs|fc|ctc|tsc|lsh)_([0-9a-z]{1,64})[0-9a-f]{4}")
 _INPUT = 0x8000
 _PREFIXES: Mapping[str, str] = {
     "message": "msg",
     "reasoning": "rs",
     "function_call": "fc",
     "custom_tool_call": "ctc",
+    "tool_search_call": "tsc",
+    "local_shell_call": "lsh",
 }
 THOUGHT = "rs_"
 """Begins the id of a reasoning item."""

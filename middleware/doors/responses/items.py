@@ -24,6 +24,8 @@ _OUTPUTS: Mapping[str, str] = {
     **{f"{kind}_output": kind for kind in _PAIRED},
     "tool_search_output": "tool_search_call",
 }
+_FUNCTIONS = frozenset({"local_shell_call", "local_shell", "tool_search_call", "tool_search"})
+"""Those that are functions here, declared too."""
 _ABOUT = frozenset({"type", "id", "call_id", "status"})
 
 
@@ -57,6 +59,8 @@ class ItemReader:
     messages: list[Json] = field(default_factory=list)
     tools: list[tuple[str, list[Json]]] = field(default_factory=list)
     """Those that are declared among the items, and where."""
+    found: list[tuple[str, list[Json]]] = field(default_factory=list)
+    """Those that a search of the client found, likewise."""
     _turn: _Turn | None = None
     _waiting: dict[str, None] = field(default_factory=dict)
     """Calls without a result so far."""
@@ -160,7 +164,11 @@ class ItemReader:
             )
         identity = _identity(item)
         if self._pairs.get(identity) == 2 and (kind in _PAIRED or kind in _OUTPUTS):
-            self.notes.add("item_as_function", where, f"an item '{kind}' was sent as a function's")
+            if kind.removesuffix("_output") not in _FUNCTIONS:
+                text = f"an item '{kind}' was sent as a function's"
+                self.notes.add("item_as_function", where, text)
+            if item.get("tools"):
+                self.found.append((f"{where}.tools", item["tools"]))
             self._take_pair(kind, identity, item)
         else:
             text = f"an item '{kind[:60]}', for which the model has no place"
@@ -169,8 +177,7 @@ class ItemReader:
     def _take_pair(self, kind: str, identity: str, item: Json) -> None:
         rest = {name: value for name, value in item.items() if name not in _ABOUT}
         if kind in _PAIRED:
-            said = orjson.dumps(item.get("action") or rest).decode()
-            self._call("function", identity, kind.removesuffix("_call"), said)
+            self._call("function", identity, kind.removesuffix("_call"), _arguments(item, rest))
             return
         output = item.get("output")
         self._result(identity, output if isinstance(output, str) else _dumped(rest), "")
@@ -201,6 +208,15 @@ def _paired(items: Iterable[Json]) -> Mapping[str, int]:
 
 def _identity(item: Json) -> str:
     return str(item.get("call_id") or item.get("id") or "")
+
+
+def _arguments(item: Json, rest: Json) -> str:
+    """As the model wrote them, where it called a tool that was declared as a function."""
+    action = item.get("action")
+    if isinstance(action, dict):
+        rest = {name: value for name, value in action.items() if value and name != "type"}
+    said = item.get("arguments") or rest
+    return said if isinstance(said, str) else _dumped(said)
 
 
 def _dumped(rest: Json) -> str:

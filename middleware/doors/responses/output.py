@@ -30,10 +30,11 @@ from adapters.shared.history import is_json_object
 from middleware.doors.responses.ids import item_id
 from middleware.doors.responses.response_object import how_it_ended
 from middleware.doors.responses.thoughts import KEPT_MEMBERS, SealedThought, sealed
-from middleware.doors.responses.tools import ToolSet
+from middleware.doors.responses.tools import QUIET, ToolSet, shown
 
 TEXT, REFUSAL, THOUGHT = "output_text", "refusal", "reasoning"
 CALLS = frozenset({"function_call", "custom_tool_call"})
+_HOLDING = QUIET | {"function_call"}
 _CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 _DELTAS: Mapping[str, str] = {
     TEXT: "response.output_text",
@@ -99,7 +100,7 @@ class Items:
                 self.add(event)
 
     def add(self, event: Event) -> None:
-        if self.open == "function_call" and self._waits_for_call(event):
+        if self.open in _HOLDING and self._waits_for_call(event):
             self._held.append(event)
         else:
             self._add(event)
@@ -151,6 +152,8 @@ class Items:
     def _argue(self, piece: str) -> None:
         if self.open in CALLS:
             self._piece(piece)
+        elif self.open in QUIET:
+            self.pieces.append(piece)
         elif piece.strip():
             text = "a piece of a call's arguments came when the call was over"
             self._note(Note("arguments_late", "tool_calls", text))
@@ -185,7 +188,7 @@ class Items:
         self.head = b'event: %b\ndata: %b,"sequence_number":' % (kind.encode(), said)
 
     def _close_part(self) -> None:
-        if self.open in ("", *CALLS):
+        if self.open in ("", *CALLS, *QUIET):
             return
         item, kind, said = self._item, self.open, "".join(self.pieces)
         assert item is not None
@@ -223,11 +226,15 @@ class Items:
         self.listener.event("response.output_item.added", {**where, "item": item})
 
     def _call(self, start: ToolCallStart) -> None:
-        kind = "custom_tool_call" if start.kind == "custom" else "function_call"
-        named = self.tools.own_name(start.name)
-        self._open_item(kind, {"call_id": start.id, **named, _CALL_KEYS[kind]: ""})
+        kind = self.tools.item_kind(start.name, start.kind)
+        if kind in QUIET:
+            self._open_item(kind, {"call_id": start.id, **shown(kind, {})})
+        else:
+            named = self.tools.own_name(start.name)
+            self._open_item(kind, {"call_id": start.id, **named, _CALL_KEYS[kind]: ""})
         self.open, self.pieces = kind, []
-        self._head(self._where())
+        if kind not in QUIET:
+            self._head(self._where())
 
     def close(self, status: str = "completed") -> None:
         """Close what is open; `status` of what the end of the answer has cut."""
@@ -236,6 +243,8 @@ class Items:
             return
         if self.open in CALLS:
             self._close_call(item, status)
+        elif self.open in QUIET:
+            self._close_quiet_call(item, status)
         else:
             self._close_part()
             item["status"] = status
@@ -256,6 +265,13 @@ class Items:
         done = {**self._where(), **named, key: said}
         self.listener.event(f"{_DELTAS[item['type']]}.done", done)
         self._item_done(item)
+
+    def _close_quiet_call(self, item: Json, status: str) -> None:
+        said = "".join(self.pieces)
+        item["status"] = status
+        if status == "completed":
+            item |= shown(item["type"], orjson.loads(said) if is_json_object(said) else {})
+            self._item_done(item)
 
     def _item_done(self, item: Json) -> None:
         where = {"output_index": len(self.output) - 1}

@@ -153,4 +153,6 @@ def _messages(
     for where, declared in (("tools", data.get("tools") or ()), *conversation.tools):
         tools.declare(declared, where, conversation.notes)
     tools.require_distinct()
+    for where, found in conversation.found:
+        tools.declare(found, where, conversation.notes, tools.names())
     return messages, tools

@@ -116,9 +116,11 @@ class NamespaceDeclaration(TypedDict):
 
 
 class HostedDeclaration(TypedDict):
-    """One that OpenAI runs: `web_search` and the like."""
+    """One that OpenAI defines: `web_search` and the like."""
 
     type: _Text
+    description: NotRequired[str | None]
+    parameters: NotRequired[dict[str, Any] | None]
 
 
 def _tool_kind(value: Any) -> str | None:
@@ -141,6 +143,11 @@ class AdditionalTools(TypedDict):
     tools: _Tools
 
 
+class FoundTools(TypedDict):
+    call_id: NotRequired[str | None]
+    tools: NotRequired[_Tools | None]
+
+
 class OtherItem(TypedDict):
     """One of a kind that is left out, with a note."""
 
@@ -156,6 +163,7 @@ _KINDS: Mapping[str, str] = {
     "custom_tool_call_output": "output",
     "item_reference": "item_reference",
     "additional_tools": "additional_tools",
+    "tool_search_output": "found",
 }
 
 
@@ -179,6 +187,7 @@ _Item = Annotated[
     | Annotated[OutputItem, Tag(TAG + "output")]
     | Annotated[ReferenceItem, Tag(TAG + "item_reference")]
     | Annotated[AdditionalTools, Tag(TAG + "additional_tools")]
+    | Annotated[FoundTools, Tag(TAG + "found")]
     | Annotated[OtherItem, Tag(TAG + "other")],
     Discriminator(_item_kind),
 ]

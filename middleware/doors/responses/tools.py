@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.errors import BadRequest
-from adapters.protocol import Carried, Json
+from adapters.protocol import CallKind, Carried, Json
 from adapters.receipts import Note, Notes
 from adapters.shared.toolbox import alias
 
@@ -15,6 +15,47 @@ _LONGEST_NAME = 64
 _OWN = ("function", "custom")
 _SEARCH = "web_search"
 """Begins the name of each version of it."""
+
+
+QUIET = frozenset({"local_shell_call", "tool_search_call"})
+"""Items of calls whose arguments are an object: they come whole."""
+_DEFINED: Mapping[str, Json] = {
+    "local_shell": {
+        "description": "Runs a command on the user's machine.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "command": {"type": "array", "items": {"type": "string"}},
+                "working_directory": {"type": "string"},
+                "timeout_ms": {"type": "integer"},
+            },
+            "required": ["command"],
+        },
+    },
+    "tool_search": {
+        "description": "Finds further tools; the result declares them.",
+        "parameters": {
+            "type": "object",
+            "properties": {"query": {"type": "string"}},
+            "required": ["query"],
+        },
+    },
+}
+"""Tools of OpenAI's that clients run, as functions."""
+
+
+def _is_defined(tool: Json) -> bool:
+    kind = tool["type"]
+    return kind == "local_shell" or (kind == "tool_search" and tool.get("execution") == "client")
+
+
+def shown(kind: str, arguments: Json) -> Json:
+    """What was called, as members of its item."""
+    if kind == "tool_search_call":
+        return {"execution": "client", "arguments": arguments}
+    command = arguments.get("command") or []
+    command = ["bash", "-lc", command] if isinstance(command, str) else command
+    return {"action": {"type": "exec", "env": {}, **arguments, "command": command}}
 
 
 def flat_name(namespace: str | None, name: str) -> str:
@@ -35,20 +76,45 @@ class ToolSet:
     """Type of a tool that OpenAI runs → where it is declared."""
     forced: str = ""
     """The hosted tool that must be called."""
+    defined: set[str] = field(default_factory=set)
+    """Names of those that OpenAI defines and the client runs."""
 
-    def declare(self, tools: Iterable[Json], where: str, notes: Notes) -> None:
+    def declare(
+        self, tools: Iterable[Json], where: str, notes: Notes, known: Collection[str] = ()
+    ) -> None:
+        """`known`: names of tools that are there already, and may be found again."""
         for position, tool in enumerate(tools):
             at, kind = f"{where}[{position}]", tool["type"]
-            if kind in _OWN:
-                self._add(tool, tool["name"], at, notes)
-            elif kind == "namespace":
-                for number, member in enumerate(tool["tools"]):
-                    name = flat_name(tool["name"], member["name"])
-                    self.spaces[name] = tool["name"], member["name"]
-                    described = {**member, "description": _about(member, tool)}
-                    self._add(described, name, f"{at}.tools[{number}]", notes)
-            else:
+            if _is_defined(tool):
+                self._define(tool)
+            elif kind != "namespace" and kind not in _OWN:
                 self.hosted.setdefault(kind, at)
+            else:
+                for place, name, one in self._named_tools(tool, at):
+                    if name not in known:
+                        self._add(one, name, place, notes)
+
+    def _named_tools(self, tool: Json, at: str) -> Iterator[tuple[str, str, Json]]:
+        """Where each stands, its flat name, and what it says."""
+        if tool["type"] != "namespace":
+            yield at, tool["name"], tool
+            return
+        for number, member in enumerate(tool["tools"]):
+            name = flat_name(tool["name"], member["name"])
+            self.spaces[name] = tool["name"], member["name"]
+            described = {**member, "description": _about(member, tool)}
+            yield f"{at}.tools[{number}]", name, described
+
+    def _define(self, tool: Json) -> None:
+        name = tool["type"]
+        self.defined.add(name)
+        said = {key: tool[key] for key in ("description", "parameters") if tool.get(key)}
+        self.tools.append(
+            {"type": "function", "function": {"name": name, **_DEFINED[name], **said}}
+        )
+
+    def names(self) -> frozenset[str]:
+        return frozenset(tool[tool["type"]]["name"] for tool in self.tools)
 
     def _add(self, tool: Json, name: str, at: str, notes: Notes) -> None:
         kind = tool["type"]
@@ -81,6 +147,8 @@ class ToolSet:
             return self._allowed(choice)
         if choice["type"] in _OWN:
             return self._named(choice)
+        if choice["type"] in self.defined:
+            return {"type": "function", "function": {"name": choice["type"]}}
         self.forced = choice["type"]
         return None
 
@@ -128,6 +196,12 @@ class ToolSet:
         if not wanted.startswith(_SEARCH):
             raise _refusal(wanted)
         return _refusal(wanted)
+
+    def item_kind(self, name: str, kind: CallKind) -> str:
+        """The kind of item that a call becomes."""
+        if name in self.defined:
+            return f"{name}_call"
+        return "custom_tool_call" if kind == "custom" else "function_call"
 
     def own_name(self, name: str) -> Json:
         """Namespace and name of what was called, as members of its item."""

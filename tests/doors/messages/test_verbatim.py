@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import orjson
 import pytest
@@ -186,6 +187,52 @@ def conversations(draw: st.DrawFn) -> Json:
 def test_any_conversation(body: Json) -> None:
     if orjson.dumps(body).count(b"cache_control") <= 4:
         assert sent(body)[0] == as_sent(body)
+
+
+PAUSED = [
+    {"type": "thinking", "thinking": "hm", "signature": "EqQBCkYIB0=="},
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+]
+CLOSED = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+FORMAT = {"type": "json_schema", "schema": CLOSED}
+FIVE = [{"type": "text", "text": "hi", "cache_control": None}] * 5
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+ODD: Mapping[str, Json] = {
+    "an older name": {"output_format": FORMAT},
+    "a pause": {
+        "messages": [CLAUDE_CODE["messages"][0], {"role": "assistant", "content": PAUSED}],
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+    },
+    "no marks": {"messages": [{"role": "user", "content": FIVE}], "system": FIVE},
+    "calls without tools": {"messages": _round(1, [], 1, [])},
+    "calls of others": {"messages": _round(1, [], 1, []), "tools": [SEARCH]},
+}
+
+
+@pytest.mark.parametrize("members", ODD.values(), ids=ODD)
+def test_what_claude_takes(members: Json) -> None:
+    """As it was recorded of clients, with a 200."""
+    hello = [{"role": "user", "content": "Hello"}]
+    body: Json = {"model": "claude-sonnet-4-5", "max_tokens": 4096, "messages": hello} | members
+    if body["messages"][0]["role"] == "assistant":
+        body["messages"] = [*hello, *body["messages"]]
+    assert sent(body)[0] == body
+
+
+def test_calls_in_two_turns_have_their_results_behind_both() -> None:
+    """A turn of one side may come in parts, and the API joins them."""
+    (first, results), (second, more) = _round(1, [], 1, []), _round(2, [], 1, [])
+    first["content"].insert(0, {"type": "text", "text": "I look."})
+    both = {"role": "user", "content": [*results["content"], *more["content"]]}
+    hello = {"role": "user", "content": "Hello"}
+    body = {**CLAUDE_CODE, "messages": [hello, first, second, both]}
+    calls = {"role": "assistant", "content": [*first["content"], *second["content"]]}
+    assert sent(body)[0]["messages"] == [hello, calls, both]
 
 
 @pytest.mark.parametrize(

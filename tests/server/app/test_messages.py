@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -112,3 +113,20 @@ def test_what_is_not_here_says_so(path: str) -> None:
     heard = ask(repeating(*ANSWER), path)
     assert (heard.status, heard.json()["error"]["type"]) == (404, "not_found_error")
     assert "POST /v1/messages" in heard.json()["error"]["message"]
+
+
+TOLD = {"remaining-requests": "9", "reset-requests": "1m30s", "reset-tokens": "soon"}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_limits_have_anthropics_names(stream: bool) -> None:
+    told = {f"x-ratelimit-{name}": value for name, value in TOLD.items()}
+    opened = Opened((), Upstream("up", headers={**told, "x-upstream-request-id": "u"}))
+    before = datetime.now(UTC)
+    headers = ask(repeating(opened, *ANSWER[1:]), max_tokens=10, stream=stream).headers
+    until = datetime.fromisoformat(headers["anthropic-ratelimit-requests-reset"])
+    assert before + timedelta(seconds=90) <= until <= before + timedelta(seconds=120)
+    assert headers["anthropic-ratelimit-requests-remaining"] == "9"
+    assert headers["anthropic-ratelimit-tokens-reset"] == "soon"
+    assert headers["x-upstream-request-id"] == "u"
+    assert not any(name.startswith("x-ratelimit") for name in headers)
