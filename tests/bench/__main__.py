@@ -106,14 +106,14 @@ def _compare_agents(script: str, *servers: Server) -> None:
 
 def _compare_turns(*servers: Server) -> None:
     """What is our own of an early turn and of a late one: what the pass-through costs is not."""
-    ratios = []
+    own = []
     for number in range(GROWING_ROUNDS):
         body = partial(_body_of, number)
         bare, ours = (asyncio.run(grow(one, body, (EARLY, LATE))) for one in servers)
-        early, late = (mine - theirs for mine, theirs in zip(ours, bare, strict=True))
-        ratios.append(late / early)
-    name = f"turn {LATE.stop - 1} of turn {EARLY[1]}, our own part"
-    print(f"{name}   {statistics.median(ratios):.2f}")
+        own.append([mine - theirs for mine, theirs in zip(ours, bare, strict=True)])
+    early, late = (statistics.median(found) for found in zip(*own, strict=True))
+    turns = f"turn {EARLY[1]} {early:5.0f} us   turn {LATE[1]} {late:5.0f} us"
+    print(f"our own part  {turns}   ratio {late / early:.2f}")
 
 
 def _body_of(number: int, conversation: int, turn: int) -> bytes:
