@@ -13,8 +13,11 @@ _SESSIONS: tuple[aiohttp.ClientSession, ...] = ()
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] != "http":
         return
-    message = await receive()
-    body = message.get("body", b"")
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
     async with _session().post(os.environ["UPSTREAM"], data=body) as answer:
         kind = answer.headers["content-type"].encode()
         await send(

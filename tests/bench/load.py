@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import NamedTuple
 
 import orjson
@@ -34,16 +36,40 @@ class Server(NamedTuple):
 
 
 async def load(server: Server, script: str, each: int = REQUESTS // CONNECTIONS) -> float:
-    """CPU microseconds that a request costs the server."""
-    request = _request(server, script)
+    """CPU microseconds that a small request costs the server."""
+    return await load_with(server, [_small_body(script)], each)
+
+
+async def load_with(server: Server, bodies: Sequence[bytes], each: int) -> float:
+    """The same of several bodies in turn."""
+    requests = cycle([_request(server, body) for body in bodies])
     before = _cpu_seconds(server.process)
-    await asyncio.gather(*(_ask(server.port, request, each) for _ in range(CONNECTIONS)))
+    asked = ([next(requests) for _ in range(each)] for _ in range(CONNECTIONS))
+    await asyncio.gather(*(_ask(server.port, one) for one in asked))
     return (_cpu_seconds(server.process) - before) / (each * CONNECTIONS) * 1e6
 
 
-async def _ask(port: int, request: bytes, times: int) -> None:
+async def grow(
+    server: Server, body: Callable[[int, int], bytes], measured: Sequence[range]
+) -> Sequence[float]:
+    """What a request costs in each of some ranges of turns, where every connection has a
+    conversation of its own; `body` is that of a conversation at a turn.
+    """
+    cost = [0.0 for _ in measured]
+    for turn in range(1, measured[-1].stop):
+        requests = [_request(server, body(number, turn)) for number in range(CONNECTIONS)]
+        before = _cpu_seconds(server.process)
+        await asyncio.gather(*(_ask(server.port, [request]) for request in requests))
+        spent = _cpu_seconds(server.process) - before
+        for at, turns in enumerate(measured):
+            if turn in turns:
+                cost[at] += spent / (CONNECTIONS * len(turns)) * 1e6
+    return cost
+
+
+async def _ask(port: int, requests: Sequence[bytes]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for _ in range(times):
+    for request in requests:
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         if b" 200 " not in head[:20]:
@@ -53,7 +79,7 @@ async def _ask(port: int, request: bytes, times: int) -> None:
     writer.close()
 
 
-def _request(server: Server, script: str) -> bytes:
+def _small_body(script: str) -> bytes:
     body = {
         "model": "bench",
         "max_tokens": 1024,
@@ -65,14 +91,17 @@ def _request(server: Server, script: str) -> bytes:
     }
     if script != "plain":
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    said = orjson.dumps(body)
+    return orjson.dumps(body)
+
+
+def _request(server: Server, body: bytes) -> bytes:
     lines = (
         f"POST {server.prefix}/v1/chat/completions HTTP/1.1",
         f"host: 127.0.0.1:{server.port}",
         "content-type: application/json",
-        f"content-length: {len(said)}",
+        f"content-length: {len(body)}",
     )
-    return "\r\n".join((*lines, "", "")).encode() + said
+    return "\r\n".join((*lines, "", "")).encode() + body
 
 
 def _cpu_seconds(process: int) -> float:
