@@ -66,13 +66,10 @@ class Incoming:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self.reusable = False
-            self.end(NotHttp() if not self.ready else CutShort())
-        if len(self.pieces) > before:
-            self._barren = 0
-        else:
-            self._barren += len(data)
-            if self._barren > MAX_HEAD:
-                self.end(NotHttp() if not self.ready else CutShort())
+            self.end(CutShort() if self.ready else NotHttp())
+        self._barren = 0 if len(self.pieces) > before else self._barren + len(data)
+        if self._barren > MAX_HEAD:
+            self.end(CutShort() if self.ready else NotHttp())
         if self.over:
             self._parser = None
 
