@@ -90,6 +90,11 @@ class Incoming:
         if not self.over:
             self.failure = self.failure or failure
 
+    @property
+    def coded(self) -> bool:
+        """It comes compressed; `take` gives it in bounded pieces."""
+        return self._decoder is not None
+
     def take(self) -> bytes:
         """Return what came since it was called last; b"": nothing did."""
         self.held = 0

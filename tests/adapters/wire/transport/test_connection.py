@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from adapters.errors import GatewayError, Unavailable
+from adapters.wire.http import Transport
+from adapters.wire.transport.client import HttpClient
 from adapters.wire.transport.connection import MOST_HELD, Connection
 from adapters.wire.transport.response import Incoming
 from tests.adapters.wire.asking import BODY, ask, soon
@@ -94,6 +98,25 @@ def test_what_arrives_unasked_closes_the_connection(go: Go) -> None:
             assert await ask(up.link) == b"{}"
             await asyncio.wait_for(up.gone.wait(), 1)
             assert await ask(up.link) == b"{}"
+
+    go(check)
+
+
+def stop(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def test_what_nobody_wants_is_closed_in_time(go: Go) -> None:
+    async def check() -> None:
+        async with loopback(says(ANSWER)) as up:
+            transport = Transport(HttpClient(idle_seconds=0.05))
+            link = replace(up.link, transport=transport)
+            await ask(link)
+            stop(0.06)  # the loop had no time to close it
+            await ask(link)
+            assert up.connections == 2
+            await asyncio.wait_for(up.gone.wait(), 1)
+            await transport.close()
 
     go(check)
 
