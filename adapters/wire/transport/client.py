@@ -17,8 +17,9 @@ MOST_IDLE, IDLE_SECONDS = 100, 30.0
 
 
 class HttpClient:
-    def __init__(self, dialer: Dialer | None = None) -> None:
+    def __init__(self, dialer: Dialer | None = None, idle_seconds: float = IDLE_SECONDS) -> None:
         self._dialer = dialer or Dialer()
+        self._idle_seconds = idle_seconds
         self._idle: dict[Origin, list[Connection]] = {}
         """Of each list the last was used last."""
         self._sweep: asyncio.TimerHandle | None = None
@@ -56,7 +57,7 @@ class HttpClient:
         connection.idle_since = loop.time()
         self._idle.setdefault(connection.origin, []).append(connection)
         if self._sweep is None:
-            self._sweep = loop.call_later(IDLE_SECONDS, self._cut_idle)
+            self._sweep = loop.call_later(self._idle_seconds, self._cut_idle)
 
     def forget(self, connection: Connection) -> None:
         """It is closed."""
@@ -66,14 +67,20 @@ class HttpClient:
 
     def _take(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin)
-        return idle.pop() if idle else None
+        oldest = asyncio.get_running_loop().time() - self._idle_seconds
+        while idle:
+            connection = idle.pop()
+            if connection.idle_since > oldest:
+                return connection
+            connection.cut()
+        return None
 
     def _cut_idle(self) -> None:
-        """One timer for all of them; one may wait for it twice as long."""
+        """One timer for all of them: what nobody wants may wait for it twice as long."""
         loop = asyncio.get_running_loop()
-        oldest = loop.time() - IDLE_SECONDS
+        oldest = loop.time() - self._idle_seconds
         for idle in [*self._idle.values()]:
             for connection in [one for one in idle if one.idle_since <= oldest]:
                 connection.cut()
         self._idle = {origin: idle for origin, idle in self._idle.items() if idle}
-        self._sweep = loop.call_later(IDLE_SECONDS, self._cut_idle) if self._idle else None
+        self._sweep = loop.call_later(self._idle_seconds, self._cut_idle) if self._idle else None

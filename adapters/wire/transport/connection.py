@@ -219,6 +219,8 @@ class LiveReply:
             if incoming.over:
                 return b""
             await self._connection.wait(incoming, due)
+        if incoming.coded:
+            await asyncio.sleep(0)  # what inflates far would keep everybody else waiting
         return piece
 
     def close(self) -> None:

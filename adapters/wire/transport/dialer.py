@@ -63,6 +63,7 @@ class Dialer:
 
     async def _connect(self, origin: Origin, make: Callable[[], P]) -> P:
         loop = asyncio.get_running_loop()
+        context = self._context if origin.secure else None
         addresses = await self._addresses(origin)
         opened = await start_connection(
             addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, interleave=1, loop=loop
@@ -70,7 +71,7 @@ class Dialer:
         _, protocol = await loop.create_connection(
             make,
             sock=opened,
-            ssl=self._context if origin.secure else None,
+            ssl=context,
             server_hostname=origin.host.rstrip(".") if origin.secure else None,
         )
         return protocol

@@ -66,13 +66,10 @@ class Incoming:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self.reusable = False
-            self.end(NotHttp() if not self.ready else CutShort())
-        if len(self.pieces) > before:
-            self._barren = 0
-        else:
-            self._barren += len(data)
-            if self._barren > MAX_HEAD:
-                self.end(NotHttp() if not self.ready else CutShort())
+            self.end(CutShort() if self.ready else NotHttp())
+        self._barren = 0 if len(self.pieces) > before else self._barren + len(data)
+        if self._barren > MAX_HEAD:
+            self.end(CutShort() if self.ready else NotHttp())
         if self.over:
             self._parser = None
 
@@ -92,6 +89,11 @@ class Incoming:
         self._parser = None
         if not self.over:
             self.failure = self.failure or failure
+
+    @property
+    def coded(self) -> bool:
+        """It comes compressed; `take` gives it in bounded pieces."""
+        return self._decoder is not None
 
     def take(self) -> bytes:
         """Return what came since it was called last; b"": nothing did."""

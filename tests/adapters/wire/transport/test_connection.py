@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from adapters.errors import GatewayError, Unavailable
+from adapters.wire.http import Transport
+from adapters.wire.transport.client import HttpClient
 from adapters.wire.transport.connection import MOST_HELD, Connection
 from adapters.wire.transport.response import Incoming
 from tests.adapters.wire.asking import BODY, ask, soon
@@ -94,6 +98,25 @@ def test_what_arrives_unasked_closes_the_connection(go: Go) -> None:
             assert await ask(up.link) == b"{}"
             await asyncio.wait_for(up.gone.wait(), 1)
             assert await ask(up.link) == b"{}"
+
+    go(check)
+
+
+def stop(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def test_what_nobody_wants_is_closed_in_time(go: Go) -> None:
+    async def check() -> None:
+        async with loopback(says(ANSWER)) as up:
+            transport = Transport(HttpClient(idle_seconds=0.05))
+            link = replace(up.link, transport=transport)
+            await ask(link)
+            stop(0.06)  # the loop had no time to close it
+            await ask(link)
+            assert up.connections == 2
+            await asyncio.wait_for(up.gone.wait(), 1)
+            await transport.close()
 
     go(check)
 
@@ -243,12 +266,17 @@ def test_streams_that_are_left_leave_nothing_behind(go: Go) -> None:
         return [one for one in gc.get_objects() if isinstance(one, Connection | Incoming)]
 
     async def check() -> None:
-        async with loopback(says(ANSWER * 2)) as up:
+        begun = ANSWER.replace(b": 2", b": 9")
+        async with loopback(says(ANSWER, ANSWER, begun)) as up:
             gc.collect()
             gc.disable()
             before = len(alive())
-            for _ in range(3):
+            for _ in range(2):
                 await ask(up.link)
+            reply = await up.link.post("/", BODY, soon())
+            assert await reply.read(soon()) == b"{}"
+            reply.close()
+            del reply
             await asyncio.sleep(0.01)
             after = len(alive())
             gc.enable()
