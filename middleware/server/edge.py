@@ -67,7 +67,8 @@ class AdmittedRequest:
         if self.runtime.is_played(self.selection, model):
             self.bill.forgive()
         else:
-            await self.bill.enter()  # had it seemed that a recording would answer
+            if not self.answer.visit.counted:  # it had seemed that a recording would answer
+                await self.bill.enter()
             await self.bill.reserve(len(self.body), answer)
 
     def answers(self, model: str = "") -> KeptAnswers:

@@ -64,14 +64,16 @@ class Counter:
             self._sum -= parts.pop(bucket)
         self._sum, self._due = 0.0, inf  # of what was rounded nothing stays
 
-    def take(self, amount: float, now: float) -> int:
-        """Add a part that begins now, and return its bucket."""
+    def take(self, amount: float, now: float, seconds: float) -> int:
+        """Add a part that begins now, and return its bucket; all of it counts so long at least."""
         parts, bucket = self._parts, ceil((now + self.life) / self.step)
         if bucket in parts:
             parts[bucket] += amount
         else:
             parts[bucket] = amount
             self._due = min(self._due, bucket * self.step)
+            # What comes into the same bucket later does so within a step.
+            self.ends = max(self.ends, now + seconds + 2 * self.step)
         self._sum += amount
         return bucket
 

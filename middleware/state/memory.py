@@ -53,12 +53,15 @@ class MemoryState:
 
     def taken(self, request: str, holds: Sequence[Hold]) -> Taken:
         """The same, for homes that keep this one inside."""
-        now = self.clock()
+        now, counters = self.clock(), self.counters.kept
         sums: dict[str, float] = {}
         full: Hold | None = None
         for hold in holds:
             name, amount, limit, _, _ = hold
-            found = self.counter(hold, now).sum(now)
+            counter = counters.get(name)
+            if counter is None or counter.ends <= now:
+                counter = self.counter(hold, now)
+            found = counter.sum(now)
             sums[name] = found + amount
             if found >= limit and full is None:
                 full = hold
@@ -81,13 +84,13 @@ class MemoryState:
         kept.ends = now + LONGEST_REQUEST
         parts, counters = kept.parts, self.counters.kept
         for hold in holds:
-            name, amount, _, _, _ = hold
+            name, amount, _, seconds, _ = hold
             counter = counters.get(name) or self.counter(hold, now)
             if name in parts:
                 before = parts[name]
                 counter.give(before.bucket, before.amount)
                 amount += before.amount
-            part = hold, amount, counter.take(amount, now), counter, shared
+            part = hold, amount, counter.take(amount, now, seconds), counter, shared
             parts[name] = tuple.__new__(Held, part)  # `Held(…)` costs four times as much
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
@@ -115,9 +118,9 @@ class MemoryState:
         hold, amount, bucket, counter, _ = held
         counter.give(bucket, amount)
         if used:
-            counter = self.counter(hold, now)  # another where that one has ended
+            counter = self.counter(hold, now)  # another, where that one has ended or is forgotten
             if hold.sliding:
-                counter.take(used, now)
+                counter.take(used, now, hold.seconds)
             else:
                 counter.total += used
 
@@ -128,8 +131,7 @@ class MemoryState:
         if found is None or found.ends <= now:
             found = Counter(life_of(hold))
             self.counters.put(name, found, now)
-        if (ends := now + seconds + found.step) > found.ends:
-            found.ends = ends
+        found.ends = max(found.ends, now + seconds + found.step)
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
