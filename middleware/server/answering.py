@@ -48,7 +48,14 @@ class Answer:
         *("_in_headers", "_stream", "_task", "_loop", "bill", "_prices", "connection"),
     )
 
-    def __init__(self, visit: Visit, send: Send, heartbeat: float, door: Door) -> None:
+    def __init__(
+        self,
+        visit: Visit,
+        send: Send,
+        door: Door,
+        heartbeat: float,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self.visit = visit
         self._send = send
         self._door = door
@@ -56,7 +63,7 @@ class Answer:
         """How many notes of the receipt the client got in the response headers."""
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._task: asyncio.Task[None] | None = None
         """To be cancelled when the client leaves."""
         self.connection: Connection | None = None
@@ -184,7 +191,9 @@ class Answer:
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self.stamp())
-        stream = self._stream = EventStream(self._send, self._headers, self._heartbeat, writer)
+        stream = self._stream = EventStream(
+            self._send, self._headers, writer, self._heartbeat, self._loop
+        )
         async with aclosing(adapter.stream(parsed.request)) as batches:
             async for batch in batches:
                 first, last = batch[0], batch[-1]

@@ -109,8 +109,8 @@ class Edge:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
-        runtime, now = self.runtime, asyncio.get_running_loop().time
-        visit = Visit(request_id(), now(), path=scope["path"])
+        runtime, loop = self.runtime, asyncio.get_running_loop()
+        visit = Visit(request_id(), loop.time(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
         bodies = Bodies() if self.log_bodies else None
@@ -118,7 +118,7 @@ class Edge:
             receive, send = bodies.heard(receive), bodies.told(send)
         door = self.doors.of(visit.path)
         visit.door = door.name
-        answer = Answer(visit, send, runtime.server.heartbeat, door)
+        answer = Answer(visit, send, door, runtime.server.heartbeat, loop)
         answer.connection = scope.get(CONNECTION)
         self.open_requests += 1
         try:
@@ -137,7 +137,7 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            await self._close(answer, now(), bodies)
+            await self._close(answer, loop.time(), bodies)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit

@@ -60,12 +60,19 @@ class EventStream:
     the door's heartbeat goes out, and again, before and after the first event.
     """
 
-    def __init__(self, send: Send, headers: RawHeaders, heartbeat: float, writer: Stream) -> None:
+    def __init__(
+        self,
+        send: Send,
+        headers: RawHeaders,
+        writer: Stream,
+        heartbeat: float,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self.writer = writer
         self._send = send
         self._headers = headers
         self._heartbeat = heartbeat
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._moved = self._loop.time()
         self._busy = False
         self._over = False

@@ -63,7 +63,8 @@ Script = Callable[[EventStream, Wire], Awaitable[Any]]
 def play(script: Script, heartbeat: float = SLOW) -> Wire:
     async def scene() -> Wire:
         wire = Wire()
-        stream = EventStream(wire.send, [ID], heartbeat, Chunks(Heading("", 0, "")))
+        chunks, loop = Chunks(Heading("", 0, "")), asyncio.get_running_loop()
+        stream = EventStream(wire.send, [ID], chunks, heartbeat, loop)
         try:
             await script(stream, wire)
         finally:
