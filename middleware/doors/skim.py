@@ -8,7 +8,7 @@ by each byte between two of them. What is not shown is left to those who read th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -44,8 +44,9 @@ class Skim:
     def __post_init__(self) -> None:
         self._left = 2 * len(self.body)
 
-    def begin(self, member: bytes, start: int = 0, end: int | None = None) -> int:
+    def begin(self, name: str, start: int, end: int | None) -> int:
         """Where the array of objects begins that a member has; else -1."""
+        member = b'"%b":' % name.encode()
         at = self.body.find(member, start, end)
         if at < 0:
             return -1
@@ -54,9 +55,9 @@ class Skim:
             at += 1
         return at if self.body.startswith(b"[{", at) else -1
 
-    def objects(self, at: int, root: bytes, check: Check) -> list[Piece]:
+    def objects(self, at: int, name: str, check: Check) -> list[Piece]:
         """Those of an array, each a piece or several joined; none: nobody knows."""
-        body, found, before, place = self.body, list[Piece](), self._root(root), at + 1
+        body, found, before, place = self.body, list[Piece](), self._root(name), at + 1
         while place:
             piece = before.behind(body, place)
             if piece is None:
@@ -70,19 +71,19 @@ class Skim:
         self._used += found
         return found if self.end > at else []
 
-    def array(self, at: int, root: bytes, check: Check) -> Piece | None:
-        """All of an array of objects as one piece."""
-        before = self._root(root)
+    def array(self, at: int, name: str, check: Check) -> list[Piece]:
+        """All of an array of objects as one piece; none: nobody knows."""
+        before = self._root(name)
         piece = before.behind(self.body, at)
         if piece is not None:
             self.end = at + len(piece.raw)
         else:
             piece = self._array(at, check)
             if piece is None:
-                return None
+                return []
             self._links.append((before, piece))
         self._used.append(piece)
-        return piece
+        return [piece]
 
     def text(self, text: bytes, check: Check) -> Piece | None:
         """What stands in a text that was put together of the rest."""
@@ -101,7 +102,7 @@ class Skim:
         for before, piece in self._links:
             before.lead_to(piece)
 
-    def join(self, found: list[Piece], first: int) -> None:
+    def join(self, found: Sequence[Piece], first: int) -> None:
         """Remember the objects from one on as one piece, in place of the fewer that were."""
         if len(found) < first + 2:
             return
@@ -111,10 +112,10 @@ class Skim:
         self.seen.keep([longer])
         found[first - 1].lead_to(longer)
 
-    def _root(self, name: bytes) -> Piece:
+    def _root(self, name: str) -> Piece:
         """What stands before the first piece."""
         key = self.owner, name
-        root = self.seen.find(key) or Piece(key, name, None)
+        root = self.seen.find(key) or Piece(key, b"", None)
         self._used.append(root)
         return root
 
