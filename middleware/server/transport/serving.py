@@ -18,7 +18,11 @@ from middleware.cli.command import complain
 from middleware.config import Config, load
 from middleware.server.app import Gateway, create
 from middleware.server.reloading import Reloader
-from middleware.server.transport.address import GRACE_SECONDS, listen_everywhere
+from middleware.server.transport.address import (
+    GRACE_SECONDS,
+    listen_everywhere,
+    taken_addresses,
+)
 from middleware.server.transport.listening import Protocol
 from middleware.server.watchdog import Watchdog
 
@@ -51,10 +55,11 @@ class _Server(uvicorn.Server):
         if self._member is not None:
             await self._member.join()
             await self._reloader.catch_up()
-        await super().startup(sockets)
-        gc.collect()
+        gc.collect()  # before anybody waits for it
         gc.freeze()
         gc.set_threshold(*_COLLECT)
+        with taken_addresses(sockets or ()):
+            await super().startup(sockets)
         self._reloader.heed_signals()
         if self._member is None or self._member.seat.begins:
             await self._tell_where_it_is()

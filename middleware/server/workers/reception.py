@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from middleware.machine.hub import Hub, WorkerLine
+from middleware.server.transport.address import BACKLOG, taken_addresses
 
-_BACKLOG = 2048
 _AT_ONCE = 64
 _AGAIN = 0.1
 """Seconds until it is tried again to take one in, where no worker is there or no file is free."""
@@ -31,9 +31,11 @@ class Reception:
 
     def open(self) -> None:
         self._again = None
+        with taken_addresses(self.listening):
+            for listening in self.listening:
+                listening.listen(BACKLOG)
         for listening in self.listening:
             listening.setblocking(False)
-            listening.listen(_BACKLOG)
             asyncio.get_running_loop().add_reader(listening, self._take_in, listening)
 
     def close(self) -> None:
