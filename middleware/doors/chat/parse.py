@@ -16,7 +16,7 @@ from middleware.doors.chat.checks import check_fields
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
-from middleware.doors.chat.known import read_known
+from middleware.doors.chat.recognition import recognize
 from middleware.doors.chat.shapes import FIELDS, REQUEST
 from middleware.doors.chat.words import Heading
 from middleware.doors.door import Stamp
@@ -74,7 +74,7 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     notes, call = Notes(), call or _LOCAL
-    known = None if seen is None else read_known(body, seen, call.owner)
+    known = None if seen is None else recognize(body, seen, call.owner)
     if known is None:
         data, functions = _read_whole(body, repair, notes)
         messages, changed = settle(data["messages"], repair)
