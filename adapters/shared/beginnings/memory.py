@@ -20,9 +20,9 @@ _LAST = 24
 _SYSTEM = frozenset(("system", "developer"))
 _CACHING = frozenset(("cache_control", "prompt_cache_breakpoint"))
 _MOST_BYTES = 32 << 20
-_TIMES = 4
+_TIMES = 3
 """Bytes that are held for each byte of JSON: the messages as objects, and what was made of them."""
-_EACH = 400
+_EACH = 500
 """Bytes beyond that for each message."""
 
 
@@ -64,16 +64,16 @@ class Beginnings:
     def writer(self, messages: tuple[Json, ...], begin: Callable[[], W], context: Hashable) -> W:
         """A writer that has taken all messages.
 
-        It is remembered as it stands before the cache breakpoints of the end: clients let these
-        move on, so that such a message does not come again as it is.
+        It is remembered as it stands before the last one, to which some clients add what they leave
+        out in the next turn, and before the cache breakpoints of the end, which they let move on.
         """
         # The sum finds a beginning, and whether it is the same one is looked at then.
         marks = [*accumulate(map(id, messages), initial=hash(context))]
         found = self._longest(marks, messages, context)
         behind = len(found.messages) if found else 0
         writer: W = found.writer.copy() if found else begin()
-        last = range(max(behind, len(messages) - _LAST), len(messages))
-        until = next((at for at in last if _is_marked(messages[at])), len(messages))
+        last = range(max(behind, len(messages) - _LAST), len(messages) - 1)
+        until = next((at for at in last if _is_marked(messages[at])), len(messages) - 1)
         for message in messages[behind:until]:
             writer.add(message)
         size = _weight(messages[behind:until]) + (found.size if found else 0)
@@ -81,7 +81,7 @@ class Beginnings:
         if max(behind, FEWEST - 1) < until and size <= self._most // 4:
             self._forget(marks[behind])
             self._keep(marks[until], _Kept(context, messages[:until], writer.copy(), size))
-        for message in messages[until:]:
+        for message in messages[max(behind, until) :]:
             writer.add(message)
         return writer
 

@@ -71,7 +71,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Reading:
+class ReadTurns:
     """All of a request that decides where its turns are found; it goes on with the next one's."""
 
     chain: str
@@ -82,11 +82,11 @@ class Reading:
     turns: list[Turn] = field(default_factory=list)
     position: int = 0
 
-    def copy(self) -> Reading:
+    def copy(self) -> ReadTurns:
         turns = [*self.turns]
         if turns:  # the one that gets the results which follow
             turns[-1] = replace(turns[-1], results=[*turns[-1].results])
-        return Reading(self.chain, self.ids, self.images, turns, self.position)
+        return ReadTurns(self.chain, self.ids, self.images, turns, self.position)
 
     def add(self, message: Json) -> None:
         position, role, content = self.position, message["role"], message.get("content")

@@ -18,7 +18,7 @@ from adapters.receipts import Note, Receipt
 from adapters.shared.beginnings import writer_of
 from middleware.wrappers.recall.fingerprint import calls_of, collapsed, identity_of, plain_text
 from middleware.wrappers.recall.memory import Memory, loaded
-from middleware.wrappers.recall.reading import Reading, Turn, ids_of, results_of
+from middleware.wrappers.recall.reading import ReadTurns, Turn, ids_of, results_of
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure
 
 Line = dict[int, tuple[Memory, bytes]]
@@ -41,7 +41,7 @@ class RememberedHistory:
         self._store = store
         self._by_ids = by_ids
         """Finds only what ids tell apart from every other conversation."""
-        begin = partial(Reading, chain.hex())
+        begin = partial(ReadTurns, chain.hex())
         self._read = writer_of(request.messages, begin, ("recall", chain))
         self._read.end_round()
         self._turns = self._read.turns
