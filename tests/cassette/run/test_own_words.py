@@ -23,7 +23,6 @@ MODELS = """
 kind = "claude"
 base_url = "CLAUDE"
 api_key = "k"
-options = { betas = ["context-management-2025-06-27"] }
 [upstreams.ollama]
 kind = "ollama"
 base_url = "OLLAMA"
