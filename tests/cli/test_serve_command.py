@@ -46,7 +46,7 @@ def test_serve_says_where_it_is_and_answers_until_it_is_interrupted(folder: Path
         assert server.stderr is not None
         banner = [server.stderr.readline() for _ in range(5)]
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=20) as answer:
                 assert answer.status == 200
                 assert answer.headers.get("server") is None
             taken = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
