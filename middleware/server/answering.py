@@ -25,7 +25,7 @@ from middleware.doors.x_usetool import (
     warnings_header,
 )
 from middleware.server.transport.responses import (
-    Connection,
+    ClientConnection,
     EventStream,
     RawHeaders,
     raw,
@@ -66,7 +66,7 @@ class Answer:
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
         """To be cancelled when the client leaves."""
-        self.connection: Connection | None = None
+        self.connection: ClientConnection | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
         self._headers += raw(door.headers(visit.id))
         self._id = visit.id

@@ -12,7 +12,7 @@ from middleware.doors.door import Stream
 from middleware.server.terminal import one_line
 
 CONNECTION = "usetool.connection"
-"""Where in a request's scope its `Connection` stands."""
+"""Where in a request's scope its `ClientConnection` stands."""
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
 # Proxies must neither buffer a stream nor change it.
@@ -22,7 +22,7 @@ _STREAM: tuple[tuple[bytes, bytes], ...] = (
 )
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """What an answer may ask of the connection it leaves on, beyond what ASGI has."""
 
     def watch(self, when_left: Callable[[], None]) -> None:
