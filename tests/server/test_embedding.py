@@ -35,6 +35,15 @@ async def silent(peer: Peer) -> None:
     await peer.left()
 
 
+def noting(reached: asyncio.Event) -> Behaviour:
+    async def behave(peer: Peer) -> None:
+        await peer.request()
+        reached.set()
+        await peer.left()
+
+    return behave
+
+
 def saying(status: str, body: bytes) -> Behaviour:
     return answering(Seen(), lambda *_: (status, body))
 
@@ -52,9 +61,10 @@ def play(script: Any) -> None:
 @pytest.mark.parametrize("kind", ["compatible", "ollama"])
 def test_a_client_that_leaves_cancels_the_upstream_and_is_logged(kind: str) -> None:
     async def script() -> None:
-        async with loopback(silent) as up, running(text(up.url, kind)) as gateway:
+        reached = asyncio.Event()
+        async with loopback(noting(reached)) as up, running(text(up.url, kind)) as gateway:
             asking = asyncio.create_task(gateway.post(PATH, BODY))
-            await asyncio.sleep(0.2)
+            await reached.wait()
             asking.cancel()
             await asyncio.wait_for(up.gone.wait(), 2)
             await asyncio.sleep(0.05)
@@ -81,12 +91,13 @@ def test_the_configs_deadlines_hold(kind: str, timeouts: str) -> None:
 
 def test_chats_and_embeddings_share_their_places() -> None:
     async def script() -> None:
+        reached = asyncio.Event()
         async with (
-            loopback(silent) as up,
+            loopback(noting(reached)) as up,
             running(text(up.url, server="max_concurrent = 1")) as gateway,
         ):
             asking = asyncio.create_task(gateway.post(PATH, BODY))
-            await asyncio.sleep(0.2)
+            await reached.wait()
             hello = {"model": "demo", "messages": [{"role": "user", "content": "hi"}]}
             for path, body in ((PATH, BODY), ("/v1/chat/completions", hello)):
                 status, answer = await gateway.post(path, body)
