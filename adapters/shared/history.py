@@ -26,8 +26,7 @@ OpenAI answers with a new message; LangGraph and Dify end conversations so.
 _PLAIN_ROLES = ("user", "system", "developer")
 # Nothing to normalise: no space outside strings, no escape inside them.
 _CANONICAL = re.compile(r'(?:[^\s"\\]++|"[^"\\]*+")*+')
-_STRINGS_AND_SPACE = re.compile(r'"(?:[^"\\]++|\\.)*+"|\s+', re.DOTALL)
-_MOST_REWRITTEN = 1 << 20
+MOST_REWRITTEN = 1 << 20
 """Characters of a conversation's arguments that are brought into one form; more stay as sent."""
 
 
@@ -40,7 +39,7 @@ def canonical(arguments: str | None) -> str:
         return "{}"
     if _CANONICAL.fullmatch(arguments) or not is_json(arguments):
         return arguments
-    return _STRINGS_AND_SPACE.sub(_canonical_token, arguments)
+    return _compact(arguments)
 
 
 def is_json(text: str) -> bool:
@@ -58,11 +57,24 @@ def is_json_object(text: str) -> bool:
         return False
 
 
-def _canonical_token(match: re.Match[str]) -> str:
-    token = match[0]
-    if token[0] != '"':
-        return ""
-    return orjson.dumps(orjson.loads(token)).decode() if "\\" in token else token
+def _compact(text: str) -> str:
+    """Valid JSON without white space, and with the escapes that are needed."""
+    # What is hidden behind a control character, which no JSON has, ends no string.
+    hidden = text.replace("\\\\", "\1").replace('\\"', "\2")
+    pieces = hidden.split('"')
+    # Every second piece is a string.
+    pieces[::2] = "".join('"'.join(pieces[::2]).split()).split('"')
+    if "\\u" in hidden or "\\/" in hidden:
+        pieces[1::2] = [_escaped(piece) if "\\" in piece else piece for piece in pieces[1::2]]
+    return _shown('"'.join(pieces))
+
+
+def _shown(hidden: str) -> str:
+    return hidden.replace("\2", '\\"').replace("\1", "\\\\")
+
+
+def _escaped(hidden: str) -> str:
+    return orjson.dumps(orjson.loads(f'"{_shown(hidden)}"')).decode()[1:-1]
 
 
 def wrapped_arguments(arguments: str, where: str, note: AddNote) -> str:
@@ -106,17 +118,45 @@ class _Settled:
     results: dict[str, Json] = field(default_factory=dict)
     late: list[Json] = field(default_factory=list)
     """What stood between the calls and their results."""
-    room: int = _MOST_REWRITTEN
+    room: int = MOST_REWRITTEN
+    canonical: bool = False
+    """All calls are in their one form."""
 
     @property
     def note(self) -> AddNote:
         return self.notes.add
 
 
-def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, ...], Receipt]:
-    """Bring a conversation into its one form; raise `BadRequest` where it has none."""
-    settled = _Settled(repair)
-    for position, message in enumerate(messages):
+def settle(
+    messages: Sequence[Json], repair: bool = False, known: range | None = None
+) -> tuple[tuple[Json, ...], Receipt]:
+    """Bring a conversation into its one form; raise `BadRequest` where it has none.
+
+    Where something is known of it, all calls are canonical (`with_canonical_calls`), and those
+    messages were settled before without a note: no result is the first of them.
+    """
+    settled = _Settled(repair, canonical=known is not None)
+    done = 0
+    if known and not _goes_on(messages, known.stop):
+        _add(settled, messages[: known.start], 0)
+        if len(settled.results) == len(settled.pending):
+            _end_round(settled)
+            settled.messages += messages[known.start : known.stop]
+            done = known.stop
+        else:
+            done = known.start
+    _add(settled, messages[done:] if done else messages, done)
+    _end_round(settled)
+    return tuple(settled.messages), settled.notes.receipt()
+
+
+def _goes_on(messages: Sequence[Json], position: int) -> bool:
+    """Whether a round does that seemed to be at its end."""
+    return position < len(messages) and messages[position]["role"] == "tool"
+
+
+def _add(settled: _Settled, messages: Iterable[Json], first: int) -> None:
+    for position, message in enumerate(messages, first):
         role = message["role"]
         if not settled.pending and role in _PLAIN_ROLES:
             settled.messages.append(message)
@@ -127,8 +167,6 @@ def settle(messages: Iterable[Json], repair: bool = False) -> tuple[tuple[Json, 
         else:
             _end_round(settled)
             _take(settled, message, position)
-    _end_round(settled)
-    return tuple(settled.messages), settled.notes.receipt()
 
 
 def _take(settled: _Settled, message: Json, position: int) -> None:
@@ -154,8 +192,9 @@ def _take(settled: _Settled, message: Json, position: int) -> None:
             param=f"{where}.tool_calls",
             code="invalid_tool_history",
         )
-    same = [_canonical_call(settled, call) for call in calls]
-    settled.messages.append(message if same == calls else {**message, "tool_calls": same})
+    if not settled.canonical:
+        message, settled.room = with_canonical_calls(message, settled.room)
+    settled.messages.append(message)
     settled.pending = dict.fromkeys(ids, position)
 
 
@@ -164,16 +203,22 @@ def _says_nothing(message: Json) -> bool:
     return not any(message.get(name) for name in said)
 
 
-def _canonical_call(settled: _Settled, call: Json) -> Json:
-    function = call.get("function")
-    if function is None:
-        return call
-    arguments = function.get("arguments") or ""
-    settled.room -= len(arguments)
-    same = arguments if settled.room < 0 and arguments.strip() else canonical(arguments)
-    if same == function.get("arguments"):
-        return call
-    return {**call, "function": {**function, "arguments": same}}
+def with_canonical_calls(message: Json, room: int = MOST_REWRITTEN) -> tuple[Json, int]:
+    """A message with its arguments in their one form; those beyond the room stay as sent."""
+    calls = message.get("tool_calls") or ()
+    same = list[Json]()
+    for call in calls:
+        function = call.get("function")
+        if function is None:
+            same.append(call)
+            continue
+        arguments = function.get("arguments") or ""
+        room -= len(arguments)
+        one = arguments if room < 0 and arguments.strip() else canonical(arguments)
+        known = one == function.get("arguments")
+        same.append(call if known else {**call, "function": {**function, "arguments": one}})
+    changed = any(one is not call for one, call in zip(same, calls, strict=True))
+    return ({**message, "tool_calls": same} if changed else message), room
 
 
 def _take_result(settled: _Settled, message: Json, position: int) -> None:

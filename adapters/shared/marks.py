@@ -20,3 +20,13 @@ def marks(text: bytes) -> bytes:
     plain = found.replace(b"\\\\", b"").replace(b'\\"', b"")
     quoted = plain.translate(None, _NO_MARKS).replace(b'""', b"")
     return b"".join(quoted.split(b'"')[::2])
+
+
+def are_deeper(found: bytes, most: int) -> bool:
+    """Whether brackets stand in more levels: the innermost go, a level at a time."""
+    brackets = found.replace(b",", b"")
+    for _ in range(most):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    return bool(brackets)

@@ -5,7 +5,7 @@ whichever door it came through, and a config's `defaults`, `override` and `drop`
 `FALLBACK` answers what is no HTTP, and so came through no door.
 """
 
-from middleware.doors.chat import CHAT_DOOR
+from middleware.doors.chat import CHAT_DOOR, remembering_chat
 from middleware.doors.chat.shapes import FIELDS
 from middleware.doors.door import Door, Doors
 from middleware.doors.messages import MESSAGES_DOOR
@@ -13,8 +13,13 @@ from middleware.doors.ollama import GENERATE_DOOR, OLLAMA_DOOR
 from middleware.doors.responses import RESPONSES_DOOR
 
 FALLBACK: Door = CHAT_DOOR
-DOORS = Doors(
-    (CHAT_DOOR, MESSAGES_DOOR, OLLAMA_DOOR, GENERATE_DOOR), FALLBACK, keeping=(RESPONSES_DOOR,)
-)
+_OTHERS = (MESSAGES_DOOR, OLLAMA_DOOR, GENERATE_DOOR)
+DOORS = Doors((CHAT_DOOR, *_OTHERS), FALLBACK, keeping=(RESPONSES_DOOR,))
 
-__all__ = ("CHAT_DOOR", "DOORS", "FALLBACK", "FIELDS", "Door", "Doors")
+
+def remembering_doors() -> Doors:
+    """Those of one server: the same, but what was said there is not read again."""
+    return Doors((remembering_chat(), *_OTHERS), FALLBACK, keeping=(RESPONSES_DOOR,))
+
+
+__all__ = ("CHAT_DOOR", "DOORS", "FALLBACK", "FIELDS", "Door", "Doors", "remembering_doors")

@@ -9,7 +9,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext
 from adapters.receipts import Notes
-from adapters.shared.marks import marks, most_openers
+from adapters.shared.marks import are_deeper, marks, most_openers
 from middleware.doors.surrogates import without_surrogates
 
 MAX_DEPTH = 64
@@ -30,7 +30,7 @@ def read_object(body: bytes, notes: Notes) -> Json:
     data = _value(body, notes)
     if not isinstance(data, dict):
         raise BadRequest("The request body must be a JSON object.", code="invalid_type")
-    if _is_deep(found):
+    if are_deeper(found, MAX_DEPTH):
         raise BadRequest(
             f"The request body is nested more than {MAX_DEPTH} levels deep. Flatten it.",
             code="invalid_value",
@@ -66,13 +66,3 @@ def _marks(body: bytes) -> bytes:
     """Its commas and brackets, as far as there may be too many."""
     few = len(body) <= MAX_VALUES and most_openers(body) <= MAX_DEPTH
     return b"" if few else marks(body)
-
-
-def _is_deep(found: bytes) -> bool:
-    """Take the innermost brackets away, a level at a time."""
-    brackets = found.replace(b",", b"")
-    for _ in range(MAX_DEPTH):
-        brackets = brackets.replace(b"[]", b"")
-        if not brackets:
-            return False
-    return bool(brackets)

@@ -22,7 +22,7 @@ from middleware.building import Shared
 from middleware.cassettes.selection import PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
-from middleware.doors import DOORS, FALLBACK, Door
+from middleware.doors import DOORS, FALLBACK, Door, remembering_doors
 from middleware.doors.door import ParsedRequest
 from middleware.machine.memory import MemoryBoard
 from middleware.server.api import build_api
@@ -78,7 +78,7 @@ class Chat(Edge):
         if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = find()
         else:
-            asked = None if door is FALLBACK else parsed.request
+            asked = None if door.name == FALLBACK.name else parsed.request
             visitor = admitted.visitor(parsed.request.model, asked)
             staged = await runtime.studio.chat(visitor, parsed.request, find)
             adapter = staged.adapter
@@ -213,7 +213,7 @@ def create(
     accounts, shared = _counting(config, log, member)
     runtime = build_runtime(config, transport, studio=studio, shared=shared)
     records = Records(config.server.keep_last)
-    chat = Chat(runtime, log, records, accounts)
+    chat = Chat(runtime, log, records, accounts, doors=remembering_doors())
     chat.log_bodies = config.telemetry.log_bodies
     vitals = _vitals(chat, member)
     api = build_api(chat, vitals, [door.endpoint for door in DOORS.at.values()], lifespan)

@@ -3,18 +3,27 @@
 from collections.abc import Mapping
 
 from adapters.errors import GatewayError
+from adapters.protocol import RequestContext
 from middleware.doors.chat.endpoint import ENDPOINT
 from middleware.doors.chat.errors import error_body
-from middleware.doors.chat.parse import parse
+from middleware.doors.chat.parse import ParsedChat, parse
 from middleware.doors.door import Door
+from middleware.doors.seen import Seen
 
 
 class _Chat:
     name = "chat"
     endpoint = ENDPOINT
     roots = (ENDPOINT.path,)
-    parse = staticmethod(parse)
     error_body = staticmethod(error_body)
+
+    def __init__(self, seen: Seen | None = None) -> None:
+        self._seen = seen
+
+    def parse(
+        self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
+    ) -> ParsedChat:
+        return parse(body, repair=repair, strict=strict, call=call, seen=self._seen)
 
     def headers(self, _request_id: str, _error: GatewayError | None = None) -> Mapping[str, str]:
         return {}
@@ -25,4 +34,10 @@ class _Chat:
 
 CHAT_DOOR: Door = _Chat()
 
-__all__ = ("CHAT_DOOR",)
+
+def remembering_chat() -> Door:
+    """The door of one server, which remembers what was said to it."""
+    return _Chat(Seen())
+
+
+__all__ = ("CHAT_DOOR", "remembering_chat")

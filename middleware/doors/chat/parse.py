@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat import legacy
+from middleware.doors.chat.checks import check_fields
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
+from middleware.doors.chat.known import read_known
 from middleware.doors.chat.shapes import FIELDS, REQUEST
 from middleware.doors.chat.words import Heading
 from middleware.doors.door import Stamp
 from middleware.doors.mistakes import refusal
+from middleware.doors.seen import Seen
 
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
 _PARAMS = FIELDS.difference(
@@ -60,10 +62,40 @@ _LOCAL = RequestContext()
 
 
 def parse(
-    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+    body: bytes,
+    *,
+    repair: bool = False,
+    strict: bool = False,
+    call: RequestContext | None = None,
+    seen: Seen | None = None,
 ) -> ParsedChat:
-    """Read a chat request or raise a `BadRequest` that says what to send instead."""
-    notes = Notes()
+    """Read a chat request or raise a `BadRequest` that says what to send instead.
+
+    What was seen before changes nothing but the time it takes.
+    """
+    notes, call = Notes(), call or _LOCAL
+    known = None if seen is None else read_known(body, seen, call.owner)
+    if known is None:
+        data, functions = _read_whole(body, repair, notes)
+        messages, changed = settle(data["messages"], repair)
+    else:
+        data, functions = known.data, False
+        check_fields(data, notes, checked="tools")
+        messages, changed = settle(data["messages"], repair, known.settled)
+    notes.add_all(changed)
+    receipt = notes.receipt()
+    if strict:
+        refuse_losses(receipt)
+    request = _request(data, messages, call)
+    options = data.get("stream_options") or {}
+    usage_chunk = request.call.streamed and options.get("include_usage") is True
+    if known is not None:
+        known.keep(settled=not changed)
+    return ParsedChat(request, receipt, usage_chunk, functions)
+
+
+def _read_whole(body: bytes, repair: bool, notes: Notes) -> tuple[Json, bool]:
+    """A valid request in today's words, and whether it was said in the old ones."""
     data = read_object(body, notes)
     try:
         REQUEST.validator.validate_python(data)
@@ -72,17 +104,9 @@ def parse(
     functions = data.get("functions") is not None
     if legacy.is_used(data):
         data = legacy.modern(data, repair, notes)
-    _check(data, notes)
+    check_fields(data, notes)
     check_grammars(data)
-    messages, changed = settle(data["messages"], repair)
-    notes.add_all(changed)
-    receipt = notes.receipt()
-    if strict:
-        refuse_losses(receipt)
-    request = _request(data, messages, call or _LOCAL)
-    options = data.get("stream_options") or {}
-    usage_chunk = request.call.streamed and options.get("include_usage") is True
-    return ParsedChat(request, receipt, usage_chunk, functions)
+    return data, functions
 
 
 def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:
@@ -98,108 +122,3 @@ def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> Ch
         extra={k: v for k, v in data.items() if k not in FIELDS},
         call=asked_so(call, data.get("stream") is True),
     )
-
-
-def _check(data: Json, notes: Notes) -> None:
-    for field, check in _CHECKS.items():
-        if data.get(field) is not None:
-            check(data, notes)
-
-
-def _check_single_choice(data: Json, _: Notes) -> None:
-    if data["n"] > 1:
-        raise BadRequest(
-            "'n' greater than 1 is not supported: send the request n times instead.",
-            code="unsupported_parameter",
-            param="n",
-        )
-
-
-def _check_stream_options(data: Json, notes: Notes) -> None:
-    if data.get("stream") is not True:
-        raise BadRequest(
-            "'stream_options' is only allowed with 'stream': true. Leave it out of plain requests.",
-            param="stream_options",
-        )
-    for name, wanted in data["stream_options"].items():
-        if name != "include_usage" and wanted not in (None, False):
-            text = "the gateway's chunks have nothing like it"
-            notes.add("parameter_dropped", f"stream_options.{name}", text)
-
-
-def _check_logprobs(data: Json, _: Notes) -> None:
-    if data["top_logprobs"] and data.get("logprobs") is not True:
-        raise BadRequest("'top_logprobs' needs 'logprobs': true.", param="top_logprobs")
-
-
-def _check_logit_bias(data: Json, _: Notes) -> None:
-    for token, bias in data["logit_bias"].items():
-        if type(bias) not in (int, float) or not -100 <= bias <= 100:
-            where = f"logit_bias.{token[:20]}"
-            raise BadRequest(
-                f"Invalid value for '{where}': expected a number from -100 to 100.", param=where
-            )
-
-
-def _check_tools(data: Json, _: Notes) -> None:
-    require_distinct_names(data["tools"])
-
-
-def require_distinct_names(tools: Iterable[Json]) -> None:
-    names = set()
-    for position, tool in enumerate(tools):
-        kind = tool["type"]
-        name = tool[kind]["name"]
-        if name in names:
-            where = f"tools[{position}].{kind}.name"
-            raise BadRequest(
-                f"Two tools have the name '{name}' (the second is '{where}'). Tool names must be "
-                "unique.",
-                param=where,
-            )
-        names.add(name)
-
-
-def _check_choice(data: Json, notes: Notes) -> None:
-    choice, tools = data["tool_choice"], data.get("tools")
-    if tools:
-        if not isinstance(choice, str):
-            _require_known(choice, tools)
-    elif choice == "auto":
-        notes.add("tool_choice_ignored", "tool_choice", "the request has no tools")
-    elif choice != "none":
-        raise BadRequest(
-            "'tool_choice' asks for a tool call, but the request has no 'tools'. Send the tools, "
-            "or leave 'tool_choice' out.",
-            param="tool_choice",
-        )
-
-
-def _check_parallel(data: Json, notes: Notes) -> None:
-    if not data.get("tools"):
-        notes.add("parameter_dropped", "parallel_tool_calls", "the request has no tools")
-
-
-def _require_known(choice: Json, tools: list[Json]) -> None:
-    allowed = choice["type"] == "allowed_tools"
-    known = {(tool["type"], tool[tool["type"]]["name"]) for tool in tools}
-    for one in choice["allowed_tools"]["tools"] if allowed else (choice,):
-        kind = one["type"]
-        name = one[kind]["name"]
-        if (kind, name) not in known:
-            raise BadRequest(
-                f"'tool_choice' names the {kind} tool {name!r}, which is not in 'tools'.",
-                param="tool_choice",
-            )
-
-
-_CHECKS: Mapping[str, Callable[[Json, Notes], None]] = {
-    "n": _check_single_choice,
-    "stream_options": _check_stream_options,
-    "top_logprobs": _check_logprobs,
-    "logit_bias": _check_logit_bias,
-    "tools": _check_tools,
-    "tool_choice": _check_choice,
-    "parallel_tool_calls": _check_parallel,
-}
-"""What pydantic cannot say, by the field it is about."""

@@ -13,7 +13,7 @@ from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
-from middleware.doors.chat.parse import require_distinct_names
+from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.door import Stamp
 from middleware.doors.mistakes import refusal
 from middleware.doors.ollama import members

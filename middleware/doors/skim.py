@@ -1,0 +1,201 @@
+"""Finds the pieces of a body that were seen, and reads what is new between them.
+
+Where an object ends is only guessed: by what stood there before, or by what mostly follows one.
+Whether it was guessed right is shown by the parser, which takes no object that ends elsewhere, and
+by each byte between two of them. What is not shown is left to those who read the body whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from adapters.shared.marks import are_deeper, marks
+from middleware.doors.body import MAX_DEPTH
+from middleware.doors.seen import Piece, Seen, join
+
+Check = Callable[[Piece], bool]
+"""Brings what a piece says into its one form; False: it is nothing to keep."""
+_OBJECT_END = re.compile(rb'\}(?=, ?\{"|\])')
+_LOOKED_AHEAD = 16
+_MOST_COUNTED = 500
+_REST = b"="
+"""Begins the key of what is no array and no object of one: no JSON begins so."""
+
+
+@dataclass(slots=True)
+class Skim:
+    """One body, array by array."""
+
+    body: bytes
+    owner: str
+    seen: Seen
+    end: int = 0
+    """Where the array that was read last ended."""
+    _used: list[Piece] = field(default_factory=list)
+    _links: list[tuple[Piece, Piece]] = field(default_factory=list)
+    _tried: int = 0
+    """Bytes that were parsed for nothing."""
+
+    def begin(self, member: bytes, start: int = 0, end: int | None = None) -> int:
+        """Where the array of objects begins that a member has; else -1."""
+        at = self.body.find(member, start, end)
+        if at < 0:
+            return -1
+        at += len(member)
+        if self.body.startswith(b" ", at):
+            at += 1
+        return at if self.body.startswith(b"[{", at) else -1
+
+    def objects(self, at: int, root: bytes, check: Check) -> list[Piece]:
+        """Those of an array, each a piece or several joined; none: nobody knows."""
+        body, found, before, place = self.body, list[Piece](), self._root(root), at + 1
+        while place:
+            piece = before.behind(body, place)
+            if piece is None:
+                piece = self._object(place, check)
+                if piece is None:
+                    return []
+                self._links.append((before, piece))
+            found.append(piece)
+            before = piece
+            place = self._behind(place + len(piece.raw))
+        self._used += found
+        return found if self.end > at else []
+
+    def array(self, at: int, root: bytes, check: Check) -> Piece | None:
+        """All of an array of objects as one piece."""
+        before = self._root(root)
+        piece = before.behind(self.body, at)
+        if piece is not None:
+            self.end = at + len(piece.raw)
+        else:
+            piece = self._array(at, check)
+            if piece is None:
+                return None
+            self._links.append((before, piece))
+        self._used.append(piece)
+        return piece
+
+    def text(self, text: bytes, check: Check) -> Piece | None:
+        """What stands in a text that was put together of the rest."""
+        key = self.owner, _REST + text
+        piece = self.seen.find(key)
+        if piece is None:
+            value = self._parsed(text)
+            if value is None:
+                return None
+            piece = self._checked(Piece(key, text, value), check, MAX_DEPTH)
+            if piece is None:
+                return None
+        self._used.append(piece)
+        return piece
+
+    def keep(self) -> None:
+        """Remember what was read, and what stood behind what."""
+        self.seen.keep(self._used)
+        for before, piece in self._links:
+            before.lead_to(piece)
+
+    def join(self, found: list[Piece], first: int) -> None:
+        """Remember the objects from one on as one piece, in place of the fewer that were."""
+        if len(found) < first + 2:
+            return
+        longer = join(found[first:])
+        if found[first].joined:
+            self.seen.forget(found[first])
+        self.seen.keep([longer])
+        found[first - 1].lead_to(longer)
+
+    def _root(self, name: bytes) -> Piece:
+        """What stands before the first piece."""
+        key = self.owner, name
+        root = self.seen.find(key) or Piece(key, name, None)
+        self._used.append(root)
+        return root
+
+    def _behind(self, at: int) -> int:
+        """Where the next object begins, with white space before it; 0: nowhere."""
+        if self.body.startswith(b",", at):
+            return at + 1
+        if self.body.startswith(b"]", at):
+            self.end = at + 1
+        return 0
+
+    def _object(self, at: int, check: Check) -> Piece | None:
+        for end in self._ends(at):
+            raw = self.body[at:end]
+            key = self.owner, raw
+            piece = self.seen.find(key)
+            if piece is not None:
+                return piece
+            value = self._parsed(raw)
+            if value is not None:
+                # It stands in an array, and that in the body.
+                return self._checked(Piece(key, raw, value), check, MAX_DEPTH - 2)
+        return None
+
+    def _array(self, at: int, check: Check) -> Piece | None:
+        values, place = list[Any](), at + 1
+        while place:
+            for end in self._ends(place):
+                value = self._parsed(self.body[place:end])
+                if value is not None:
+                    values.append(value)
+                    place = self._behind(end)
+                    break
+            else:
+                return None
+        if self.end <= at:
+            return None
+        raw = self.body[at : self.end]
+        key = self.owner, raw
+        return self.seen.find(key) or self._checked(Piece(key, raw, values), check, MAX_DEPTH - 1)
+
+    def _parsed(self, raw: bytes) -> Any:
+        """None: it is no JSON, or enough was tried."""
+        if self._tried > 2 * len(self.body):
+            return None
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            self._tried += len(raw)
+            return None
+
+    def _checked(self, piece: Piece, check: Check, most_levels: int) -> Piece | None:
+        raw = piece.raw
+        openers = raw.count(b"{") + raw.count(b"[")
+        piece.values = openers + raw.count(b",")
+        if openers > most_levels or piece.values > _MOST_COUNTED:
+            # Those in texts count no more.
+            found = marks(raw)
+            piece.values = len(found) - found.count(b"]")
+            if are_deeper(found, most_levels):
+                return None
+        return piece if check(piece) else None
+
+    def _ends(self, at: int) -> Iterator[int]:
+        """Where an object may end, the likeliest first."""
+        body, likely = self.body, self._balanced(at)
+        yield from islice(likely, 1)
+        # Messages mostly begin alike.
+        name = body[at : body.find(b'"', at + 3) + 1]
+        if (found := body.find(b"}," + name, at)) > 0:
+            yield found + 1
+        yield from likely
+        yield from (match.end() for match in _OBJECT_END.finditer(body, at))
+
+    def _balanced(self, at: int) -> Iterator[int]:
+        """Where as many brackets closed as had opened, those in texts too."""
+        body, opened, last = self.body, 0, at
+        for match in islice(_OBJECT_END.finditer(body, at), _LOOKED_AHEAD):
+            end = match.end()
+            opened += body.count(b"{", last, end) - body.count(b"}", last, end)
+            if not opened:
+                yield end
+            last = end
