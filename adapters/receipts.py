@@ -85,6 +85,11 @@ class Notes:
     def receipt(self) -> Receipt:
         return tuple(self._notes)
 
+    def copy(self) -> Notes:
+        same = Notes()
+        same.add_all(self.receipt())
+        return same
+
 
 # Who says it: what happened, and what to do where something can be done.
 LEFT_OUT: Mapping[LeftOut, str] = {

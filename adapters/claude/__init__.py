@@ -37,7 +37,7 @@ class Claude(Leaf):
     settings: Settings[Options]
 
     def stream(self, request: ChatRequest) -> Events:
-        return converse(self._link(request), self._exchange(request), request.call)
+        return converse(self._link(request), self._exchange(request, kept=True), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         link, exchange = self.settings.link, self._exchange(request)
@@ -56,7 +56,7 @@ class Claude(Leaf):
         return request.params.get("reasoning_effort") not in (None, "none")
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        link, exchange = self._link(request), self._exchange(request)
+        link, exchange = self._link(request), self._exchange(request, kept=True)
         body = {name: said for name, said in exchange.body.items() if name in _COUNTED}
         if link.opened_by:
             link = link.opened_with(request.call.key)
@@ -74,13 +74,13 @@ class Claude(Leaf):
         link, betas = self.settings.link, self._betas(request)
         return replace(link, headers={**link.headers, **betas.headers}) if betas.passed else link
 
-    def _exchange(self, request: ChatRequest) -> Exchange[State]:
+    def _exchange(self, request: ChatRequest, kept: bool = False) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)
         version = settings.api_version or API_VERSION
         profile = Profile(able, version, settings.options, self._betas(request))
         box = box_of(request, able)
-        body, receipt = encode(request, box, profile)
+        body, receipt = encode(request, box, profile, kept)
         streamed = request.call.streamed or must_stream(body, able)
         if streamed:
             body["stream"] = True

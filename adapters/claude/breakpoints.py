@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from adapters.claude.content import Content
-from adapters.claude.messages import THOUGHTS, Conversation, blocks_of
+from adapters.claude.conversation import THOUGHTS, Conversation, blocks_of, marked_blocks
 from adapters.protocol import Json
 
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
@@ -19,13 +19,13 @@ def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content:
     each by itself. The last one before the conversation is what other conversations share, and
     what is left when this one was edited; those before it are parts of it.
     """
-    before = _marked([tools, said.system])
-    inside = _marked([turn["content"] for turn in said.turns])
+    before = marked_blocks([tools, said.system])
+    inside = marked_blocks([turn["content"] for turn in said.turns])
     if len(before) + len(inside) <= most:
         return
     # The client's own turns stay as they are for whoever asks again.
     said.turns = [{**turn, "content": [*blocks_of(turn["content"])]} for turn in said.turns]
-    inside = _marked([turn["content"] for turn in said.turns])
+    inside = marked_blocks([turn["content"] for turn in said.turns])
     by_use = [*before[:-1], *inside, *before[-1:]]
     surplus = by_use[: max(0, len(by_use) - most)]
     for blocks, at in surplus:
@@ -34,16 +34,6 @@ def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content:
     if surplus:
         text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
         content.note("cache_breakpoints_dropped", "messages", text)
-
-
-def _marked(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
-    return [
-        (blocks, at)
-        for blocks in places
-        if isinstance(blocks, list)
-        for at, block in enumerate(blocks)
-        if "cache_control" in block
-    ]
 
 
 def with_breakpoints(body: Json) -> Json:
@@ -67,4 +57,4 @@ def with_breakpoints(body: Json) -> Json:
 def has_breakpoints(body: Json) -> bool:
     places = [body.get("tools") or [], body.get("system") or []]
     places += [turn["content"] for turn in body["messages"]]
-    return bool(body.get("cache_control") or _marked(places))
+    return bool(body.get("cache_control") or marked_blocks(places))

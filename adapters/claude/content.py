@@ -37,6 +37,10 @@ class Content:
     lifetime_used: bool = False
     notes: Notes = field(default_factory=Notes)
 
+    def copy(self) -> Content:
+        able, lifetime, used = self.capability, self.lifetime, self.lifetime_used
+        return Content(able, lifetime, self.error_results, used, self.notes.copy())
+
     @property
     def note(self) -> AddNote:
         return self.notes.add

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import orjson
 
 from adapters.claude.citations import address, cited
+from adapters.claude.conversation import THOUGHTS
 from adapters.claude.ending import finish_reason, turn_of, usage_of
 from adapters.claude.failures import failure
-from adapters.claude.messages import THOUGHTS
 from adapters.errors import UpstreamError
 from adapters.protocol import (
     Aside,

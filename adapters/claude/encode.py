@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.claude import parameters
 from adapters.claude.breakpoints import has_breakpoints, limit_breakpoints, with_breakpoints
 from adapters.claude.capabilities import Capability
-from adapters.claude.content import CACHING, Content
-from adapters.claude.messages import Conversation, conversation
-from adapters.claude.structured import encode_response_format
+from adapters.claude.content import Content
+from adapters.claude.conversation import Conversation
+from adapters.claude.messages import conversation
+from adapters.claude.strict import encode_response_format
 from adapters.claude.thinking import Situation, is_on, thought_of
 from adapters.claude.tools import (
+    WrittenTools,
     choice_in_words,
     encode_choice,
     encode_tools,
     is_forced,
-    mark_tools,
+    marked_tools,
 )
 from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
 from adapters.options import FLAG, TEXTS, choice, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import Fields
-from adapters.shared.result_images import without_images
+from adapters.shared.kept import array
 from adapters.shared.toolbox import Toolbox
-from adapters.shared.unknown_members import note_unknown_members
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
 NO_SAMPLING_SINCE = "2026-10-21"
@@ -72,22 +73,25 @@ class Profile:
         return self.options.max_tokens or self.capability.max_tokens
 
 
-def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, Receipt]:
+def encode(
+    request: ChatRequest, box: Toolbox, profile: Profile, kept: bool = False
+) -> tuple[Json, Receipt]:
+    """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
     own = profile.betas.without_theirs(own_members(request))
-    if own.get("tools"):
-        own["tools"] = [*own["tools"]]  # the client's, for whoever asks again
     fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
     words = choice_in_words(request, box, capability)
     form, form_in_words = encode_response_format(fields, capability)
     # "Message prefilling: incompatible with JSON outputs"
-    said = _said(request.messages, content, fields.notes, words, form is None)
+    said = conversation(request.messages, content, words, form is None, kept)
+    content = said.content
+    _note_losses(said, fields.notes)
     if form_in_words:
         said.add_system([{"type": "text", "text": form_in_words}])
-    tools, reduced = encode_tools(box, capability)
-    mark_tools(tools, request.tools, content)
-    tools += hosted_tools(request, own)
+    written = encode_tools(box, capability)
+    tools = marked_tools(written, request.tools, content)
+    tools = [*tools, *hosted] if (hosted := hosted_tools(request, own)) else tools
     thought = thought_of(fields, capability, _situation(fields, said, box, profile))
     body = {
         "model": request.model,
@@ -112,22 +116,25 @@ def encode(request: ChatRequest, box: Toolbox, profile: Profile) -> tuple[Json, 
     if words:
         text = "this model cannot be forced to call a tool: it was asked to"
         fields.note("tool_choice_not_enforced", "tool_choice", text)
-    fields.notes.add_all(reduced + content.notes.receipt() + profile.betas.receipt())
-    note_unknown_members(request, fields.notes, "Claude", CACHING)
+    fields.notes.add_all(written.receipt + content.notes.receipt() + profile.betas.receipt())
+    fields.notes.add_all(said.unknown.receipt(request.tools, "Claude"))
     receipt = fields.receipt("Claude")
-    return _finished(body, own, receipt, profile), receipt
+    body = _finished(body, own, receipt, profile)
+    return _kept_as_text(body, said, written) if kept else body, receipt
 
 
-def _said(
-    messages: Sequence[Json], content: Content, notes: Notes, words: str, prefill: bool
-) -> Conversation:
-    if not content.capability.vision:
-        messages = without_images(messages, notes)
-    said = conversation(messages, content, words, prefill)
-    if content.lifetime and not content.lifetime_used:
+def _kept_as_text(body: Json, said: Conversation, written: WrittenTools) -> Json:
+    body["messages"] = array(said.older.text, body["messages"])
+    if written.text is not None and body.get("tools") is written.tools:
+        body["tools"] = written.text
+    return body
+
+
+def _note_losses(said: Conversation, notes: Notes) -> None:
+    notes.add_all(said.images.notes.receipt())
+    if said.content.lifetime and not said.content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         notes.add("parameter_dropped", "prompt_cache_options.ttl", text)
-    return said
 
 
 def _finished(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json:

@@ -7,75 +7,48 @@ longer conversation begins with the same bytes and Claude's cache and signatures
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
 
 from adapters.claude.content import CACHING, Content
-from adapters.claude.verbatim import encoded_anew, own_turns
+from adapters.claude.conversation import THOUGHTS, Conversation, blocks_of
+from adapters.claude.verbatim import OwnPart, encoded_anew, own_marks, own_part
 from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, TURN, Json
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON, wrapped_arguments
+from adapters.shared.kept import writer_of
 from adapters.shared.toolbox import alias
 
-THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _CACHING = frozenset(CACHING)
-_BEGINNING = "(conversation start)"
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-@dataclass(slots=True)
-class Conversation:
-    system: list[Json] = field(default_factory=list)
-    turns: list[Json] = field(default_factory=list)
-    own_system: Any = None
-    """The client's, as long as `system` holds nothing else."""
-
-    def add_system(self, blocks: list[Json]) -> None:
-        if blocks:
-            self.own_system = None
-            self.system += blocks
-
-    @property
-    def prefilled(self) -> bool:
-        """The assistant is to go on with words of its own."""
-        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
-
-    @property
-    def thoughtless(self) -> bool:
-        """Calls whose results are being returned stand without the thought that led to them."""
-        for turn in reversed(self.turns):
-            kinds = [block["type"] for block in blocks_of(turn["content"])]
-            if turn["role"] == "user" and "tool_result" not in kinds:
-                return False
-            if "tool_use" in kinds and kinds[0] not in THOUGHTS:
-                return True
-        return False
-
-
 def conversation(
-    messages: Sequence[Json], content: Content, last_words: str = "", prefill: bool = True
+    messages: Sequence[Json],
+    content: Content,
+    last_words: str = "",
+    prefill: bool = True,
+    kept: bool = False,
 ) -> Conversation:
     """Encode a conversation; `last_words` are the gateway's own, put behind it.
 
-    Without `prefill` the answer is a turn of its own, also where the model could go on with one.
+    Without `prefill` the answer is a turn of its own, also where the model could go on with one;
+    with `kept` turns that earlier requests had too are not encoded again.
     """
     if not any(message["role"] in ("user", "assistant", "tool") for message in messages):
         raise BadRequest(
             "At least one user message is required: Claude does not answer a system prompt alone.",
             param="messages",
         )
-    writer, own, behind = _Writer(content), own_turns(messages), 0
-    for position, message in enumerate(messages):
-        if position in own and writer.takes(own[position].own):
-            behind = position + own[position].length
-            writer.take(own[position].own, message)
-        elif position >= behind:
-            writer.add(message, f"messages[{position}]")
+    context = ("claude", content.capability, content.lifetime, content.error_results)
+    begin = partial(_Writer, content, Conversation(content))
+    writer = writer_of(messages, begin, context, kept, _is_marked)
     writer.end(messages, prefill and content.capability.prefill)
     if last_words:
         writer.add_system([{"type": "text", "text": last_words}], "")
@@ -83,18 +56,67 @@ def conversation(
     return writer.said
 
 
+def _is_marked(message: Json) -> bool:
+    if CARRIER in message:
+        return bool(own_marks(message[CARRIER].value[0]))
+    content = message.get("content")
+    parts = content if isinstance(content, list) else ()
+    return not all(map(_CACHING.isdisjoint, (message, *parts)))
+
+
 @dataclass(slots=True)
 class _Writer:
     content: Content
-    said: Conversation = field(default_factory=Conversation)
+    said: Conversation
     late: list[Json] = field(default_factory=list)
     """System blocks that wait for the end of the user's turn."""
     used: dict[str, int] = field(default_factory=dict)
     """Call id → how often it was used: a second use needs another id."""
-    open_calls: dict[str, str] = field(default_factory=dict)
+    open_calls: Mapping[str, str] = field(default_factory=dict)
     """Ids of the calls whose results follow, and what they are upstream."""
     whole: bool = False
     """The last turn is the client's own: nothing is put into it."""
+    held: list[tuple[OwnPart, Json]] = field(default_factory=list)
+    """Messages that become a turn of the client's own, if all of them come."""
+    position: int = 0
+    """Of the next message that is written."""
+
+    def copy(self) -> _Writer:
+        said, late, used = self.said.copy(), [*self.late], {**self.used}
+        held, position = [*self.held], self.position
+        return _Writer(said.content, said, late, used, self.open_calls, self.whole, held, position)
+
+    def add(self, message: Json) -> None:
+        self.said.unknown.add(message)
+        if not self.content.capability.vision:
+            (message,) = self.said.images.told(message)
+        if self.held or CARRIER in message:
+            self._hold(message)
+        else:
+            self._write(message)
+
+    def _hold(self, message: Json) -> None:
+        part = own_part(message)
+        if self.held and (part is None or not part.follows(self.held[-1][0])):
+            self._release()
+        if part is None or part.place != len(self.held):
+            self._write(message)
+            return
+        self.held.append((part, message))
+        if len(self.held) < part.length:
+            return
+        if not self.takes(part.own):
+            self._release()
+            return
+        self.take(part.own, self.held[0][1])
+        self.position += part.length
+        self.held = []
+
+    def _release(self) -> None:
+        """Encode them after all."""
+        held, self.held = self.held, []
+        for _, message in held:
+            self._write(message)
 
     def takes(self, own: Json) -> bool:
         """Whether a turn of the client's may go up as it is."""
@@ -110,13 +132,15 @@ class _Writer:
         if own["role"] != "user":
             self.flush()
         if own["role"] == "assistant":
-            if self._ends_in_text and not self.content.capability.prefill:
+            if said.ends_in_text and not self.content.capability.prefill:
                 self._ask_to_go_on()
             self._take_ids(blocks_of(own["content"]), message.get("tool_calls") or [])
         said.turns.append(own)
         self.whole = True
 
-    def add(self, message: Json, where: str) -> None:
+    def _write(self, message: Json) -> None:
+        where = f"messages[{self.position}]"
+        self.position += 1
         if CARRIER in message:
             message = encoded_anew(message, self.content.notes)
         role = message["role"]
@@ -132,7 +156,7 @@ class _Writer:
                 self.flush()
                 # What was once put behind a turn stands there in later requests too: the cache and
                 # the signatures of thoughts hold only behind the same bytes.
-                if blocks and self._ends_in_text and not self.content.capability.prefill:
+                if blocks and self.said.ends_in_text and not self.content.capability.prefill:
                     self._ask_to_go_on()
                 self._say("assistant", blocks, where)
             case _:
@@ -172,6 +196,7 @@ class _Writer:
             self._say("user", noted, where)
 
     def end(self, messages: Sequence[Json], prefill: bool) -> None:
+        self._release()
         turns, last, where = self.said.turns, messages[-1], f"messages[{len(messages) - 1}]"
         # An empty last user turn cannot be left out.
         if not turns or (last["role"] == "user" and turns[-1]["role"] == "assistant"):
@@ -180,26 +205,17 @@ class _Writer:
                 param=f"{where}.content",
             )
         self.flush()
-        if not self.content.capability.assistant_first and turns[0]["role"] == "assistant":
-            turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
-            self.content.note("beginning_added", "messages[0]", f"'{_BEGINNING}' was put before it")
-        if self._ends_in_text and not prefill:
+        if not self.content.capability.assistant_first:
+            self.said.begin()
+        if self.said.ends_in_text and not prefill:
             self._ask_to_go_on()
             self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
-        elif self._ends_in_text:
+        elif self.said.ends_in_text:
             blocks = [*blocks_of(turns[-1]["content"])]
             # "final assistant content cannot end with trailing whitespace"
             if blocks[-1]["text"] != blocks[-1]["text"].rstrip():
                 blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
                 turns[-1] = {**turns[-1], "content": blocks}
-
-    @property
-    def _ends_in_text(self) -> bool:
-        """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
-        if not self.said.prefilled:
-            return False
-        content = self.said.turns[-1]["content"]
-        return isinstance(content, str) or bool(content[-1]["type"] == "text")
 
     def _say(self, role: str, blocks: list[Json], where: str) -> None:
         """Append to the last turn if it is of the same role: they would be merged upstream too."""
@@ -286,10 +302,6 @@ class _Writer:
             "name": alias(said["name"]),
             "input": orjson.Fragment(text),
         }
-
-
-def blocks_of(content: str | list[Json]) -> list[Json]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _blocks_in(holder: Any, name: str) -> list[Json]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
+from adapters.claude.capabilities import Capability
 from adapters.protocol import Json
+from adapters.shared.fields import Fields
 from adapters.shared.schema import inline, object_root, subset
 from adapters.shared.schema.walk import appended, branches, properties, required, with_children
 
@@ -20,6 +24,11 @@ _FORMATS = frozenset(
         *("date-time", "time", "date", "duration", "email", "hostname", "uri"),
         *("ipv4", "ipv6", "uuid"),
     }
+)
+
+_FORM = "response_format"
+_JSON_ONLY = (
+    "Answer with one valid JSON object and nothing else: no code fence, no text before or after it."
 )
 
 
@@ -89,3 +98,34 @@ def _costs(schema: Json) -> tuple[int, int]:
         below = _costs(child)
         optional, unions = optional + below[0], unions + below[1]
     return optional, unions
+
+
+def encode_response_format(fields: Fields, capability: Capability) -> tuple[Json | None, str]:
+    """`output_config.format`, and what the system prompt must say."""
+    asked = fields.take(_FORM) or {"type": "text"}
+    if asked["type"] == "text":
+        return None, ""
+    schema = _schema(asked)
+    if schema is None:
+        text = "Claude has no JSON mode: it was asked for a JSON object in words"
+        fields.note("json_object_instructed", _FORM, text)
+        return None, _JSON_ONLY
+    reduced = strict_schema(schema) if capability.json_schema else None
+    # A form without properties stands for any object, and held to it Claude would say `{}`.
+    if reduced is None or not reduced.schema["properties"]:
+        text = "this model cannot be held to this schema: it was asked in words"
+        fields.note("json_schema_instructed", _FORM, text)
+        shown = orjson.dumps(schema).decode()
+        return None, f"{_JSON_ONLY} It must fit this JSON Schema:\n{shown}"
+    if reduced.lost:
+        text = f"in words only: {', '.join(reduced.lost)}"
+        fields.note("schema_in_words", f"{_FORM}.json_schema.schema", text)
+    return {"type": "json_schema", "schema": reduced.schema}, ""
+
+
+def _schema(asked: Json) -> Json | None:
+    named = asked.get("json_schema") or {}
+    schema: Json | None = named.get("schema")
+    if schema is None or not named.get("description"):
+        return schema
+    return {"description": named["description"], **schema}

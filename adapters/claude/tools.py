@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import orjson
 
 from adapters.claude.capabilities import Capability
-from adapters.claude.content import Content
+from adapters.claude.content import CACHING, Content
 from adapters.claude.strict import StrictSchema, strict_schema
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Notes, Receipt
@@ -28,6 +31,7 @@ from adapters.shared.toolbox import (
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
 # below them ("Schema is too complex for compilation").
+_CACHING = frozenset(CACHING)
 MOST_STRICT = 20
 MOST_OPTIONAL = 24
 MOST_UNIONS = 16
@@ -88,28 +92,41 @@ def _allowed(request: ChatRequest, capability: Capability) -> Json:
     return allowed
 
 
-def encode_tools(box: Toolbox, capability: Capability) -> tuple[list[Json], Receipt]:
+class WrittenTools(NamedTuple):
+    tools: list[Json]
+    receipt: Receipt
+    text: orjson.Fragment | None = None
+    """All of them, where they are remembered and none is marked."""
+
+
+def encode_tools(box: Toolbox, capability: Capability) -> WrittenTools:
     if not box.key:
-        return _encode(box.tools, capability.json_schema)
-    tools, receipt = _remembered(box.key, capability.json_schema)
-    return [*tools], receipt
+        return WrittenTools(*_encode(box.tools, capability.json_schema))
+    return _remembered(box.key, capability.json_schema)
 
 
-def mark_tools(tools: list[Json], declarations: Sequence[Json], content: Content) -> None:
+def marked_tools(
+    written: WrittenTools, declarations: Sequence[Json], content: Content
+) -> list[Json]:
     """Put cache breakpoints onto tools; clients write them beside the function or into it."""
     marks: dict[str, Json] = {}
+    if written.text is not None:
+        return written.tools
     for position, declaration in enumerate(declarations):
         said = declaration[declaration.get("type", "function")]
         for holder in (declaration, said):
             if mark := content.breakpoint(holder, f"tools[{position}]"):
                 marks[alias(said["name"])] = mark
-    if marks:
-        tools[:] = [{**tool, **marks.get(tool["name"], {})} for tool in tools]
+    return [{**tool, **marks.get(tool["name"], {})} for tool in written.tools]
 
 
 @bounded(REMEMBERED)
-def _remembered(key: bytes, strict_too: bool) -> tuple[list[Json], Receipt]:
-    return _encode(declared_tools(key).tools, strict_too)
+def _remembered(key: bytes, strict_too: bool) -> WrittenTools:
+    tools, receipt = _encode(declared_tools(key).tools, strict_too)
+    said = orjson.loads(key)
+    holders = (*said, *[one[one.get("type", "function")] for one in said])
+    marked = not all(map(_CACHING.isdisjoint, holders))
+    return WrittenTools(tools, receipt, None if marked else orjson.Fragment(orjson.dumps(tools)))
 
 
 def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:

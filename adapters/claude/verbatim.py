@@ -8,7 +8,7 @@ client's own word would be refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from adapters.protocol import CARRIER, TURN, Carried, ChatRequest, Json
@@ -29,32 +29,26 @@ _UNSET = (None, ())
 _EFFORT = "reasoning_effort"
 
 
-class OwnTurn(NamedTuple):
+class OwnPart(NamedTuple):
     own: Json
     """The client's message, or `{"system": …}`."""
+    place: int
+    """Which of the messages it became this is."""
     length: int
-    """Messages of OpenAI's shape that it became."""
+    """How many there are."""
+
+    def follows(self, other: OwnPart) -> bool:
+        return self == (other.own, other.place + 1, other.length)
 
 
-def own_turns(messages: Sequence[Json]) -> Mapping[int, OwnTurn]:
-    """Position of the first of its messages → a turn that is whole and unchanged."""
-    found = {}
-    for at, message in enumerate(messages):
-        if CARRIER in message and (value := _own(message)) and value[1] == 0:
-            own, _, count = value
-            group = [_own(one) for one in messages[at : at + count]]
-            if group == [(own, place, count) for place in range(count)]:
-                found[at] = OwnTurn(own, count)
-    return found
-
-
-def _own(message: Json) -> Any:
+def own_part(message: Json) -> OwnPart | None:
+    """What of the client's own a message stands for, if nobody changed it."""
     carried = message.get(CARRIER)
     if carried is None or TURN in message:
         return None
     said = message.copy()
     del said[CARRIER]
-    return carried.value if said == carried.beside else None
+    return OwnPart(*carried.value) if said == carried.beside else None
 
 
 def encoded_anew(message: Json, notes: Notes) -> Json:
@@ -65,11 +59,11 @@ def encoded_anew(message: Json, notes: Notes) -> Json:
     notes.add_all(carried.lost)
     plain = {name: value for name, value in message.items() if name != CARRIER}
     own, place, length = carried.value
-    marks = _marks(own) if place == length - 1 else []
+    marks = own_marks(own) if place == length - 1 else []
     return {**plain, "cache_control": marks[-1]} if marks else plain
 
 
-def _marks(own: Json) -> list[Json]:
+def own_marks(own: Json) -> list[Json]:
     """Where the client of a turn wanted it cached."""
     content = own.get("content", own.get("system"))
     blocks = content if isinstance(content, list) else []
@@ -84,11 +78,14 @@ def own_members(request: ChatRequest) -> Json:
     said = {**request.params, **request.extra}
     said |= {"tools": request.tools, "tool_choice": request.tool_choice}
     beside = native.beside or {}
-    return {
+    own = {
         name: value
         for name, value in native.value.items()
         if all(_same(said.get(field), beside.get(field)) for field in _fields(name))
     }
+    if own.get("tools"):
+        own["tools"] = [*own["tools"]]  # it may lose breakpoints, and is asked again with them
+    return own
 
 
 def _same(now: Any, then: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -10,16 +10,17 @@ import orjson
 
 from adapters.compatible.completions import State, close, decode, decode_answer
 from adapters.compatible.dialect import Dialect, Options, dialect
+from adapters.compatible.messages import renamed, written_messages
 from adapters.compatible.services import SERVICES
 from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
 from adapters.receipts import Notes, Receipt
+from adapters.shared.cache import bounded
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at
-from adapters.shared.result_images import images_behind, without_images
-from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
+from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, alias, declared_tools, toolbox
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Link
@@ -35,8 +36,6 @@ DENIED = frozenset(
     }
 )
 _DENIED_FAMILIES = ("aws_", "azure_", "litellm_", "vertex_")
-# The names under which a cooperative client echoes an upstream's thoughts.
-_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 
 
 class EncodedRequest(NamedTuple):
@@ -47,11 +46,16 @@ class EncodedRequest(NamedTuple):
     box: Toolbox
 
 
-def encode(request: ChatRequest, spoken: Dialect, notes: Notes | None = None) -> EncodedRequest:
-    """Encode behind what `notes` already say."""
+def encode(
+    request: ChatRequest, spoken: Dialect, notes: Notes | None = None, kept: bool = False
+) -> EncodedRequest:
+    """Encode behind what `notes` already say.
+
+    With `kept` a part of the body may be text that stands there already, as a `Fragment`.
+    """
     fields = Fields({**request.extra, **request.params}, notes)
     one_choice(fields)
-    tools, box = _tools(request, spoken)
+    tools, box = _tools(request, spoken, kept)
     fields.notes.add_all(box.receipt)
     for name in request.extra:
         if name in DENIED or name.startswith(_DENIED_FAMILIES):
@@ -60,11 +64,11 @@ def encode(request: ChatRequest, spoken: Dialect, notes: Notes | None = None) ->
             fields.lose(name, "OpenAI has no such field")
     if not tools:  # OpenAI refuses the field then; the door has named it
         fields.take("parallel_tool_calls")
-    said: Sequence[Json] = request.messages
-    said = without_images(said, fields.notes) if spoken.vision is False else images_behind(said)
+    messages = written_messages(request.messages, spoken, kept)
+    fields.notes.add_all(messages.images.notes.receipt() + messages.notes.receipt())
     body: Json = {
         "model": request.model,
-        "messages": _messages(said, spoken, fields),
+        "messages": messages.written.array(),
         **tools,
         **limit(fields, spoken.limit_field, spoken.longest),
         **_streaming(fields, request.call.streamed, spoken),
@@ -98,15 +102,18 @@ def _streaming(fields: Fields, streamed: bool, spoken: Dialect) -> Json:
     return {"stream": True, "stream_options": {**(options or {}), "include_usage": True}}
 
 
-def _tools(request: ChatRequest, spoken: Dialect) -> tuple[Json, Toolbox]:
+def _tools(request: ChatRequest, spoken: Dialect, kept: bool) -> tuple[Json, Toolbox]:
     """The tool members of the body. An empty list, or a choice among none, is a 400 at OpenAI."""
     if not request.tools:
         return {}, Toolbox()
     if _is_understood(request, spoken):
         return _as_given(request)
     box = toolbox(request)
-    given = {alias(_said(tool)["name"]): tool for tool in request.tools}
-    members: Json = {"tools": [_function(tool, given[tool.name]) for tool in box.tools]}
+    members: Json = {}
+    if kept and box.key:
+        members["tools"] = _kept_functions(box.key)
+    else:
+        members["tools"] = _functions(box.tools, request.tools)
     if request.tool_choice is not None:
         members["tool_choice"] = chosen(box)
     return members, box
@@ -130,7 +137,7 @@ def _is_understood(request: ChatRequest, spoken: Dialect) -> bool:
 
 
 def _as_given(request: ChatRequest) -> tuple[Json, Toolbox]:
-    members: Json = {"tools": [_renamed(tool) for tool in request.tools]}
+    members: Json = {"tools": [renamed(tool) for tool in request.tools]}
     if request.tool_choice is not None:
         members["tool_choice"] = _choice(request.tool_choice)
     names = [_said(tool)["name"] for tool in request.tools]
@@ -144,9 +151,9 @@ def _choice(choice: str | Json) -> str | Json:
     if isinstance(choice, str):
         return choice
     if choice["type"] != "allowed_tools":
-        return _renamed(choice)
+        return renamed(choice)
     allowed = choice["allowed_tools"]
-    tools = [_renamed(tool) for tool in allowed["tools"]]
+    tools = [renamed(tool) for tool in allowed["tools"]]
     return {**choice, "allowed_tools": {**allowed, "tools": tools}}
 
 
@@ -155,12 +162,15 @@ def _said(tool: Json) -> Json:
     return said
 
 
-def _renamed(named: Json) -> Json:
-    """A tool, choice or call under the name the upstream knows it by."""
-    kind = named.get("type", "function")
-    name = named[kind]["name"]
-    known = alias(name)
-    return named if known == name else {**named, kind: {**named[kind], "name": known}}
+@bounded(REMEMBERED)
+def _kept_functions(key: bytes) -> orjson.Fragment:
+    written = _functions(declared_tools(key).tools, orjson.loads(key))
+    return orjson.Fragment(orjson.dumps(written))
+
+
+def _functions(tools: Iterable[Tool], declarations: Iterable[Json]) -> list[Json]:
+    given = {alias(_said(tool)["name"]): tool for tool in declarations}
+    return [_function(tool, given[tool.name]) for tool in tools]
 
 
 def _function(tool: Tool, given: Json) -> Json:
@@ -169,55 +179,6 @@ def _function(tool: Tool, given: Json) -> Json:
     said |= {"name": tool.name, "parameters": tool.parameters}
     beside = {name: given[name] for name in given if name != "custom"}  # OpenRouter caches tools
     return {**beside, "type": "function", "function": said}
-
-
-def _messages(messages: Iterable[Json], spoken: Dialect, fields: Fields) -> list[Json]:
-    return [
-        _assistant(message, f"messages[{position}]", spoken, fields)
-        if message["role"] == "assistant"
-        else _other(message, spoken)
-        for position, message in enumerate(messages)
-    ]
-
-
-def _other(message: Json, spoken: Dialect) -> Json:
-    if message["role"] == "developer" and not spoken.developer_role:
-        return {**message, "role": "system"}
-    if "is_error" in message:  # ours; what went wrong stands in the content
-        return {name: message[name] for name in message if name != "is_error"}
-    return message
-
-
-def _assistant(message: Json, where: str, spoken: Dialect, fields: Fields) -> Json:
-    told = {name: value for name, value in message.items() if value is not None}
-    if not spoken.reasoning_echo:
-        _drop_thoughts(told, where, fields)
-    calls = told.pop("tool_calls", None)
-    if calls:
-        write_call = _renamed if spoken.custom_tools else as_function
-        told["tool_calls"] = [write_call(call) for call in calls]
-    # Null is for messages that say something else; and never left out, for strict servers.
-    says_else = told.keys() & {"tool_calls", "refusal", "audio"}
-    told.setdefault("content", None if says_else else "")
-    return told
-
-
-def _drop_thoughts(told: Json, where: str, fields: Fields) -> None:
-    for name in _THOUGHTS:
-        if told.pop(name, None):
-            fields.note("reasoning_dropped", f"{where}.{name}", "it takes no thoughts back")
-
-
-def as_function(call: Json) -> Json:
-    """A call of the history as a function call, under the name the upstream knows."""
-    if call.get("type") == "custom":
-        said = call["custom"]
-        arguments = orjson.dumps({"input": said["input"]}).decode()
-    else:
-        said = call["function"]
-        arguments = said["arguments"]
-    function = {"name": alias(said["name"]), "arguments": arguments}
-    return {"id": call["id"], "type": "function", "function": function}
 
 
 def exchange(written: EncodedRequest, call: RequestContext) -> Exchange[State]:
@@ -241,7 +202,7 @@ class Compatible(Leaf):
     spoken: Dialect = field(default_factory=Dialect)
 
     def stream(self, request: ChatRequest) -> Events:
-        written = encode(request, self.spoken)
+        written = encode(request, self.spoken, kept=True)
         return converse(self.link, exchange(written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import orjson
 
 from adapters.compatible import PATH, EncodedRequest, chosen, exchange, limit, one_choice
-from adapters.deepseek.messages import LOST, Writer
+from adapters.deepseek.messages import Manner, written_messages
 from adapters.errors import BadRequest
 from adapters.kind import CommonAbilities, Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.options import ANY_TEXT, made, option, whole
 from adapters.protocol import ChatRequest, Events, Json, Planned
+from adapters.receipts import Note, Receipt
+from adapters.shared.cache import bounded
 from adapters.shared.fields import Fields, take_thinking, unsupported
-from adapters.shared.history import GO_ON, text_of
+from adapters.shared.history import text_of
 from adapters.shared.model_list import Listed, models_at
-from adapters.shared.result_images import images_behind, without_images
-from adapters.shared.toolbox import Tool, Toolbox, alias, toolbox
-from adapters.shared.unknown_members import note_unknown_members
+from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, alias, declared_tools, toolbox
 from adapters.wire.exchange import converse
 from adapters.wire.http import Link
 
@@ -67,29 +67,33 @@ class Habits:
     longest: int | None = None
 
 
-def encode(request: ChatRequest, habits: Habits) -> EncodedRequest:
+def encode(request: ChatRequest, habits: Habits, kept: bool = False) -> EncodedRequest:
+    """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
     fields, box = Fields({**request.extra, **request.params}), toolbox(request)
-    fields.notes.add_all(box.receipt)
-    note_unknown_members(request, fields.notes, "DeepSeek", LOST)
     _refuse(fields)
     thinks, thinking = _thinking(request.model, box, habits, fields)
-    vision = "flash" in request.model if habits.vision is None else habits.vision
-    writer = Writer(vision, habits.filler if thinks else None, fields)
-    said: Sequence[Json] = request.messages
-    said = images_behind(said) if vision else without_images(said, fields.notes)
-    told = [writer.message(*numbered) for numbered in enumerate(said)]
-    messages = _turns(told, habits, fields)
+    # What a form of the answer needs is put between the messages.
+    kept_too = kept and "response_format" not in request.params
+    messages = written_messages(request.messages, _manner(request.model, thinks, habits), kept_too)
+    fields.notes.add_all(messages.images.notes.receipt() + messages.notes.receipt())
     body: Json = {
         "model": request.model,
-        "messages": messages,
+        "messages": messages.written.array(),
         **thinking,
-        **_tools(request, box, thinks, habits, fields),
-        **_response_format(messages, fields),
+        **_functions(box, habits.beta, kept, fields),
+        **_choice(request, box, thinks, fields),
+        **_response_format(messages.written.younger, fields),
         **_scalars(fields, thinks, habits),
     }
     if request.call.streamed:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    return EncodedRequest(body, fields.receipt("DeepSeek"), box)
+    unknown = messages.unknown.receipt(request.tools, "DeepSeek")
+    return EncodedRequest(body, box.receipt + unknown + fields.receipt("DeepSeek"), box)
+
+
+def _manner(model: str, thinks: bool, habits: Habits) -> Manner:
+    vision = "flash" in model if habits.vision is None else habits.vision
+    return Manner(vision, habits.filler if thinks else None, habits.beta)
 
 
 def _refuse(fields: Fields) -> None:
@@ -143,33 +147,46 @@ def _wanted(asked: bool | None, effort: str | None) -> bool | None:
     return asked
 
 
-def _tools(
-    request: ChatRequest, box: Toolbox, thinks: bool, habits: Habits, fields: Fields
-) -> Json:
+def _choice(request: ChatRequest, box: Toolbox, thinks: bool, fields: Fields) -> Json:
     fields.take("parallel_tool_calls")  # kept by us, on the way back
+    # While it thinks, some of its endpoints refuse the parameter as such.
+    asked = box.mode != "auto" or (request.tool_choice is not None and not thinks)
+    return {"tool_choice": chosen(box)} if box.tools and asked else {}
+
+
+def _functions(box: Toolbox, beta: bool, kept: bool, fields: Fields) -> Json:
     if not box.tools:
         return {}
     if len(box.tools) > _MOST_TOOLS:
         text = f"DeepSeek takes at most {_MOST_TOOLS} tools, not {len(box.tools)}. Send fewer."
         raise BadRequest(text, param="tools")
-    members: Json = {"tools": [_function(tool, habits.beta, fields) for tool in box.tools]}
-    # While it thinks, some of its endpoints refuse the parameter as such.
-    if box.mode != "auto" or (request.tool_choice is not None and not thinks):
-        members["tool_choice"] = chosen(box)
-    return members
+    if kept and box.key:
+        text_of_tools, lost = _kept_functions(box.key, beta)
+        fields.notes.add_all(lost)
+        return {"tools": text_of_tools}
+    fields.notes.add_all(() if beta else _lost(box.tools))
+    return {"tools": [_function(tool, beta) for tool in box.tools]}
 
 
-def _function(tool: Tool, beta: bool, fields: Fields) -> Json:
+@bounded(REMEMBERED)
+def _kept_functions(key: bytes, beta: bool) -> tuple[orjson.Fragment, Receipt]:
+    tools = declared_tools(key).tools
+    text = orjson.dumps([_function(tool, beta) for tool in tools])
+    return orjson.Fragment(text), () if beta else _lost(tools)
+
+
+def _function(tool: Tool, beta: bool) -> Json:
     said: Json = {"name": tool.name, "parameters": tool.parameters}
     if tool.description:
         said["description"] = tool.description
     if tool.strict and beta:
         said["strict"] = True
-    elif tool.strict:
-        fields.note(
-            "strict_dropped", f"tools.{tool.name}", "only its beta address has strict tools"
-        )
     return {"type": "function", "function": said}
+
+
+def _lost(tools: Iterable[Tool]) -> Receipt:
+    text = "only its beta address has strict tools"
+    return tuple(Note("strict_dropped", f"tools.{one.name}", text) for one in tools if one.strict)
 
 
 def _response_format(messages: list[Json], fields: Fields) -> Json:
@@ -229,34 +246,13 @@ def _user(fields: Fields) -> str | None:
     return None
 
 
-def _turns(told: list[Json], habits: Habits, fields: Fields) -> list[Json]:
-    """At its beta address it goes on with a last assistant message; elsewhere that is a 400.
-
-    What was once put behind a message stands there in later turns too: its cache stays valid.
-    """
-    ends_on_assistant = told[-1]["role"] == "assistant"
-    if habits.beta:
-        return [*told[:-1], {**told[-1], "prefix": True}] if ends_on_assistant else told
-    go_on: Json = {"role": "user", "content": GO_ON}
-    turns: list[Json] = []
-    for message in told:
-        if message["role"] == "assistant" and turns and turns[-1]["role"] == "assistant":
-            turns.append(go_on)
-        turns.append(message)
-    if ends_on_assistant:
-        where = f"messages[{len(told) - 1}]"
-        fields.note("ending_added", where, f"'{GO_ON}' was put behind it")
-        turns.append(go_on)
-    return turns
-
-
 @dataclass(frozen=True, slots=True)
 class DeepSeek(Leaf):
     link: Link
     habits: Habits = Habits()
 
     def stream(self, request: ChatRequest) -> Events:
-        written = encode(request, self.habits)
+        written = encode(request, self.habits, kept=True)
         return converse(self.link, exchange(written, request.call), request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:

@@ -2,27 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from adapters.compatible import as_function
+from adapters.compatible.messages import as_function
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from adapters.shared.fields import Fields, unsupported
-from adapters.shared.history import text_of
+from adapters.receipts import Notes
+from adapters.shared.fields import unsupported
+from adapters.shared.history import GO_ON, text_of
+from adapters.shared.kept import Pieces, writer_of
+from adapters.shared.result_images import ResultImages
+from adapters.shared.unknown_members import UnknownMembers
 
-LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
+_LOST = ("annotations", "audio", "reasoning_details", "thinking_blocks")
+_GO_ON: Mapping[str, str] = {"role": "user", "content": GO_ON}
 
 
-class Writer(NamedTuple):
-    """Writes one request's messages; what DeepSeek has no word for is refused or noted."""
+class Manner(NamedTuple):
+    """How DeepSeek is spoken to."""
 
     vision: bool
     filler: str | None
     """For assistant messages without thoughts; None where it does not think."""
-    fields: Fields
+    continues: bool
+    """It goes on with a last assistant message; else each of them wants an answer."""
 
-    def message(self, position: int, message: Json) -> Json:
-        where, role = f"messages[{position}]", message["role"]
+
+@dataclass(slots=True)
+class Messages:
+    """Writes one request's messages; what DeepSeek has no word for is refused or noted."""
+
+    manner: Manner
+    images: ResultImages
+    written: Pieces = field(default_factory=Pieces)
+    unknown: UnknownMembers = field(default_factory=lambda: UnknownMembers(_LOST))
+    notes: Notes = field(default_factory=Notes)
+    position: int = 0
+
+    def copy(self) -> Messages:
+        images, written = self.images.copy(), self.written.copy()
+        seen = self.unknown.copy(), self.notes.copy(), self.position
+        return Messages(self.manner, images, written, *seen)
+
+    def add(self, message: Json) -> None:
+        self.unknown.add(message)
+        for said in self.images.told(message):
+            self._write(said)
+
+    def _write(self, message: Json) -> None:
+        if message["role"] == "assistant" and self._ends_on_assistant:
+            # It stands there in later turns too: its cache stays valid.
+            self.written.younger += () if self.manner.continues else ({**_GO_ON},)
+        self.written.younger.append(self._told(message, f"messages[{self.position}]"))
+        self.position += 1
+
+    @property
+    def _ends_on_assistant(self) -> bool:
+        told = self.written.younger
+        return bool(told) and told[-1]["role"] == "assistant"
+
+    def end(self) -> Messages:
+        """At its beta address it goes on with a last assistant message; elsewhere that is a 400."""
+        for said in self.images.behind():
+            self._write(said)
+        if not self._ends_on_assistant:
+            return self
+        turns = self.written.younger
+        if self.manner.continues:
+            turns[-1] = {**turns[-1], "prefix": True}
+        else:
+            where = f"messages[{self.position - 1}]"
+            self.notes.add("ending_added", where, f"'{GO_ON}' was put behind it")
+            turns.append({**_GO_ON})
+        return self
+
+    def _told(self, message: Json, where: str) -> Json:
+        role = message["role"]
         if role == "assistant":
             told = self._assistant(message, where)
         else:
@@ -30,7 +88,7 @@ class Writer(NamedTuple):
                 role = "system"
             told = {
                 "role": role,
-                "content": self._content(message, where, self.vision and role == "user"),
+                "content": self._content(message, where, self.manner.vision and role == "user"),
             }
             if role == "tool":
                 told["tool_call_id"] = message["tool_call_id"]
@@ -41,15 +99,15 @@ class Writer(NamedTuple):
     def _assistant(self, message: Json, where: str) -> Json:
         told: Json = {"role": "assistant", "content": self._content(message, where, False)}
         if message.get("refusal"):
-            self.fields.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
+            self.notes.add("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
             told["content"] = told["content"] or message["refusal"]
-        thought = message.get("reasoning_content") or message.get("reasoning") or self.filler
+        thought = message.get("reasoning_content") or message.get("reasoning") or self.manner.filler
         # Without the key every later turn of a tool loop is a 400; what it says is not checked.
         if thought is not None:
             told["reasoning_content"] = thought
-        for name in LOST:
+        for name in _LOST:
             if message.get(name):
-                self.fields.note("part_dropped", f"{where}.{name}", "DeepSeek has nothing like it")
+                self.notes.add("part_dropped", f"{where}.{name}", "DeepSeek has nothing like it")
         if message.get("tool_calls"):
             told["tool_calls"] = [as_function(call) for call in message["tool_calls"]]
         return told
@@ -65,8 +123,13 @@ class Writer(NamedTuple):
         if any(part["type"] == "image_url" for part in content):
             return [{"type": part["type"], part["type"]: part[part["type"]]} for part in content]
         if len(content) > 1:
-            self.fields.note("parts_joined", f"{where}.content", "text parts became lines of one")
+            self.notes.add("parts_joined", f"{where}.content", "text parts became lines of one")
         return text_of(content)
+
+
+def written_messages(said: Sequence[Json], manner: Manner, kept: bool) -> Messages:
+    begin = partial(Messages, manner, ResultImages(manner.vision))
+    return writer_of(said, begin, ("deepseek", manner), kept).end()
 
 
 def _unread(kind: str, where: str, role: str) -> BadRequest:

@@ -52,7 +52,7 @@ class Ollama(Leaf):
 
     async def stream(self, request: ChatRequest) -> Events:
         abilities = await self.asked.of(request.model)
-        exchange, window = self._exchange(request, abilities)
+        exchange, window = self._exchange(request, abilities, kept=True)
         # Only for models the server knows: clients must not fill the table with names.
         if abilities.context_length and window > self.windows.get(request.model, 0):
             self.windows[request.model] = window
@@ -108,11 +108,13 @@ class Ollama(Leaf):
         exchange, _ = self._exchange(request, self.asked.known(request.model))
         return (Planned(self.link.name, self.link.url(PATH), exchange.body, exchange.receipt),)
 
-    def _exchange(self, request: ChatRequest, abilities: Abilities) -> tuple[Exchange[State], int]:
+    def _exchange(
+        self, request: ChatRequest, abilities: Abilities, kept: bool = False
+    ) -> tuple[Exchange[State], int]:
         """Return also the window it chose to ask for, 0 where somebody said which."""
         box = toolbox(request)
-        body, receipt = encode(request, box, abilities, self.options)
-        tokens, window, chosen = needed(body), body["options"].get("num_ctx"), 0
+        body, receipt, pictures = encode(request, box, abilities, self.options, kept)
+        tokens, window, chosen = needed(body, pictures), body["options"].get("num_ctx"), 0
         if window is None:
             window = chosen = self._window(request.model, tokens, abilities.context_length)
             body = {**body, "options": {**body["options"], "num_ctx": window}}

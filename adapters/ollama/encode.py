@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.grammar import grammar_subset
-from adapters.ollama.messages import messages
+from adapters.ollama.messages import written_turns
 from adapters.ollama.tools import answer_shape, call_shape, declared, either_shape
-from adapters.ollama.window import MINIMUM
+from adapters.ollama.window import MINIMUM, Pictures
 from adapters.options import DURATION, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Receipt
 from adapters.shared.fields import Fields, take_thinking, unsupported
 from adapters.shared.toolbox import Tool, Toolbox
-from adapters.shared.unknown_members import note_unknown_members
 
 _SAMPLING = (
     # Named alike in OpenAI's request and in Ollama's options, with the same meaning.
@@ -53,24 +52,34 @@ class Options:
     keep_alive: int | str | None = option("How long it stays loaded", DURATION)
 
 
+class EncodedChat(NamedTuple):
+    body: Json
+    receipt: Receipt
+    pictures: Pictures
+
+
 def encode(
-    request: ChatRequest, box: Toolbox, abilities: Abilities, options: Options
-) -> tuple[Json, Receipt]:
+    request: ChatRequest, box: Toolbox, abilities: Abilities, options: Options, kept: bool = False
+) -> EncodedChat:
+    """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
     fields = Fields({**request.extra, **request.params})
     carried: Json = {**request.native.value} if request.native else {}
     own = carried.pop("options", {})
     _refuse(fields)
-    fields.notes.add_all(box.receipt)
-    note_unknown_members(request, fields.notes, "Ollama")
-    turns = messages(request, abilities, fields.notes)
-    # Streaming is the server's default, so a plain request has to say so.
-    body: Json = {"model": request.model, "messages": turns, "stream": request.call.streamed}
+    turns = written_turns(request.messages, abilities, kept)
+    fields.notes.add_all(turns.images.notes.receipt() + turns.notes.receipt())
+    body: Json = {
+        "model": request.model,
+        "messages": turns.written.array(),
+        # Streaming is the server's default, so a plain request has to say so.
+        "stream": request.call.streamed,
+    }
     tools = box.offered
     if tools and abilities.tools is False:
         raise _cannot_call(request.model)
     if tools:
-        body["tools"], receipt = declared(box)
-        fields.notes.add_all(receipt)
+        body["tools"], lost = declared(box, kept)
+        fields.notes.add_all(lost)
     members = {
         "format": _format(fields, tools, is_call_forced(box)),
         "think": _think(request.model, fields, abilities),
@@ -84,7 +93,9 @@ def encode(
     body["options"] = _options(fields, options, own)
     for name in ("parallel_tool_calls", "stream_options"):
         fields.take(name)  # kept by us, on the way back
-    return body, fields.receipt("Ollama")
+    unknown = turns.unknown.receipt(request.tools, "Ollama")
+    receipt = box.receipt + unknown + fields.receipt("Ollama")
+    return EncodedChat(body, receipt, turns.pictures)
 
 
 def _given(members: Json) -> Json:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import orjson
 
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
-from adapters.protocol import ChatRequest, Json
+from adapters.ollama.window import Pictures
+from adapters.protocol import Json
 from adapters.receipts import Code, Notes
 from adapters.shared.fields import unsupported
 from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
-from adapters.shared.result_images import images_behind, without_images
+from adapters.shared.kept import Pieces, writer_of
+from adapters.shared.result_images import ResultImages
 from adapters.shared.toolbox import alias
+from adapters.shared.unknown_members import UnknownMembers
 
 _LOST: Mapping[str, tuple[Code, str]] = {
     "refusal": ("refusal_as_text", "a refusal was sent as plain text"),
@@ -26,14 +29,36 @@ _LOST: Mapping[str, tuple[Code, str]] = {
 
 
 @dataclass(slots=True)
-class _Turns:
-    """What the turns so far say about the next ones, and what they lost."""
+class Turns:
+    """A conversation as it is written, and what the turns so far say about the next ones."""
 
     abilities: Abilities
-    notes: Notes
+    images: ResultImages
+    written: Pieces = field(default_factory=Pieces)
+    pictures: Pictures = field(default_factory=Pictures)
+    unknown: UnknownMembers = field(default_factory=UnknownMembers)
+    notes: Notes = field(default_factory=Notes)
     names: dict[str, str] = field(default_factory=dict)
     """Id of a call → the name of its tool."""
     noted: set[Code] = field(default_factory=set)
+    round: list[Json] = field(default_factory=list)
+    """A turn and the results behind it: they go in the order of its calls."""
+    position: int = 0
+    """Of the first of these."""
+
+    def copy(self) -> Turns:
+        return Turns(
+            self.abilities,
+            self.images.copy(),
+            self.written.copy(),
+            self.pictures,
+            self.unknown.copy(),
+            self.notes.copy(),
+            self.names.copy(),
+            self.noted.copy(),
+            self.round.copy(),
+            self.position,
+        )
 
     def note(self, code: Code, where: str, text: str) -> None:
         """The first of each kind: a long conversation does the same thing many times."""
@@ -41,34 +66,46 @@ class _Turns:
             self.noted.add(code)
             self.notes.add(code, where, text)
 
+    def add(self, message: Json) -> None:
+        self.unknown.add(message)
+        for said in self.images.told(message):
+            self._gather(said)
 
-def messages(request: ChatRequest, abilities: Abilities, notes: Notes) -> list[Json]:
-    turns = _Turns(abilities, notes)
-    said: Sequence[Json] = request.messages
-    sees = abilities.vision is not False
-    said = images_behind(said) if sees else without_images(said, notes)
-    return [
-        _message(turns, message, f"messages[{position}]")
-        for position, message in _in_call_order(said)
-    ]
+    def _gather(self, message: Json) -> None:
+        if message["role"] != "tool":
+            self._end_round()
+        self.round.append(message)
+
+    def _end_round(self) -> None:
+        """Sort results as their calls: most templates show no id."""
+        placed = [*enumerate(self.round, self.position)]
+        if len(placed) > 2:
+            calls = self.round[0].get("tool_calls") or ()
+            ranks = {call["id"]: at for at, call in enumerate(calls, 1)}
+            placed.sort(key=lambda one: ranks.get(one[1].get("tool_call_id", ""), 0))
+        for position, message in placed:
+            self._write(_message(self, message, f"messages[{position}]"))
+        self.position += len(placed)
+        self.round = []
+
+    def _write(self, turn: Json) -> None:
+        self.written.younger.append(turn)
+        if images := turn.get("images"):
+            self.pictures = self.pictures.more(images)
+
+    def end(self) -> Turns:
+        for said in self.images.behind():
+            self._gather(said)
+        self._end_round()
+        return self
 
 
-def _in_call_order(messages: Iterable[Json]) -> list[tuple[int, Json]]:
-    """Number the turns, and sort results as their calls: most templates show no id."""
-    keyed = []
-    turn, ranks = 0, dict[str, int]()
-    for position, message in enumerate(messages):
-        rank = 0
-        if message["role"] == "tool":
-            rank = ranks.get(message["tool_call_id"], 0)
-        else:
-            calls = message.get("tool_calls") or ()
-            turn, ranks = position, {call["id"]: at for at, call in enumerate(calls, 1)}
-        keyed.append((turn, rank, position, message))
-    return [(position, message) for *_, position, message in sorted(keyed, key=itemgetter(0, 1))]
+def written_turns(said: Sequence[Json], abilities: Abilities, kept: bool) -> Turns:
+    begin = partial(Turns, abilities, ResultImages(abilities.vision is not False))
+    return writer_of(said, begin, ("ollama", abilities), kept).end()
 
 
-def _message(turns: _Turns, message: Json, where: str) -> Json:
+def _message(turns: Turns, message: Json, where: str) -> Json:
     role = message["role"]
     if role == "assistant":
         return _assistant(turns, message, where)
@@ -80,12 +117,12 @@ def _message(turns: _Turns, message: Json, where: str) -> Json:
     return {"role": "system", "content": _text(turns, message.get("content"), where)}
 
 
-def _lose_name(turns: _Turns, message: Json, where: str) -> None:
+def _lose_name(turns: Turns, message: Json, where: str) -> None:
     if message.get("name"):
         turns.note("name_dropped", f"{where}.name", "this turn has no place for a name")
 
 
-def _text(turns: _Turns, content: Any, where: str) -> str:
+def _text(turns: Turns, content: Any, where: str) -> str:
     if isinstance(content, list):
         if len(content) > 1:
             turns.note("parts_joined", where, "the parts of a text were joined with a line break")
@@ -95,7 +132,7 @@ def _text(turns: _Turns, content: Any, where: str) -> str:
     return text_of(content)
 
 
-def _user(turns: _Turns, message: Json, where: str) -> Json:
+def _user(turns: Turns, message: Json, where: str) -> Json:
     content = message.get("content")
     media: list[str] = []
     if isinstance(content, list):
@@ -112,7 +149,7 @@ def _user(turns: _Turns, message: Json, where: str) -> Json:
     return {**written, "images": media} if media else written
 
 
-def _media(turns: _Turns, content: list[Json], where: str) -> Iterator[str]:
+def _media(turns: Turns, content: list[Json], where: str) -> Iterator[str]:
     """Images and sounds as base64: the server finds out by itself what the bytes are."""
     for position, part in enumerate(content):
         at, kind = f"{where}.content[{position}]", part["type"]
@@ -124,7 +161,7 @@ def _media(turns: _Turns, content: list[Json], where: str) -> Iterator[str]:
             raise _no_place(kind, at, ", or choose a model that has the capability for it")
 
 
-def _image(turns: _Turns, image: Json, at: str) -> str:
+def _image(turns: Turns, image: Json, at: str) -> str:
     url: str = image["url"]
     head, _, data = url.partition(",")
     if not head.startswith("data:") or not head.endswith(";base64"):
@@ -143,7 +180,7 @@ def _no_place(kind: str, at: str, instead: str) -> BadRequest:
     return unsupported(at, f"{what} Leave it out, or send its content as text{instead}.")
 
 
-def _assistant(turns: _Turns, message: Json, where: str) -> Json:
+def _assistant(turns: Turns, message: Json, where: str) -> Json:
     texts = (_text(turns, message.get("content"), where), message.get("refusal"))
     written: Json = {"role": "assistant", "content": "\n".join(filter(None, texts))}
     if thought := message.get("reasoning_content") or message.get("reasoning"):
@@ -161,7 +198,7 @@ def _assistant(turns: _Turns, message: Json, where: str) -> Json:
     return written
 
 
-def _call(turns: _Turns, call: Json, position: int, where: str) -> Json:
+def _call(turns: Turns, call: Json, position: int, where: str) -> Json:
     said = call[call.get("type", "function")]
     name = turns.names[call["id"]] = alias(said["name"])
     if "input" in said:
@@ -172,7 +209,7 @@ def _call(turns: _Turns, call: Json, position: int, where: str) -> Json:
     return {"id": call["id"], "function": function}
 
 
-def _result(turns: _Turns, message: Json, where: str) -> Json:
+def _result(turns: Turns, message: Json, where: str) -> Json:
     identity = message["tool_call_id"]
     # Renderers differ in which of the two they read.
     return {

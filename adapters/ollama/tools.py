@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from adapters.protocol import Json
 from adapters.receipts import Notes, Receipt
 from adapters.shared.cache import bounded
@@ -24,18 +26,19 @@ _ENFORCED = frozenset(
 )
 
 
-def declared(box: Toolbox) -> tuple[list[Json], Receipt]:
+def declared(box: Toolbox, kept: bool = False) -> tuple[list[Json] | orjson.Fragment, Receipt]:
     """Write the offered tools as the server reads them."""
     if not box.key or len(box.offered) < len(box.tools):
         return _declared(box.offered)
-    written, notes = _remembered(box.key)
-    return [*written], notes
+    written, text, notes = _remembered(box.key)
+    return text if kept else [*written], notes
 
 
 # The same tools come with every turn of a conversation, so the work is done once.
 @bounded(REMEMBERED)
-def _remembered(key: bytes) -> tuple[list[Json], Receipt]:
-    return _declared(read_tools(key).tools)
+def _remembered(key: bytes) -> tuple[list[Json], orjson.Fragment, Receipt]:
+    written, notes = _declared(read_tools(key).tools)
+    return written, orjson.Fragment(orjson.dumps(written)), notes
 
 
 def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:

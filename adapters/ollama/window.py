@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -38,15 +38,22 @@ def overflow(tokens: int, window: Any) -> Receipt:
     return (Note("context_may_be_truncated", "messages", text),)
 
 
-def needed(body: Json) -> int:
+class Pictures(NamedTuple):
+    """What images of a conversation take of its text."""
+
+    number: int = 0
+    length: int = 0
+
+    def more(self, images: list[str]) -> Pictures:
+        """With those of a message, whose last member they are."""
+        length = len(orjson.dumps({"": "", "images": images})) - len(orjson.dumps({"": ""}))
+        return Pictures(self.number + len(images), self.length + length)
+
+
+def needed(body: Json, pictures: Pictures) -> int:
     """Estimate the tokens of a request and its answer, rather too many than too few."""
-    images = 0
-    said = []
-    for message in body["messages"]:
-        images += len(message.get("images", ()))
-        said.append({name: message[name] for name in message if name != "images"})
-    size = len(orjson.dumps((said, body.get("tools"))))
+    size = len(orjson.dumps((body["messages"], body.get("tools")))) - pictures.length
     limit = body["options"].get("num_predict")
     limited = type(limit) is int and limit > 0
     answer = min(limit, _MOST_ANSWER_TOKENS) if limited else _ANSWER_TOKENS
-    return size // _BYTES_PER_TOKEN + images * _TOKENS_PER_IMAGE + answer
+    return size // _BYTES_PER_TOKEN + pictures.number * _TOKENS_PER_IMAGE + answer

@@ -1,4 +1,4 @@
-"""What was worked out from bytes, remembered within a bound in bytes."""
+"""What was worked out from bytes or objects, remembered within a bound in bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 V = TypeVar("V")
+T = TypeVar("T")
 Made = Callable[Concatenate[bytes, P], V]
 
 
@@ -36,6 +37,35 @@ def bounded(most_bytes: int) -> Callable[[Made[P, V]], Made[P, V]]:
                 size += len(key)
             while size > most_bytes:
                 (oldest, _), _ = kept.popitem(last=False)
+                size -= len(oldest)
+            return made
+
+        return remembered
+
+    return remembering
+
+
+def by_identity(most_bytes: int) -> Callable[[Callable[[T], bytes]], Callable[[T], bytes]]:
+    """Remember the bytes that a pure function made of an object, for that very object.
+
+    The objects are held, so that no other gets the identity of one. What is empty is not kept.
+    """
+
+    def remembering(make: Callable[[T], bytes]) -> Callable[[T], bytes]:
+        kept: OrderedDict[int, tuple[T, bytes]] = OrderedDict()
+        size = 0
+
+        @wraps(make)
+        def remembered(one: T, /) -> bytes:
+            nonlocal size
+            if found := kept.get(id(one)):
+                kept.move_to_end(id(one))
+                return found[1]
+            if made := make(one):
+                kept[id(one)] = one, made
+                size += len(made)
+            while size > most_bytes:
+                _, (_, oldest) = kept.popitem(last=False)
                 size -= len(oldest)
             return made
 

@@ -5,7 +5,8 @@ They come in a tool's message, or in a user's, where emulation has made one of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from adapters.protocol import RESULT_OF, Json
 from adapters.receipts import Notes
@@ -14,35 +15,36 @@ from adapters.shared.history import text_of
 _BELOW, _NOT_SEEN = "[image: see the next message]", "[image]"
 
 
-def without_images(messages: Sequence[Json], notes: Notes) -> Sequence[Json]:
-    """For models that see none: a word in the place of each."""
-    return [_told(one, _NOT_SEEN, notes) if _has_images(one) else one for one in messages]
+@dataclass(slots=True)
+class ResultImages:
+    """Says of one message after the other what stands in its place."""
 
+    seen: bool
+    """The model reads images, and none in results: they come behind the results of the round."""
+    notes: Notes = field(default_factory=Notes)
+    waiting: list[Json] = field(default_factory=list)
+    """Images of the round's results."""
 
-def images_behind(messages: Sequence[Json]) -> Sequence[Json]:
-    """For languages whose results are text: a user's message behind the results of the round."""
-    return [*_behind(messages)] if any(map(_has_images, messages)) else messages
+    def copy(self) -> ResultImages:
+        return ResultImages(self.seen, self.notes.copy(), self.waiting.copy())
 
+    def told(self, message: Json) -> Sequence[Json]:
+        if RESULT_OF not in message and not self.waiting:
+            return (message,)
+        has_images = RESULT_OF in message and isinstance(message["content"], list)
+        if not self.seen:
+            return (_told(message, _NOT_SEEN, self.notes) if has_images else message,)
+        if message["role"] == "tool" and has_images:
+            self.waiting += (part for part in message["content"] if part["type"] == "image_url")
+            return (_told(message, _BELOW),)
+        if message["role"] == "tool":
+            return (message,)
+        return (*self.behind(), _unmarked(message) if has_images else message)
 
-def _has_images(message: Json) -> bool:
-    return RESULT_OF in message and isinstance(message["content"], list)
-
-
-def _behind(messages: Sequence[Json]) -> Iterator[Json]:
-    images: list[Json] = []
-    for message in messages:
-        if images and message["role"] != "tool":
-            yield {"role": "user", "content": images}
-            images = []
-        if message["role"] == "user" and RESULT_OF in message:
-            yield _unmarked(message)
-        elif _has_images(message):
-            images += (part for part in message["content"] if part["type"] == "image_url")
-            yield _told(message, _BELOW)
-        else:
-            yield message
-    if images:
-        yield {"role": "user", "content": images}
+    def behind(self) -> Sequence[Json]:
+        """What the results so far leave to be said; a conversation may end with it."""
+        images, self.waiting = self.waiting, []
+        return ({"role": "user", "content": images},) if images else ()
 
 
 def _told(message: Json, word: str, notes: Notes | None = None) -> Json:

@@ -14,7 +14,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
-from adapters.shared.cache import bounded
+from adapters.shared.cache import bounded, by_identity
 from adapters.shared.calls import Calls
 from adapters.shared.fields import unsupported
 from adapters.shared.history import rounds
@@ -22,7 +22,7 @@ from adapters.shared.schema import inline_all
 
 Mode = Literal["auto", "none", "required", "named"]
 REMEMBERED = 2 << 20
-"""Bytes of JSON: what is read of them takes several times as much."""
+"""Bytes of JSON; what is made of them takes several times as much."""
 PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _MODES: Mapping[str, Mode] = {
@@ -95,7 +95,7 @@ def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
     if not request.tools:
         return _restored(request) if restore else Toolbox()
     mode, named, allowed = _choice(request.tool_choice)
-    key = _key(request.tools) if allowed is None else b""
+    key = key_of(request.tools) if allowed is None else b""
     read = declared_tools(key) if key else _read(request.tools, allowed)
     return Toolbox(
         tools=read.tools,
@@ -118,8 +118,14 @@ class DeclaredTools(NamedTuple):
     receipt: Receipt
 
 
-def _key(tools: tuple[Json, ...]) -> bytes:
-    """The same tools come with every turn of a conversation, so they are read once."""
+@by_identity(REMEMBERED)
+def key_of(tools: tuple[Json, ...]) -> bytes:
+    """Stands for tools in what is remembered of them; empty: nothing is.
+
+    The same come with every turn of a conversation, often as the same object.
+    """
+    if not tools:
+        return b""
     try:
         text = orjson.dumps(tools)
     except orjson.JSONEncodeError:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from adapters.protocol import CARRIER, RESULT_OF, TURN, ChatRequest, Json
-from adapters.receipts import Notes
+import orjson
+
+from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
+from adapters.receipts import Note, Receipt
+from adapters.shared.cache import bounded
+from adapters.shared.toolbox import REMEMBERED, key_of
 
 # Left to the leaf: each language carries these or says itself what becomes of them.
 _MESSAGE = frozenset(
@@ -18,30 +23,61 @@ _PART = frozenset({"type", "text", "refusal", "image_url", "input_audio", "file"
 _TOOL = frozenset({"name", "description", "parameters", "strict", "format"})
 
 
-def note_unknown_members(
-    request: ChatRequest, notes: Notes, who: str, beyond: tuple[str, ...] = ()
-) -> None:
-    """Name members that are none of OpenAI's own: those are the leaf's to carry or to name.
+class UnknownMembers:
+    """Finds members that are none of OpenAI's own: those are the leaf's to carry or to name.
 
-    The first of each name stands for all; `beyond` is what this language has besides.
+    The first of each name stands for all; `beyond` is what a language has besides.
     """
-    found: dict[str, str] = {}
-    message_members, part_members, tool_members = _members(beyond)
-    for position, message in enumerate(request.messages):
-        if not message.keys() <= message_members:
-            _take(message, message_members, f"messages[{position}]", found)
+
+    __slots__ = ("_beyond", "_found", "_members", "_messages", "_part_members")
+
+    def __init__(self, beyond: tuple[str, ...] = ()) -> None:
+        self._beyond = beyond
+        self._members, self._part_members, _ = _members(beyond)
+        self._messages = 0
+        self._found: dict[str, str] = {}
+
+    def copy(self) -> UnknownMembers:
+        same = UnknownMembers(self._beyond)
+        same._messages, same._found = self._messages, self._found.copy()
+        return same
+
+    def add(self, message: Json) -> None:
+        if not message.keys() <= self._members:
+            _take(message, self._members, f"messages[{self._messages}]", self._found)
         if type(message.get("content")) is list:
             for at, part in enumerate(message["content"]):
-                if not part.keys() <= part_members:
-                    _take(part, part_members, f"messages[{position}].content[{at}]", found)
-    for position, tool in enumerate(request.tools):
+                if not part.keys() <= self._part_members:
+                    where = f"messages[{self._messages}].content[{at}]"
+                    _take(part, self._part_members, where, self._found)
+        self._messages += 1
+
+    def receipt(self, tools: tuple[Json, ...], who: str) -> Receipt:
+        """What messages have, and tools behind them."""
+        key = key_of(tools)
+        in_tools = _in_kept_tools(key, self._beyond) if key else _in_tools(tools, self._beyond)
+        found = {**self._found}
+        for name, path in in_tools.items():
+            found.setdefault(name, path)
+        text = f"{who} has nothing like it"
+        return tuple(Note("member_dropped", path, text) for path in found.values())
+
+
+@bounded(REMEMBERED)
+def _in_kept_tools(key: bytes, beyond: tuple[str, ...]) -> Mapping[str, str]:
+    return _in_tools(orjson.loads(key), beyond)
+
+
+def _in_tools(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    *_, members = _members(beyond)
+    for position, tool in enumerate(tools):
         kind = tool.get("type", "function")
-        if not tool[kind].keys() <= tool_members:
-            _take(tool[kind], tool_members, f"tools[{position}].{kind}", found)
+        if not tool[kind].keys() <= members:
+            _take(tool[kind], members, f"tools[{position}].{kind}", found)
         if len(tool) > 2:
             _take(tool, frozenset(("type", kind, *beyond)), f"tools[{position}]", found)
-    for path in found.values():
-        notes.add("member_dropped", path, f"{who} has nothing like it")
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -9,6 +9,7 @@ import orjson
 
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.encode import Options, encode
+from adapters.ollama.window import needed
 from adapters.protocol import ChatRequest, Json, RequestContext
 from adapters.receipts import Receipt
 from adapters.shared.history import settle
@@ -32,7 +33,13 @@ def encoded(
     **fields: Any,
 ) -> tuple[Json, Receipt]:
     """Encode, and read the body as the server will."""
-    request = ChatRequest(
+    request = asked(*messages, streamed=streamed, **fields)
+    body, receipt, _ = encode(request, toolbox(request), able, options)
+    return json.loads(orjson.dumps(body)), receipt
+
+
+def asked(*messages: Json, streamed: bool = True, **fields: Any) -> ChatRequest:
+    return ChatRequest(
         model=fields.pop("model", "qwen3:4b"),
         messages=settle(messages or (USER,))[0],
         tools=tuple(fields.pop("tools", ())),
@@ -42,8 +49,13 @@ def encoded(
         params=fields,
         call=RequestContext(streamed=streamed),
     )
-    body, receipt = encode(request, toolbox(request), able, options)
-    return json.loads(orjson.dumps(body)), receipt
+
+
+def size(*messages: Json, **fields: Any) -> int:
+    """How many tokens it is said to need."""
+    request = asked(*messages, **fields)
+    body, _, pictures = encode(request, toolbox(request), ABLE, USUAL)
+    return needed(body, pictures)
 
 
 def body(*messages: Json, **fields: Any) -> Json:

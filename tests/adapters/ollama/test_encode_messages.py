@@ -11,18 +11,18 @@ import pytest
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities, read_abilities
 from adapters.ollama.encode import Options, encode
-from adapters.ollama.window import MINIMUM, fitting, grown, needed, overflow
+from adapters.ollama.window import MINIMUM, fitting, grown, overflow
 from adapters.protocol import ChatRequest, Json
 from adapters.shared.history import settle
 from adapters.shared.toolbox import toolbox
-from tests.adapters.ollama.asking import ABLE, ROUND, USER, body, call, codes, encoded, tool
+from tests.adapters.ollama.asking import ABLE, ROUND, USER, body, call, codes, encoded, size, tool
 
 # Conversations ---------------------------------------------------------------------------------
 
 
 def test_a_round_of_calls() -> None:
     request = ChatRequest("m", settle(ROUND)[0])
-    found, receipt = encode(request, toolbox(request), ABLE, Options())
+    found, receipt, _ = encode(request, toolbox(request), ABLE, Options())
     assert receipt == ()
     assert '"arguments":{"n":1.10,"city":"沈"}'.encode() in orjson.dumps(found)
     assert json.loads(orjson.dumps(found["messages"][1:])) == [
@@ -213,15 +213,15 @@ def test_a_conversation_of_any_length_has_two_windows_at_most(turn: int, most: i
 
 
 def test_the_estimate_counts_text_tools_and_the_answer_but_not_the_bytes_of_images() -> None:
-    bare = needed(body())
-    assert needed(body({"role": "user", "content": "x" * 3000})) > bare + 990
+    bare = size()
+    assert size({"role": "user", "content": "x" * 3000}) > bare + 990
     long = tool(properties={"city": {"type": "string", "description": "x" * 3000}})
-    assert needed(body(tools=[long])) > needed(body(tools=[tool()])) + 990
-    assert needed(body(max_tokens=4000)) == bare - 1024 + 4000
-    assert needed(body(max_tokens=100_000)) < bare + 10_000
+    assert size(tools=[long]) > size(tools=[tool()]) + 990
+    assert size(max_tokens=4000) == bare - 1024 + 4000
+    assert size(max_tokens=100_000) < bare + 10_000
     picture = image("data:image/png;base64," + "A" * 300_000)
-    assert needed(body({"role": "user", "content": [picture]})) < bare + 2000
-    assert needed(body(extra={"options": {"num_predict": "junk"}})) > 0
+    assert size({"role": "user", "content": [picture]}) < bare + 2000
+    assert size(extra={"options": {"num_predict": "junk"}}) > 0
 
 
 @pytest.mark.parametrize(

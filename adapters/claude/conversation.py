@@ -1,0 +1,127 @@
+"""What Claude is told of a conversation: a system prompt, and turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from adapters.claude.content import CACHING, Content
+from adapters.protocol import Json
+from adapters.shared.kept import frozen
+from adapters.shared.result_images import ResultImages
+from adapters.shared.unknown_members import UnknownMembers
+
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_BEGINNING = "(conversation start)"
+
+
+class OlderTurns(NamedTuple):
+    """Turns that nothing changes any more, as text, and what is still asked of them.
+
+    None of them has a cache breakpoint: those of a request are counted when all are there.
+    """
+
+    text: tuple[bytes, ...] = ()
+    first: str = ""
+    """Role of the first of them."""
+    thoughtless: bool = False
+    """The conversation is, as far as they say."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    content: Content
+    system: list[Json] = field(default_factory=list)
+    turns: list[Json] = field(default_factory=list)
+    """Those behind the older ones; there always is one, if there are any."""
+    own_system: Any = None
+    """The client's, as long as `system` holds nothing else."""
+    older: OlderTurns = field(default_factory=OlderTurns)
+    images: ResultImages = field(default_factory=lambda: ResultImages(seen=False))
+    unknown: UnknownMembers = field(default_factory=lambda: UnknownMembers(CACHING))
+
+    def add_system(self, blocks: list[Json]) -> None:
+        if blocks:
+            self.own_system = None
+            self.system += blocks
+
+    @property
+    def prefilled(self) -> bool:
+        """The assistant is to go on with words of its own."""
+        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
+
+    @property
+    def ends_in_text(self) -> bool:
+        """The last turn is the assistant's and whole: one that Claude paused ends otherwise."""
+        if not self.prefilled:
+            return False
+        content = self.turns[-1]["content"]
+        return isinstance(content, str) or bool(content[-1]["type"] == "text")
+
+    @property
+    def thoughtless(self) -> bool:
+        """Calls whose results are being returned stand without the thought that led to them."""
+        return _thoughtless(self.turns, self.older.thoughtless)
+
+    def begin(self) -> None:
+        """Let the user begin it, where the assistant does and must not."""
+        if (self.older.first or self.turns[0]["role"]) != "assistant":
+            return
+        turn: Json = {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]}
+        if self.older.text:
+            self.older = self.older._replace(text=(frozen([turn]), *self.older.text))
+        else:
+            self.turns.insert(0, turn)
+        self.content.note("beginning_added", "messages[0]", f"'{_BEGINNING}' was put before it")
+
+    def copy(self) -> Conversation:
+        """One that goes on from here; what nothing changes any more is text from now on."""
+        self._freeze()
+        turns = [*self.turns]
+        if turns and isinstance(turns[-1]["content"], list):  # what follows may be put into it
+            turns[-1] = {**turns[-1], "content": [*turns[-1]["content"]]}
+        return Conversation(
+            self.content.copy(),
+            [*self.system],
+            turns,
+            self.own_system,
+            self.older,
+            self.images.copy(),
+            self.unknown.copy(),
+        )
+
+    def _freeze(self) -> None:
+        done = self.turns[:-1]
+        marked = (at for at, turn in enumerate(done) if marked_blocks([turn["content"]]))
+        done = done[: next(marked, len(done))]
+        if done:
+            text, first, thoughtless = self.older
+            text = (*text, frozen(done))
+            self.older = OlderTurns(text, first or done[0]["role"], _thoughtless(done, thoughtless))
+            self.turns = self.turns[len(done) :]
+
+
+def _thoughtless(turns: Sequence[Json], before: bool) -> bool:
+    for turn in reversed(turns):
+        kinds = [block["type"] for block in blocks_of(turn["content"])]
+        if turn["role"] == "user" and "tool_result" not in kinds:
+            return False
+        if "tool_use" in kinds and kinds[0] not in THOUGHTS:
+            return True
+    return before
+
+
+def blocks_of(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def marked_blocks(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
+    """Where cache breakpoints stand."""
+    return [
+        (blocks, at)
+        for blocks in places
+        if isinstance(blocks, list)
+        for at, block in enumerate(blocks)
+        if "cache_control" in block
+    ]

@@ -1,0 +1,142 @@
+"""Writers of conversations, found again by their messages."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+from itertools import accumulate
+from operator import is_
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import orjson
+
+from adapters.protocol import Json
+
+FEWEST = 8
+"""Messages: fewer are written sooner than they are looked for."""
+_LAST = 24
+"""Messages of the end, among which `Moves` looks."""
+_MOST_BYTES = 32 << 20
+_TIMES = 4
+"""Bytes that are held for each byte of JSON: the messages as objects, and what was made of them."""
+_EACH = 400
+"""Bytes beyond that for each message."""
+
+
+class Writer(Protocol):
+    """Takes a conversation, one message after the other."""
+
+    def add(self, message: Json, /) -> None: ...
+
+    def copy(self) -> Self:
+        """One that stands where this one stands, and goes on without it."""
+
+
+W = TypeVar("W", bound=Writer)
+Moves = Callable[[Json], bool]
+"""Whether a message will not come again as it is: clients let cache breakpoints move on with the
+end of a conversation.
+"""
+
+
+class _Kept(NamedTuple):
+    context: Hashable
+    messages: tuple[Json, ...]
+    """They are held, so that no other object gets the identity of one."""
+    writer: Any
+    size: int
+
+    def is_of(self, context: Hashable, messages: Sequence[Json]) -> bool:
+        same = all(map(is_, self.messages, messages))
+        return same and len(self.messages) <= len(messages) and self.context == context
+
+
+class Conversations:
+    """A memory of writers, bounded in bytes; the longest unused goes first.
+
+    Of each conversation it has the longest beginning alone. For the event loop's thread only.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.size = 0
+        self._most = most_bytes
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+
+    def writer(
+        self, messages: tuple[Json, ...], begin: Callable[[], W], context: Hashable, moves: Moves
+    ) -> W:
+        """A writer that has taken all messages; it is remembered as it stood before one moves."""
+        # The sum finds a beginning, and whether it is the same one is looked at then.
+        marks = [*accumulate(map(id, messages), initial=hash(context))]
+        found = self._longest(marks, messages, context)
+        behind = len(found.messages) if found else 0
+        writer: W = found.writer.copy() if found else begin()
+        last = range(max(behind, len(messages) - _LAST), len(messages))
+        until = next((at for at in last if moves(messages[at])), len(messages))
+        for message in messages[behind:until]:
+            writer.add(message)
+        if until > behind:
+            size = found.size if found else 0
+            size += _weight(messages[behind:until])
+            if found:
+                self._forget(marks[behind])
+            self._keep(marks[until], _Kept(context, messages[:until], writer.copy(), size))
+        for message in messages[until:]:
+            writer.add(message)
+        return writer
+
+    def _longest(
+        self, marks: Sequence[int], messages: Sequence[Json], context: Hashable
+    ) -> _Kept | None:
+        for count in range(len(messages), FEWEST - 1, -1):
+            kept = self._kept.get(marks[count])
+            if kept is not None and kept.is_of(context, messages):
+                self._kept.move_to_end(marks[count])
+                return kept
+        return None
+
+    def _keep(self, mark: int, kept: _Kept) -> None:
+        """One alone has a quarter at most: it drives out nothing that all others need."""
+        if kept.size > self._most // 4:
+            return
+        self._forget(mark)
+        self._kept[mark] = kept
+        self.size += kept.size
+        while self.size > self._most:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, mark: int) -> None:
+        if (kept := self._kept.pop(mark, None)) is not None:
+            self.size -= kept.size
+
+
+def _weight(messages: Sequence[Json]) -> int:
+    try:
+        return _TIMES * len(orjson.dumps(messages, default=str)) + _EACH * len(messages)
+    except orjson.JSONEncodeError:  # no JSON of any upstream either
+        return _MOST_BYTES
+
+
+@cache
+def _conversations() -> Conversations:
+    return Conversations(_MOST_BYTES)
+
+
+def writer_of(
+    messages: Sequence[Json],
+    begin: Callable[[], W],
+    context: Hashable,
+    kept: bool = True,
+    moves: Moves = lambda _message: False,
+) -> W:
+    """A writer that has taken all messages; `context` is all that `begin` makes it of.
+
+    Without `kept` nothing is looked for, and nothing remembered.
+    """
+    if kept and len(messages) >= FEWEST:
+        return _conversations().writer(tuple(messages), begin, context, moves)
+    writer = begin()
+    for message in messages:
+        writer.add(message)
+    return writer
