@@ -6,13 +6,18 @@ has pieces apart, as the time of an answer would tell that somebody else had sai
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType, ref
 
-_MOST_BYTES = 16 << 20
+from adapters.shared.marks import marks
+
+_MOST_BYTES, _LEAST_BODY = 16 << 20, 1 << 10
+_EACH_MEMBER, _EACH_PIECE = 110, 900
+_WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD]")
 _NEXT = 8
 """So many of those that stood behind a piece are tried before any is looked up."""
 
@@ -22,14 +27,30 @@ class Piece:
     key: Hashable
     raw: bytes
     value: Any
-    values: int = 0
-    """How many values are in it, at most."""
     arguments: int = 0
     """Characters of the arguments of its calls, as they were sent."""
     joined: bool = False
     """Several objects that stood behind each other: the value has those of all."""
     size: int = 0
+    _values: int = -1
+    _exact: bool = False
     next: tuple[ReferenceType[Piece], ...] = ()
+
+    def values(self, exactly: bool = False) -> int:
+        """How many are in it, at most; exactly: commas and brackets of texts count no more."""
+        raw = self.raw
+        if exactly and not self._exact:
+            found = marks(raw)
+            self._values, self._exact = len(found) - found.count(b"]"), True
+        elif self._values < 0:
+            self._values = raw.count(b",") + raw.count(b"{") + raw.count(b"[")
+        return self._values
+
+    def take_values(self, pieces: Sequence[Piece]) -> None:
+        """Of those it was joined from, if they are known."""
+        if all(piece._values >= 0 for piece in pieces):
+            self._values = sum(piece._values for piece in pieces) + len(pieces) - 1
+            self._exact = all(piece._exact for piece in pieces)
 
     def behind(self, body: bytes, at: int) -> Piece | None:
         """What stood behind this piece before, where it does again."""
@@ -46,17 +67,22 @@ class Piece:
 
 
 def size_of(raw: bytes) -> int:
-    """About what a piece takes: its bytes, its text, and what Python needs for each value."""
-    # A single emoji has Python keep a text with four bytes a character.
-    wide = 1 if raw.isascii() and b"\\u" not in raw else 5
-    return len(raw) * (1 + wide) + 50 * len(raw) // 20 + 1500
+    """About what a piece takes, at most: its bytes, its text, and what Python needs for a value."""
+    text = 1
+    if not raw.isascii() or b"\\u" in raw:
+        # A single emoji has Python keep a text with four bytes a character; the fifth is for the
+        # UTF-8 that is kept beside it once it was written.
+        text = 5 if _WIDE.search(raw) else 3
+    return len(raw) * (1 + text) + _EACH_MEMBER * raw.count(b'":') + _EACH_PIECE
 
 
 class Seen:
     """Pieces within a bound in bytes; the longest unused goes first. For one thread."""
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = _MOST_BYTES, least_body: int = _LEAST_BODY) -> None:
         self._most = most_bytes
+        self.least_body = least_body
+        """Bytes of a body that is looked for; a shorter one is read as quickly."""
         self._kept: OrderedDict[Hashable, Piece] = OrderedDict()
         self._size = 0
 
@@ -89,7 +115,7 @@ def join(pieces: Sequence[Piece]) -> Piece:
         values += piece.value if piece.joined else (piece.value,)
     one = Piece(None, b",".join([piece.raw for piece in pieces]), values, joined=True)
     one.key = id(one)
-    one.values = sum(piece.values for piece in pieces) + len(pieces) - 1
+    one.take_values(pieces)
     one.arguments = sum(piece.arguments for piece in pieces)
     one.size = sum(piece.size or size_of(piece.raw) for piece in pieces)
     return one

@@ -23,7 +23,6 @@ Check = Callable[[Piece], bool]
 """Brings what a piece says into its one form; False: it is nothing to keep."""
 _OBJECT_END = re.compile(rb'\}(?=, ?\{"|\])')
 _LOOKED_AHEAD = 16
-_MOST_COUNTED = 500
 _REST = b"="
 """Begins the key of what is no array and no object of one: no JSON begins so."""
 
@@ -39,8 +38,11 @@ class Skim:
     """Where the array that was read last ended."""
     _used: list[Piece] = field(default_factory=list)
     _links: list[tuple[Piece, Piece]] = field(default_factory=list)
-    _tried: int = 0
-    """Bytes that were parsed for nothing."""
+    _left: int = 0
+    """Bytes that may still be parsed for nothing."""
+
+    def __post_init__(self) -> None:
+        self._left = 2 * len(self.body)
 
     def begin(self, member: bytes, start: int = 0, end: int | None = None) -> int:
         """Where the array of objects begins that a member has; else -1."""
@@ -87,11 +89,8 @@ class Skim:
         key = self.owner, _REST + text
         piece = self.seen.find(key)
         if piece is None:
-            value = self._parsed(text)
-            if value is None:
-                return None
-            piece = self._checked(Piece(key, text, value), check, MAX_DEPTH)
-            if piece is None:
+            piece = Piece(key, text, self._parsed(text, MAX_DEPTH))
+            if piece.value is None or not check(piece):
                 return None
         self._used.append(piece)
         return piece
@@ -136,8 +135,8 @@ class Skim:
                 return piece
             value = self._parsed(raw)
             if value is not None:
-                # It stands in an array, and that in the body.
-                return self._checked(Piece(key, raw, value), check, MAX_DEPTH - 2)
+                piece = Piece(key, raw, value)
+                return piece if check(piece) else None
         return None
 
     def _array(self, at: int, check: Check) -> Piece | None:
@@ -155,35 +154,32 @@ class Skim:
             return None
         raw = self.body[at : self.end]
         key = self.owner, raw
-        return self.seen.find(key) or self._checked(Piece(key, raw, values), check, MAX_DEPTH - 1)
+        piece = self.seen.find(key)
+        if piece is None:
+            piece = Piece(key, raw, values)
+            return piece if check(piece) else None
+        return piece
 
-    def _parsed(self, raw: bytes) -> Any:
-        """None: it is no JSON, or enough was tried."""
-        if self._tried > 2 * len(self.body):
+    def _parsed(self, raw: bytes, most_levels: int = MAX_DEPTH - 2) -> Any:
+        """None: it is no JSON, or too deep; an object stands in an array, and that in the body."""
+        if self._left < 0:
             return None
         try:
-            return orjson.loads(raw)
+            value = orjson.loads(raw)
         except orjson.JSONDecodeError:
-            self._tried += len(raw)
+            self._left -= len(raw)
             return None
-
-    def _checked(self, piece: Piece, check: Check, most_levels: int) -> Piece | None:
-        raw = piece.raw
         openers = raw.count(b"{") + raw.count(b"[")
-        piece.values = openers + raw.count(b",")
-        if openers > most_levels or piece.values > _MOST_COUNTED:
-            # Those in texts count no more.
-            found = marks(raw)
-            piece.values = len(found) - found.count(b"]")
-            if are_deeper(found, most_levels):
-                return None
-        return piece if check(piece) else None
+        if openers > most_levels and are_deeper(marks(raw), most_levels):
+            self._left = -1
+            return None
+        return value
 
     def _ends(self, at: int) -> Iterator[int]:
         """Where an object may end, the likeliest first."""
         body, likely = self.body, self._balanced(at)
         yield from islice(likely, 1)
-        # Messages mostly begin alike.
+        # Most begin alike.
         name = body[at : body.find(b'"', at + 3) + 1]
         if (found := body.find(b"}," + name, at)) > 0:
             yield found + 1

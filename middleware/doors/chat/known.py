@@ -57,8 +57,8 @@ class Known:
 def read_known(body: bytes, seen: Seen, owner: str) -> Known | None:
     """A valid request by what was seen of it; None: it has to be read whole."""
     skim = Skim(body, owner, seen)
-    parts = _parts_of(skim)
-    if parts is None or _is_much(parts):
+    parts = None if len(body) < seen.least_body else _parts_of(skim)
+    if parts is None or _is_much(body, parts):
         return None
     data: Json = {**parts.rest.value}
     if not _stands(_THE_MESSAGES, data["messages"], parts.rest):
@@ -128,13 +128,18 @@ def _stands(number: int, found: Any, rest: Piece) -> bool:
     return type(found) is int and found == number and rest.raw.count(b"%d" % number) == 1
 
 
-def _is_much(parts: _Parts) -> bool:
-    """Whether it may be too much: it is counted for good where it is read whole."""
-    messages, tools = parts.messages, parts.tools
+def _is_much(body: bytes, parts: _Parts) -> bool:
+    """Whether it may be too much; the words for it are found where a body is read whole."""
+    if len(body) <= MAX_VALUES:
+        return False
+    if sum([piece.arguments for piece in parts.messages]) > MOST_REWRITTEN:
+        return True
+    pieces = [*parts.messages, parts.rest] + ([parts.tools] if parts.tools else [])
     # An array opens, and has a comma behind all but one.
-    values = len(messages) + parts.rest.values + (tools.values if tools else 0)
-    values += sum([piece.values for piece in messages])
-    return values > MAX_VALUES or sum([piece.arguments for piece in messages]) > MOST_REWRITTEN
+    most = MAX_VALUES - len(parts.messages)
+    return sum([piece.values() for piece in pieces]) > most and (
+        sum([piece.values(exactly=True) for piece in pieces]) > most
+    )
 
 
 def _is_message(piece: Piece) -> bool:
