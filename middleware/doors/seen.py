@@ -112,7 +112,7 @@ def join(pieces: Sequence[Piece]) -> Piece:
     """Pieces that stand behind each other as one, found by what stands before it alone."""
     values = list[Any]()
     for piece in pieces:
-        values += piece.value if piece.joined else (piece.value,)
+        values += piece.value
     one = Piece(None, b",".join([piece.raw for piece in pieces]), values, joined=True)
     one.key = id(one)
     one.take_values(pieces)
