@@ -24,8 +24,11 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
 
     `upstream`: whose thoughts may stay; empty: it sees to that itself.
     """
-    found = [at for at, said in enumerate(request.messages) if not CARRIED.isdisjoint(said)]
     native = request.native
+    if native is not None and native.language == language:
+        if all(_is_read_by(language, message) for message in request.messages):
+            return request, ()
+    found = [at for at, said in enumerate(request.messages) if not CARRIED.isdisjoint(said)]
     if not found and native is None:
         return request, ()
     place = _Place(language, upstream)
@@ -62,6 +65,14 @@ class _Place:
     """Turns without the thoughts they had."""
 
     def fitting(self, message: Json, where: str) -> Json:
+        """The same object for the same message: leaves remember what they made of it."""
+        if _is_read_by(self.language, message):
+            return message
+        carried = message.get(CARRIER)
+        if isinstance(carried, Carried) and _is_plain(message, carried):
+            _lose(carried, self.lost)
+            said: Json = carried.beside
+            return said
         kept = message.copy()
         owner = kept.pop(THOUGHTS_OF, None)
         if CARRIER in kept:
@@ -92,6 +103,24 @@ class _Place:
         more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
         text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
         return (*receipt, Note("thoughts_left", "", text))
+
+
+def _is_read_by(language: str, message: Json) -> bool:
+    """Whether a leaf of this language may have all of it."""
+    carried = message.get(CARRIER)
+    if not isinstance(carried, Carried) or carried.language != language:
+        return False
+    return THOUGHTS_OF not in message
+
+
+def _is_plain(message: Json, carried: Carried) -> bool:
+    """Whether nothing else than what is carried has to go, and nobody changed the rest."""
+    beside = carried.beside
+    if not isinstance(beside, dict) or len(message) != len(beside) + 1:
+        return False
+    if THOUGHTS_OF in beside or _SIGNED in beside:
+        return False
+    return all(message.get(name) is said for name, said in beside.items())
 
 
 def _lose(carried: Carried, lost: Notes) -> None:

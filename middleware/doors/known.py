@@ -59,6 +59,8 @@ class Known:
     """Their calls are in their one form."""
     settled: range
     """Those that were settled before, as they are."""
+    weight: int
+    """Of all items."""
     _parts: _Parts
     _skim: Skim
 
@@ -77,7 +79,8 @@ def read_known(body: bytes, seen: Seen, owner: str, form: Form) -> Known | None:
         return None
     messages, settled = _messages(parts.items)
     tools = parts.tools.value if parts.tools else None
-    return Known(parts.rest.value.said, tools, messages, settled, parts, skim)
+    weight = sum([piece.weight for piece in parts.items])
+    return Known(parts.rest.value.said, tools, messages, settled, weight, parts, skim)
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:

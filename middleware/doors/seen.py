@@ -29,6 +29,8 @@ class Piece:
     value: Any
     arguments: int = 0
     """Characters of the arguments of its calls, as they were sent."""
+    weight: int = 0
+    """How long it is, as its door counts."""
     joined: bool = False
     """Several objects that stood behind each other: the value has those of all."""
     size: int = 0
@@ -117,5 +119,6 @@ def join(pieces: Sequence[Piece]) -> Piece:
     one.key = id(one)
     one.take_values(pieces)
     one.arguments = sum(piece.arguments for piece in pieces)
+    one.weight = sum(piece.weight for piece in pieces)
     one.size = sum(piece.size or size_of(piece.raw) for piece in pieces)
     return one

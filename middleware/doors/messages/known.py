@@ -11,6 +11,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, Json
 from adapters.receipts import Notes
 from middleware.doors.known import Form
+from middleware.doors.messages.answer import weight_of
 from middleware.doors.messages.conversation import ReadConversation
 from middleware.doors.messages.exact import Exact
 from middleware.doors.messages.rest import RestOfRequest, read_rest
@@ -37,6 +38,7 @@ def _is_turn(secret: bytes, piece: Piece) -> bool:
     if talk.notes.receipt() or any(map(_is_lossy, talk.messages)):
         return False  # what is said of it says where it stands
     piece.value = talk.messages
+    piece.weight = sum(map(weight_of, talk.messages))
     piece.size = size_of(piece.raw) + _EACH * len(talk.messages)
     return True
 

@@ -39,6 +39,8 @@ class ParsedMessages:
 
     request: ChatRequest
     receipt: Receipt = ()
+    weight: int | None = None
+    """Of the messages, if it is known."""
 
     @property
     def ready(self) -> None:
@@ -53,7 +55,7 @@ class ParsedMessages:
         return fold.body()
 
     def _answering(self, stamp: Stamp) -> Answering:
-        return Answering.to(self.request, "msg_" + stamp.id.removeprefix("req_"))
+        return Answering.to(self.request, "msg_" + stamp.id.removeprefix("req_"), self.weight)
 
 
 def parse(
@@ -82,7 +84,8 @@ def parse(
         refuse_losses(changed)
     request = rest.request(messages, known.tools or ReadTools(), call)
     known.keep(settled=not changed)
-    return ParsedMessages(request, changed)
+    weight = None if changed else rest.weight + known.weight
+    return ParsedMessages(request, changed, weight)
 
 
 def parse_counted(body: bytes, call: RequestContext) -> ParsedMessages:

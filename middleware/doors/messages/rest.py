@@ -6,6 +6,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import Carried, ChatRequest, Json, RequestContext, value_class
 from adapters.receipts import Receipt
 from middleware.doors.body import asked_so
+from middleware.doors.messages.answer import weight_of
 from middleware.doors.messages.conversation import system_messages
 from middleware.doors.messages.fields import losses_of, params_of, refused_of
 from middleware.doors.messages.tools import ReadTools, read_choice
@@ -29,6 +30,8 @@ class RestOfRequest:
     lost: Receipt
     refused: str
     """A field that only Claude can take."""
+    weight: int
+    """Of the system prompt, for the estimate."""
 
     def request(
         self, messages: tuple[Json, ...], tools: ReadTools, call: RequestContext
@@ -76,4 +79,5 @@ def read_rest(data: Json) -> RestOfRequest:
         own=own,
         lost=losses_of(data),
         refused=refused_of(data),
+        weight=sum(map(weight_of, system)),
     )
