@@ -25,9 +25,8 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
     `upstream`: whose thoughts may stay; empty: it sees to that itself.
     """
     native = request.native
-    if native is not None and native.language == language:
-        if all(_is_read_by(language, message) for message in request.messages):
-            return request, ()
+    if native is not None and native.language == language and _are_read_by(language, request):
+        return request, ()
     found = [at for at, said in enumerate(request.messages) if not CARRIED.isdisjoint(said)]
     if not found and native is None:
         return request, ()
@@ -103,6 +102,10 @@ class _Place:
         more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
         text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
         return (*receipt, Note("thoughts_left", "", text))
+
+
+def _are_read_by(language: str, request: ChatRequest) -> bool:
+    return all(_is_read_by(language, message) for message in request.messages)
 
 
 def _is_read_by(language: str, message: Json) -> bool:
