@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import orjson
+
 from adapters.protocol import Json
 from adapters.shared.history import MOST_REWRITTEN
 from middleware.doors.body import MAX_VALUES
@@ -64,6 +66,16 @@ class Known:
     _parts: _Parts
     _skim: Skim
 
+    def text(self, text: str, read: Callable[[str], Any]) -> Any:
+        """What was made of a text of the rest."""
+
+        def check(piece: Piece) -> bool:
+            piece.value = read(piece.value)
+            return True
+
+        piece = self._skim.text(orjson.dumps(text), check)
+        return read(text) if piece is None else piece.value
+
     def keep(self, settled: bool) -> None:
         """Remember the request; settled: as it came it needed no word."""
         self._skim.keep()
@@ -71,8 +83,10 @@ class Known:
             self._skim.join(self._parts.items, first)
 
 
-def read_known(body: bytes, seen: Seen, owner: str, form: Form) -> Known | None:
+def read_known(body: bytes, seen: Seen | None, owner: str, form: Form) -> Known | None:
     """A valid request by what was seen of it; None: it has to be read whole."""
+    if seen is None:
+        return None
     skim = Skim(body, f"{form.door} {owner}", seen)
     parts = _parts_of(skim, form)
     if parts is None or _is_much(body, parts):

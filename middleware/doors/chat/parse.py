@@ -75,7 +75,7 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     notes, call = Notes(), call or _LOCAL
-    known = None if seen is None else read_known(body, seen, call.owner, CHAT_FORM)
+    known = read_known(body, seen, call.owner, CHAT_FORM)
     if known is None:
         data, functions = _read_whole(body, repair, notes)
         messages, changed = settle(data["messages"], repair)

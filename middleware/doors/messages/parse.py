@@ -71,9 +71,8 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     call = call or _LOCAL
-    known = None
-    if seen is not None:
-        known = read_known(body, seen, f"{call.owner} {call.secret.hex()}", form_of(call.secret))
+    owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
+    known = read_known(body, seen, owner, form_of(call.secret))
     if known is None:
         return _read(body, repair, strict, call, REQUEST)
     rest: RestOfRequest = known.rest
