@@ -85,7 +85,7 @@ class Known:
 
 def read_known(body: bytes, seen: Seen | None, owner: str, form: Form) -> Known | None:
     """A valid request by what was seen of it; None: it has to be read whole."""
-    if seen is None:
+    if seen is None or len(body) < seen.least_body:
         return None
     skim = Skim(body, f"{form.door} {owner}", seen)
     parts = _parts_of(skim, form)

@@ -16,7 +16,7 @@ from weakref import ReferenceType, ref
 from adapters.shared.marks import marks
 
 _MOST_BYTES, _LEAST_BODY = 16 << 20, 1 << 10
-_EACH_MEMBER, _EACH_PIECE = 110, 900
+_EACH_MEMBER, _EACH_VALUE, _EACH_PIECE = 110, 400, 500
 _WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD]")
 _NEXT = 8
 """So many of those that stood behind a piece are tried before any is looked up."""
@@ -75,7 +75,7 @@ def size_of(raw: bytes) -> int:
         # A single emoji has Python keep a text with four bytes a character; the fifth is for the
         # UTF-8 that is kept beside it once it was written.
         text = 5 if _WIDE.search(raw) else 3
-    return len(raw) * (1 + text) + _EACH_MEMBER * raw.count(b'":') + _EACH_PIECE
+    return len(raw) * (1 + text) + _EACH_MEMBER * raw.count(b'":') + _EACH_VALUE + _EACH_PIECE
 
 
 class Seen:
@@ -120,5 +120,6 @@ def join(pieces: Sequence[Piece]) -> Piece:
     one.take_values(pieces)
     one.arguments = sum(piece.arguments for piece in pieces)
     one.weight = sum(piece.weight for piece in pieces)
-    one.size = sum(piece.size or size_of(piece.raw) for piece in pieces)
+    sizes = [piece.size or size_of(piece.raw) for piece in pieces]
+    one.size = sum(sizes) - _EACH_PIECE * (len(pieces) - 1)
     return one

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
-from adapters.protocol import TURN, Json
+from adapters.protocol import Json
 from adapters.shared.history import MOST_REWRITTEN, with_canonical_calls
 from middleware.doors.chat import legacy
 from middleware.doors.chat.checks import require_distinct_names
@@ -28,9 +28,8 @@ def _is_message(piece: Piece) -> bool:
         _MESSAGE.validator.validate_python(message)
     except ValidationError:
         return False
-    # What is said of those says where they stand, and functions get ids by it.
-    if TURN in message or message["role"] == "function" or message.get("function_call"):
-        return False
+    if message["role"] == "function" or message.get("function_call"):
+        return False  # their ids say where they stand
     if message.get("tool_calls"):
         message, room = with_canonical_calls(message)
         piece.arguments = MOST_REWRITTEN - room
