@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from adapters.claude.content import CACHING, Content
 from adapters.protocol import Json
-from adapters.shared.kept import frozen
+from adapters.shared.beginnings import frozen
 from adapters.shared.result_images import ResultImages
 from adapters.shared.unknown_members import UnknownMembers
 

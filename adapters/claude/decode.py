@@ -43,7 +43,7 @@ class State(AnswerState):
     pieces: list[str] = field(default_factory=list)
     """What its deltas said."""
     parts: dict[str, list[Any]] = field(default_factory=dict)
-    """Pieces of its other members."""
+    """JsonArray of its other members."""
     position: int = 0
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)

@@ -26,8 +26,8 @@ from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restor
 from adapters.options import FLAG, TEXTS, choice, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Notes, Receipt
+from adapters.shared.beginnings import array
 from adapters.shared.fields import Fields
-from adapters.shared.kept import array
 from adapters.shared.toolbox import Toolbox
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.

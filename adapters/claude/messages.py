@@ -16,13 +16,13 @@ import orjson
 
 from adapters.claude.content import CACHING, Content
 from adapters.claude.conversation import THOUGHTS, Conversation, blocks_of
-from adapters.claude.verbatim import OwnPart, encoded_anew, own_marks, own_part
+from adapters.claude.verbatim import OwnPart, encoded_anew, own_part
 from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, TURN, Json
+from adapters.shared.beginnings import writer_of
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON, wrapped_arguments
-from adapters.shared.kept import writer_of
 from adapters.shared.toolbox import alias
 
 _CACHING = frozenset(CACHING)
@@ -48,20 +48,12 @@ def conversation(
         )
     context = ("claude", content.capability, content.lifetime, content.error_results)
     begin = partial(_Writer, content, Conversation(content))
-    writer = writer_of(messages, begin, context, kept, _is_marked)
+    writer = writer_of(messages, begin, context, kept)
     writer.end(messages, prefill and content.capability.prefill)
     if last_words:
         writer.add_system([{"type": "text", "text": last_words}], "")
         writer.flush()
     return writer.said
-
-
-def _is_marked(message: Json) -> bool:
-    if CARRIER in message:
-        return bool(own_marks(message[CARRIER].value[0]))
-    content = message.get("content")
-    parts = content if isinstance(content, list) else ()
-    return not all(map(_CACHING.isdisjoint, (message, *parts)))
 
 
 @dataclass(slots=True)

@@ -59,11 +59,11 @@ def encoded_anew(message: Json, notes: Notes) -> Json:
     notes.add_all(carried.lost)
     plain = {name: value for name, value in message.items() if name != CARRIER}
     own, place, length = carried.value
-    marks = own_marks(own) if place == length - 1 else []
+    marks = _marks(own) if place == length - 1 else []
     return {**plain, "cache_control": marks[-1]} if marks else plain
 
 
-def own_marks(own: Json) -> list[Json]:
+def _marks(own: Json) -> list[Json]:
     """Where the client of a turn wanted it cached."""
     content = own.get("content", own.get("system"))
     blocks = content if isinstance(content, list) else []

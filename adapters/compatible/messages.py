@@ -11,7 +11,7 @@ import orjson
 from adapters.compatible.dialect import Dialect
 from adapters.protocol import Json
 from adapters.receipts import Notes
-from adapters.shared.kept import Pieces, writer_of
+from adapters.shared.beginnings import JsonArray, writer_of
 from adapters.shared.result_images import ResultImages
 from adapters.shared.toolbox import alias
 
@@ -25,7 +25,7 @@ class Messages:
 
     spoken: Dialect
     images: ResultImages
-    written: Pieces = field(default_factory=Pieces)
+    written: JsonArray = field(default_factory=JsonArray)
     notes: Notes = field(default_factory=Notes)
     position: int = 0
 

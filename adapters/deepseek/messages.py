@@ -11,9 +11,9 @@ from adapters.compatible.messages import as_function
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes
+from adapters.shared.beginnings import JsonArray, writer_of
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON, text_of
-from adapters.shared.kept import Pieces, writer_of
 from adapters.shared.result_images import ResultImages
 from adapters.shared.unknown_members import UnknownMembers
 
@@ -32,20 +32,20 @@ class Manner(NamedTuple):
 
 
 @dataclass(slots=True)
-class Messages:
+class WrittenMessages:
     """Writes one request's messages; what DeepSeek has no word for is refused or noted."""
 
     manner: Manner
     images: ResultImages
-    written: Pieces = field(default_factory=Pieces)
+    written: JsonArray = field(default_factory=JsonArray)
     unknown: UnknownMembers = field(default_factory=lambda: UnknownMembers(_LOST))
     notes: Notes = field(default_factory=Notes)
     position: int = 0
 
-    def copy(self) -> Messages:
+    def copy(self) -> WrittenMessages:
         images, written = self.images.copy(), self.written.copy()
         seen = self.unknown.copy(), self.notes.copy(), self.position
-        return Messages(self.manner, images, written, *seen)
+        return WrittenMessages(self.manner, images, written, *seen)
 
     def add(self, message: Json) -> None:
         self.unknown.add(message)
@@ -64,7 +64,7 @@ class Messages:
         told = self.written.younger
         return bool(told) and told[-1]["role"] == "assistant"
 
-    def end(self) -> Messages:
+    def end(self) -> WrittenMessages:
         """At its beta address it goes on with a last assistant message; elsewhere that is a 400."""
         for said in self.images.behind():
             self._write(said)
@@ -127,8 +127,8 @@ class Messages:
         return text_of(content)
 
 
-def written_messages(said: Sequence[Json], manner: Manner, kept: bool) -> Messages:
-    begin = partial(Messages, manner, ResultImages(manner.vision))
+def written_messages(said: Sequence[Json], manner: Manner, kept: bool) -> WrittenMessages:
+    begin = partial(WrittenMessages, manner, ResultImages(manner.vision))
     return writer_of(said, begin, ("deepseek", manner), kept).end()
 
 

@@ -14,9 +14,9 @@ from adapters.ollama.abilities import Abilities
 from adapters.ollama.window import Pictures
 from adapters.protocol import Json
 from adapters.receipts import Code, Notes
+from adapters.shared.beginnings import JsonArray, writer_of
 from adapters.shared.fields import unsupported
 from adapters.shared.history import speaker, spoken, text_of, wrapped_arguments
-from adapters.shared.kept import Pieces, writer_of
 from adapters.shared.result_images import ResultImages
 from adapters.shared.toolbox import alias
 from adapters.shared.unknown_members import UnknownMembers
@@ -34,7 +34,7 @@ class Turns:
 
     abilities: Abilities
     images: ResultImages
-    written: Pieces = field(default_factory=Pieces)
+    written: JsonArray = field(default_factory=JsonArray)
     pictures: Pictures = field(default_factory=Pictures)
     unknown: UnknownMembers = field(default_factory=UnknownMembers)
     notes: Notes = field(default_factory=Notes)

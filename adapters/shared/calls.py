@@ -36,7 +36,7 @@ class End:
     """Finds the end of one JSON object in pieces, each of which is read once."""
 
     read: int = 0
-    """Pieces."""
+    """JsonArray."""
     depth: int = 0
     quoted: bool = False
     escaped: bool = False

@@ -6,10 +6,13 @@ has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from adapters.protocol import CARRIED, CARRIER, THOUGHTS_OF, Carried, ChatRequest, Json
 from adapters.receipts import Note, Notes, Receipt
+from adapters.shared.beginnings import writer_of
 
 THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"})
 """Members of an assistant message that hold what its upstream thought."""
@@ -27,18 +30,17 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
     native = request.native
     if native is not None and native.language == language and _are_read_by(language, request):
         return request, ()
-    found = [at for at, said in enumerate(request.messages) if not CARRIED.isdisjoint(said)]
-    if not found and native is None:
+    if native is None and all(map(CARRIED.isdisjoint, request.messages)):
         return request, ()
-    place = _Place(language, upstream)
+    lost = Notes()
     if native is not None and native.language != language:
-        _lose(native, place.lost)
+        _lose(native, lost)
         native = None
-    messages = [*request.messages]
-    for at in found:
-        messages[at] = place.fitting(messages[at], f"messages[{at}]")
-    kept = tuple([one for one in messages if one["role"] != "assistant" or not _is_empty(one)])
-    return replace(request, messages=kept, native=native), place.receipt()
+    begin = partial(_Place, language, upstream)
+    place = writer_of(request.messages, begin, ("carriers", language, upstream))
+    lost.add_all(place.lost.receipt())
+    fitting = replace(request, messages=tuple(place.messages), native=native)
+    return fitting, _receipt(lost.receipt(), place.left)
 
 
 def shortened(request: ChatRequest, most: int | None) -> tuple[ChatRequest, Receipt]:
@@ -59,19 +61,25 @@ def _is_empty(message: Json) -> bool:
 class _Place:
     language: str
     upstream: str
+    messages: list[Json] = field(default_factory=list)
+    """What is left of them."""
     lost: Notes = field(default_factory=Notes)
     left: list[str] = field(default_factory=list)
     """Turns without the thoughts they had."""
+    position: int = 0
 
-    def fitting(self, message: Json, where: str) -> Json:
-        """The same object for the same message: leaves remember what they made of it."""
-        if _is_read_by(self.language, message):
-            return message
-        carried = message.get(CARRIER)
-        if isinstance(carried, Carried) and _is_plain(message, carried):
-            _lose(carried, self.lost)
-            said: Json = carried.beside
-            return said
+    def copy(self) -> _Place:
+        said, lost, left = [*self.messages], self.lost.copy(), [*self.left]
+        return _Place(self.language, self.upstream, said, lost, left, self.position)
+
+    def add(self, message: Json) -> None:
+        if not CARRIED.isdisjoint(message):
+            message = self._fitting(message, f"messages[{self.position}]")
+        if message["role"] != "assistant" or not _is_empty(message):
+            self.messages.append(message)
+        self.position += 1
+
+    def _fitting(self, message: Json, where: str) -> Json:
         kept = message.copy()
         owner = kept.pop(THOUGHTS_OF, None)
         if CARRIER in kept:
@@ -95,35 +103,25 @@ class _Place:
             message.pop(_SIGNED, None)
         del message[CARRIER]
 
-    def receipt(self) -> Receipt:
-        receipt, left = _first_of_each(self.lost.receipt()), self.left
-        if not left:
-            return receipt
-        more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
-        text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
-        return (*receipt, Note("thoughts_left", "", text))
+
+def _receipt(lost: Receipt, left: Sequence[str]) -> Receipt:
+    receipt = _first_of_each(lost)
+    if not left:
+        return receipt
+    more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
+    text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
+    return (*receipt, Note("thoughts_left", "", text))
 
 
 def _are_read_by(language: str, request: ChatRequest) -> bool:
-    return all(_is_read_by(language, message) for message in request.messages)
-
-
-def _is_read_by(language: str, message: Json) -> bool:
-    """Whether a leaf of this language may have all of it."""
-    carried = message.get(CARRIER)
-    if not isinstance(carried, Carried) or carried.language != language:
-        return False
-    return THOUGHTS_OF not in message
-
-
-def _is_plain(message: Json, carried: Carried) -> bool:
-    """Whether nothing else than what is carried has to go, and nobody changed the rest."""
-    beside = carried.beside
-    if not isinstance(beside, dict) or len(message) != len(beside) + 1:
-        return False
-    if THOUGHTS_OF in beside or _SIGNED in beside:
-        return False
-    return all(message.get(name) is said for name, said in beside.items())
+    """Whether a leaf of this language may have each message as it is."""
+    for message in request.messages:
+        carried = message.get(CARRIER)
+        if not isinstance(carried, Carried) or carried.language != language:
+            return False
+        if THOUGHTS_OF in message:
+            return False
+    return True
 
 
 def _lose(carried: Carried, lost: Notes) -> None:

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
+from adapters.shared.beginnings import writer_of
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
-from adapters.shared.kept import writer_of
+from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.door import Stamp
@@ -135,7 +135,7 @@ def _parsed(
     how: tuple[Notes, bool, RequestContext],
 ) -> ParsedOllama:
     notes, strict, call = how
-    settled, changed = settle(messages, repair=True)
+    settled, changed = settle_kept(messages, repair=True)
     notes.add_all(changed)
     receipt = notes.receipt()
     if strict:

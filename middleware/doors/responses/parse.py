@@ -19,9 +19,9 @@ from adapters.protocol import (
     value_class,
 )
 from adapters.receipts import Notes, Receipt
+from adapters.shared.beginnings import writer_of
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
-from adapters.shared.kept import writer_of
+from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.door import KeptRecord, Stamp
@@ -39,8 +39,6 @@ from middleware.doors.responses.state import Kept, packed, with_ids
 from middleware.doors.responses.tools import ToolSet
 
 _LOCAL = RequestContext()
-_NONE = range(0)
-"""Nothing was settled before, but arguments are in their one form."""
 
 
 @value_class
@@ -111,7 +109,7 @@ def parse(
     said = _whole(body, kept, reader) if known is None else _pieces(known, reader)
     data, tools = said.data, said.tools
     call = asked_so(call, data.get("stream") is True)
-    messages, changed = settle(said.messages, repair, _NONE)
+    messages, changed = settle_kept(said.messages, repair)
     notes.add_all(changed)
     choice = tools.choice(data.get("tool_choice"))
     native = tools.native(notes)

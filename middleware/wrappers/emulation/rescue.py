@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from adapters.protocol import ChatRequest, Events
-from adapters.shared.toolbox import toolbox, unfolded
+from adapters.shared.toolbox import toolbox
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.prompted_request import PromptedRequest, wants_json
 from middleware.wrappers.emulation.read.rules import ReadRules
@@ -36,4 +36,4 @@ def _prompt(request: ChatRequest) -> PromptedRequest:
     box = toolbox(request)
     demanded = box.mode in ("required", "named")
     rules = ReadRules(bare=not wants_json(request.params), prose=demanded, thoughts=False, hold=0)
-    return PromptedRequest(request, unfolded(box.tools), box, rules, ())
+    return PromptedRequest(request, box.unfolded, box, rules, ())

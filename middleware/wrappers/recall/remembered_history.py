@@ -6,62 +6,20 @@ how and why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 
 from adapters.protocol import TURN, ChatRequest, Json
 from adapters.receipts import Note, Receipt
-from middleware.wrappers.recall.fingerprint import (
-    Call,
-    calls_of,
-    collapsed,
-    digest,
-    identity_of,
-    image_digests,
-    plain_text,
-)
+from adapters.shared.beginnings import writer_of
+from middleware.wrappers.recall.fingerprint import calls_of, collapsed, identity_of, plain_text
 from middleware.wrappers.recall.memory import Memory, loaded
+from middleware.wrappers.recall.reading import ReadTurns, Turn, ids_of, results_of
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure
-
-
-@dataclass(slots=True)
-class Turn:
-    """An assistant turn of a request."""
-
-    position: int
-    message: Json
-    text: str
-    calls: tuple[Call, ...]
-    content_key: bytes
-    """Key of what was said."""
-    id_key: bytes
-    """Key of what was said, with the ids of its calls, or of those before it."""
-    images: str
-    """Digest of the images before it."""
-    has_ids: bool = False
-    """There are ids, so that no other conversation has its key."""
-    results: list[Json] = field(default_factory=list)
-
-    @property
-    def repeats(self) -> bool:
-        """One tool was called twice, which not every client can say again."""
-        return len(dict(self.calls)) < len(self.calls)
-
-    def fits(self, memory: Memory) -> bool:
-        """Is this what the memory says, or what a client may have made of it?"""
-        own = calls_of(memory.message())
-        allowed = own if memory.ids() == _ids(self.message) else collapsed(own)
-        if not all(call in pair for call, *pair in zip(self.calls, own, allowed, strict=True)):
-            return False
-        # Dify replaces images by a word from the second round of tools on.
-        seen = {images for images in (memory.images, self.images) if images}
-        # With calls the text may be left out, as Dify does; other text is another turn.
-        texts = {plain_text(memory.text), ""} if own else {plain_text(memory.text)}
-        return len(seen) < 2 and self.text in texts
-
 
 Line = dict[int, tuple[Memory, bytes]]
 """Number of a turn → its memory and the memory's identity."""
@@ -81,70 +39,32 @@ class RememberedHistory:
     ) -> None:
         self._request = request
         self._store = store
-        self._chain = chain.hex()
         self._by_ids = by_ids
         """Finds only what ids tell apart from every other conversation."""
-        self._ids = ""
-        self._turns: list[Turn] = []
+        begin = partial(ReadTurns, chain.hex())
+        self._read = writer_of(request.messages, begin, ("recall", chain))
+        self._read.end_round()
+        self._turns = self._read.turns
         self._failure = ""
-        self.images = ""
-        for position, message in enumerate(request.messages):
-            self._read(position, message)
-        self._end_round()
         self._line = self._chosen()
         self._restored = {
-            self._turns[number].position: memory.restored(self._turns[number].message)
-            for number, (memory, _) in self._line.items()
+            self._turns[number].position: self._turns[number].restored(memory, identity)
+            for number, (memory, identity) in self._line.items()
             # Any other only says which conversation it is.
             if memory.reasoning or memory.turn
         }
 
-    # Forward: what was said --------------------------------------------------------------------
-
-    def _read(self, position: int, message: Json) -> None:
-        role, content = message["role"], message.get("content")
-        if role == "tool" and self._turns:
-            self._turns[-1].results.append(message)
-            return
-        self._end_round()
-        text = plain_text(content)
-        if role == "assistant":
-            calls, ids = calls_of(message), _ids(message)
-            content_key, id_key = self._keys(text, calls, ids)
-            turn = Turn(position, message, text, calls, content_key, id_key, self.images)
-            self._turns.append(turn)
-            turn.has_ids = self.has_ids or bool(ids)
-            self._ids = digest(self._ids, ids).hex() if ids else self._ids
-            form: tuple[Any, ...] = (collapsed(calls) or text,)
-        else:
-            role = "system" if role == "developer" else role
-            form = (text, message.get("name"))
-            for image in image_digests(message):
-                self.images = digest(self.images, image).hex()
-        self._chain = digest(self._chain, role, form).hex()
-
-    def _end_round(self) -> None:
-        if self._turns and self._turns[-1].results:
-            turn = self._turns[-1]
-            last_results = collapsed(_results(turn, turn.results))
-            self._chain = digest(self._chain, last_results).hex()
-
     @property
     def has_ids(self) -> bool:
         """Tools were called, by ids no other conversation has."""
-        return bool(self._ids)
+        return bool(self._read.ids)
 
     def entries(self, memory: Memory) -> list[Entry]:
         """What is kept of the turn that follows here."""
         calls, value = calls_of(memory.message()), orjson.dumps(memory)
-        keys = self._keys(plain_text(memory.text), calls, memory.ids())
+        keys = self._read.keys(plain_text(memory.text), calls, memory.ids())
         identity = identity_of(value)
         return [Entry(identity, value), *(Entry(key, identity) for key in keys)]
-
-    def _keys(self, text: str, calls: tuple[Call, ...], ids: Sequence[str]) -> tuple[bytes, bytes]:
-        content_key = digest(self._chain, collapsed(calls) or text)
-        # A turn without calls is told apart by the calls before it.
-        return content_key, digest(content_key.hex(), ids or self._ids)
 
     # Backward: which memories belong to it -----------------------------------------------------
 
@@ -184,7 +104,7 @@ class RememberedHistory:
     def _own(self, turn: Turn, named: bytes) -> tuple[Memory | None, bytes]:
         """The memory that a later one names, unless the client's ids say that it is another."""
         memory = self._loaded(named)
-        if memory is not None and memory.ids() == _ids(turn.message):
+        if memory is not None and memory.ids() == ids_of(turn.message):
             return memory, named
         own = self._get(turn.id_key)
         return (memory, named) if own in (None, named) else (self._loaded(own), own)
@@ -206,9 +126,11 @@ class RememberedHistory:
         if own is None:
             return False
         memory = line[number][0] if number in line else None
-        sent = _results(turn, turn.results)
+        sent = results_of(turn, turn.results)
         kept = tuple(zip((name for name, _ in sent), map(plain_text, own), strict=False))
-        allowed = kept if memory is None or memory.ids() == _ids(turn.message) else collapsed(kept)
+        allowed = (
+            kept if memory is None or memory.ids() == ids_of(turn.message) else collapsed(kept)
+        )
         return all(one in pair for one, *pair in zip(sent, kept, allowed, strict=False))
 
     def _get(self, key: bytes) -> bytes | None:
@@ -228,9 +150,9 @@ class RememberedHistory:
                 continue
             messages[turn.position] = self._restored[turn.position]
             contents = _results_behind(number, self._line) if turn.repeats else None
-            sent = _ids(self._request.messages[turn.position])
+            sent = ids_of(self._request.messages[turn.position])
             ids = dict(zip(sent, memory.ids(), strict=False))
-            for at, message in enumerate(_pointed(turn.results, ids, contents), 1):
+            for at, message in enumerate(_pointed(turn, ids, contents), 1):
                 messages[turn.position + at] = message
         return replace(self._request, messages=tuple(messages))
 
@@ -270,17 +192,7 @@ class RememberedHistory:
         results = None
         if ended is not None and ended.results and ended.repeats:
             results = tuple(message["content"] for message in ended.results)
-        return {"images": self.images, "previous": previous, "results": results}
-
-
-def _ids(message: Json) -> list[str]:
-    return [call["id"] for call in message.get("tool_calls") or ()]
-
-
-def _results(turn: Turn, results: Sequence[Json]) -> tuple[Call, ...]:
-    """The results of a round, by the names of their tools."""
-    contents = (plain_text(message["content"]) for message in results)
-    return tuple(zip((name for name, _ in turn.calls), contents, strict=False))
+        return {"images": self._read.images, "previous": previous, "results": results}
 
 
 def _results_behind(number: int, line: Line) -> tuple[Any, ...] | None:
@@ -289,13 +201,22 @@ def _results_behind(number: int, line: Line) -> tuple[Any, ...] | None:
 
 
 def _pointed(
-    results: Sequence[Json], ids: Mapping[str, str], contents: tuple[Any, ...] | None
+    turn: Turn, ids: Mapping[str, str], contents: tuple[Any, ...] | None
 ) -> Iterator[Json]:
     """Results that follow the upstream's own ids, in whatever order they were sent."""
-    for at, message in enumerate(results):
-        own = {} if contents is None else {"content": contents[at]}
-        sent = message["tool_call_id"]
-        yield {**message, "tool_call_id": ids.get(sent, sent), **own}
+    for at, message in enumerate(turn.results):
+        identity = ids.get(message["tool_call_id"], message["tool_call_id"])
+        content = message.get("content") if contents is None else contents[at]
+        if identity == message["tool_call_id"] and _same_text(content, message.get("content")):
+            yield message
+        else:
+            own = {} if contents is None else {"content": content}
+            said = {**message, "tool_call_id": identity, **own}
+            yield turn.again(message, orjson.dumps((identity, content)), said)
+
+
+def _same_text(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is str and one == other)
 
 
 def _without_turn(message: Json) -> Json:

@@ -12,6 +12,7 @@ import pytest
 
 from adapters.protocol import TURN, ChatRequest, Event, Finish, Json, Noted, Opened
 from adapters.receipts import Note
+from adapters.shared.history import settle
 from middleware.wrappers.recall import MemoryStore, Recall, fingerprint
 from middleware.wrappers.recall.store import Entry, StoreFailure
 from tests.support.adapters import FakeAdapter
@@ -50,6 +51,25 @@ def test_calls_of_one_name_come_back_with_their_own_inputs_and_results() -> None
     ask(recall, request(*second))
     assert model.last()[:4] == list(model.asked[1].messages)
     assert model.last()[4]["reasoning_content"] == "done"
+
+
+def test_what_is_put_back_is_the_same_object_in_every_turn() -> None:
+    before = [one for at in range(4) for one in (user(f"q{at}"), assistant(f"a{at}"))]
+    model = FakeAdapter(answer("both", said=PAIR), answer("done", "5 and 7"), answer(), answer())
+    recall = Recall(model, MemoryStore())
+    mint = map(str, itertools.count())
+    ask(recall, request(*before, ASKED))
+    ask(recall, request(*before, ASKED, *ROUND))
+    # The door gives a message that was settled before as the same object again.
+    settled, _ = settle(rebuilt([*before, ASKED, *ROUND], lambda: next(mint)))
+    sent = [*settled, assistant("5 and 7"), user("thanks")]
+    ask(recall, request(*sent))
+    ask(recall, request(*sent, assistant("a"), user("more")))
+    first, second = model.asked[-2].messages, model.asked[-1].messages
+    assert first[9]["reasoning_content"] == "both"
+    assert [one["content"] for one in first[10:12]] == ["5℃", "7℃"]
+    assert [*map(id, second[:12])] == [*map(id, first[:12])]
+    assert second[12] is first[12]
 
 
 def test_calls_and_results_are_the_clients_where_nothing_was_thought() -> None:

@@ -11,7 +11,7 @@ from adapters.options import choice, option, whole
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from adapters.shared.history import rounds, text_of
-from adapters.shared.toolbox import Tool, Toolbox, toolbox, unfolded
+from adapters.shared.toolbox import Tool, Toolbox, toolbox
 from middleware.wrappers.emulation.ask.constrain import Constraint, Way, constraint_for
 from middleware.wrappers.emulation.ask.conversation import (
     first_question,
@@ -81,7 +81,7 @@ def prompt_for(request: ChatRequest, options: Emulation, constrain: bool) -> Pro
     if not request.tools and not has_calls(request.messages):
         return None
     box = toolbox(request)
-    box = _by_own_names(replace(box, tools=unfolded(box.tools)))
+    box = _by_own_names(replace(box, tools=box.unfolded, key=b""))
     tools = _offered(box)
     messages = rendered(request.messages, tools, options.result_length)
     plain = replace(request, messages=messages, tools=(), tool_choice=None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 _DRESS = " \t\r\n\"'`*[]<>“”‘’「」#.,;:，；："
 _UNDERLINED = _DRESS + "_"
@@ -23,6 +24,7 @@ _LONGEST = 200
 _SHORTEST_SLIP = 6
 
 
+@lru_cache(maxsize=1024)  # the same tools come with every turn
 def plain(name: str) -> str:
     """A name in one width and case, without separators; between digits they tell numbers apart."""
     folded = unicodedata.normalize("NFKC", name).lower()

@@ -11,7 +11,7 @@ they took; a longer conversation goes on from a copy of the longest that fits (`
 result is the same with the memory empty, full or off.
 """
 
-from adapters.shared.kept.conversations import Conversations, Writer, writer_of
-from adapters.shared.kept.pieces import Pieces, array, frozen
+from adapters.shared.beginnings.memory import Beginnings, Writer, writer_of
+from adapters.shared.beginnings.pieces import JsonArray, array, frozen
 
-__all__ = ("Conversations", "Pieces", "Writer", "array", "frozen", "writer_of")
+__all__ = ("Beginnings", "JsonArray", "Writer", "array", "frozen", "writer_of")

@@ -26,17 +26,17 @@ def array(older: Sequence[bytes], younger: list[Json]) -> list[Json] | orjson.Fr
 
 
 @dataclass(slots=True)
-class Pieces:
+class JsonArray:
     """Such an array, of which the last value alone may still be changed."""
 
     older: tuple[bytes, ...] = ()
     younger: list[Json] = field(default_factory=list)
 
-    def copy(self) -> Pieces:
+    def copy(self) -> JsonArray:
         """One that goes on from here; all but the last value is text from now on."""
         if done := self.younger[:-1]:
             self.older, self.younger = (*self.older, frozen(done)), self.younger[-1:]
-        return Pieces(self.older, [*self.younger])
+        return JsonArray(self.older, [*self.younger])
 
     def array(self) -> list[Json] | orjson.Fragment:
         return array(self.older, self.younger)

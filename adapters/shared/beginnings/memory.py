@@ -11,16 +11,18 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import orjson
 
-from adapters.protocol import Json
+from adapters.protocol import CARRIER, Carried, Json
 
 FEWEST = 8
 """Messages: fewer are written sooner than they are looked for."""
 _LAST = 24
-"""Messages of the end, among which `Moves` looks."""
+"""Messages of the end, among which cache breakpoints are looked for."""
+_SYSTEM = frozenset(("system", "developer"))
+_CACHING = frozenset(("cache_control", "prompt_cache_breakpoint"))
 _MOST_BYTES = 32 << 20
-_TIMES = 4
+_TIMES = 3
 """Bytes that are held for each byte of JSON: the messages as objects, and what was made of them."""
-_EACH = 400
+_EACH = 500
 """Bytes beyond that for each message."""
 
 
@@ -34,10 +36,6 @@ class Writer(Protocol):
 
 
 W = TypeVar("W", bound=Writer)
-Moves = Callable[[Json], bool]
-"""Whether a message will not come again as it is: clients let cache breakpoints move on with the
-end of a conversation.
-"""
 
 
 class _Kept(NamedTuple):
@@ -52,7 +50,7 @@ class _Kept(NamedTuple):
         return same and len(self.messages) <= len(messages) and self.context == context
 
 
-class Conversations:
+class Beginnings:
     """A memory of writers, bounded in bytes; the longest unused goes first.
 
     Of each conversation it has the longest beginning alone. For the event loop's thread only.
@@ -63,26 +61,27 @@ class Conversations:
         self._most = most_bytes
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
 
-    def writer(
-        self, messages: tuple[Json, ...], begin: Callable[[], W], context: Hashable, moves: Moves
-    ) -> W:
-        """A writer that has taken all messages; it is remembered as it stood before one moves."""
+    def writer(self, messages: tuple[Json, ...], begin: Callable[[], W], context: Hashable) -> W:
+        """A writer that has taken all messages.
+
+        It is remembered as it stands before the last one, to which some clients add what they leave
+        out in the next turn, and before the cache breakpoints of the end, which they let move on.
+        """
         # The sum finds a beginning, and whether it is the same one is looked at then.
         marks = [*accumulate(map(id, messages), initial=hash(context))]
         found = self._longest(marks, messages, context)
         behind = len(found.messages) if found else 0
         writer: W = found.writer.copy() if found else begin()
-        last = range(max(behind, len(messages) - _LAST), len(messages))
-        until = next((at for at in last if moves(messages[at])), len(messages))
+        last = range(max(behind, len(messages) - _LAST), len(messages) - 1)
+        until = next((at for at in last if _is_marked(messages[at])), len(messages) - 1)
         for message in messages[behind:until]:
             writer.add(message)
-        if until > behind:
-            size = found.size if found else 0
-            size += _weight(messages[behind:until])
-            if found:
-                self._forget(marks[behind])
+        size = _weight(messages[behind:until]) + (found.size if found else 0)
+        # One alone has a quarter at most: it drives out nothing that all others need.
+        if max(behind, FEWEST - 1) < until and size <= self._most // 4:
+            self._forget(marks[behind])
             self._keep(marks[until], _Kept(context, messages[:until], writer.copy(), size))
-        for message in messages[until:]:
+        for message in messages[max(behind, until) :]:
             writer.add(message)
         return writer
 
@@ -97,9 +96,6 @@ class Conversations:
         return None
 
     def _keep(self, mark: int, kept: _Kept) -> None:
-        """One alone has a quarter at most: it drives out nothing that all others need."""
-        if kept.size > self._most // 4:
-            return
         self._forget(mark)
         self._kept[mark] = kept
         self.size += kept.size
@@ -111,31 +107,40 @@ class Conversations:
             self.size -= kept.size
 
 
+def _is_marked(message: Json) -> bool:
+    if message["role"] in _SYSTEM:  # what is marked there stays so
+        return False
+    said = [message]
+    if type(carried := message.get(CARRIER)) is Carried and isinstance(carried.value, tuple):
+        said.append(carried.value[0])
+    for one in [*said]:
+        content = one.get("content")
+        said += content if isinstance(content, list) else ()
+    return not all(map(_CACHING.isdisjoint, said))
+
+
 def _weight(messages: Sequence[Json]) -> int:
     try:
-        return _TIMES * len(orjson.dumps(messages, default=str)) + _EACH * len(messages)
+        length = len(orjson.dumps(messages, default=str)) if messages else 0
+        return _TIMES * length + _EACH * len(messages)
     except orjson.JSONEncodeError:  # no JSON of any upstream either
         return _MOST_BYTES
 
 
 @cache
-def _conversations() -> Conversations:
-    return Conversations(_MOST_BYTES)
+def _beginnings() -> Beginnings:
+    return Beginnings(_MOST_BYTES)
 
 
 def writer_of(
-    messages: Sequence[Json],
-    begin: Callable[[], W],
-    context: Hashable,
-    kept: bool = True,
-    moves: Moves = lambda _message: False,
+    messages: Sequence[Json], begin: Callable[[], W], context: Hashable, kept: bool = True
 ) -> W:
     """A writer that has taken all messages; `context` is all that `begin` makes it of.
 
     Without `kept` nothing is looked for, and nothing remembered.
     """
     if kept and len(messages) >= FEWEST:
-        return _conversations().writer(tuple(messages), begin, context, moves)
+        return _beginnings().writer(tuple(messages), begin, context)
     writer = begin()
     for message in messages:
         writer.add(message)

@@ -1,0 +1,38 @@
+"""What was worked out from an object is remembered for that object alone, within bytes."""
+
+from __future__ import annotations
+
+from adapters.shared.cache import by_identity
+from adapters.shared.toolbox import key_of, toolbox
+from tests.adapters.shared.test_toolbox import ALL, WEATHER, request
+
+
+def test_an_object_is_read_once_and_an_equal_one_anew() -> None:
+    made: list[tuple[int, ...]] = []
+
+    @by_identity(100)
+    def text(numbers: tuple[int, ...]) -> bytes:
+        made.append(numbers)
+        return bytes(numbers)
+
+    several = [tuple(range(at, at + 30)) for at in range(4)]
+    assert text(several[0]) is text(several[0])
+    assert text((*several[0][:1], *several[0][1:])) == text(several[0])
+    assert len(made) == 2
+    for one in several[1:]:  # the equal one was used less, and is out before it
+        text(several[0])
+        text(one)
+    made.clear()
+    assert text(several[0]) == bytes(several[0])
+    assert not made
+    text(())
+    text(())
+    assert made == [(), ()], "what is empty is not kept"
+
+
+def test_tools_are_known_by_the_tuple_they_come_in() -> None:
+    tools = (WEATHER, {**WEATHER, "function": {**WEATHER["function"], "name": "other"}})
+    assert key_of(tools) is key_of(tools)
+    assert toolbox(request(*ALL)).tools is toolbox(request(*ALL)).tools
+    huge = {**WEATHER, "function": {**WEATHER["function"], "description": "x" * (256 << 10)}}
+    assert key_of((huge,)), "256 KB are remembered"
