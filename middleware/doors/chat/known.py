@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,7 +20,7 @@ from middleware.doors.seen import Piece
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(Message)
 _ALL_TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
-_ANY = [{"role": "user", "content": ""}]
+_ANY: Sequence[Json] = ({"role": "user", "content": ""},)
 
 
 def _is_message(piece: Piece) -> bool:
@@ -50,7 +51,7 @@ def _are_tools(piece: Piece) -> bool:
 
 
 def _rest(rest: Json) -> Json | None:
-    data = {**rest, "messages": _ANY}
+    data = {**rest, "messages": [*_ANY]}
     if isinstance(data.get("tools"), int):  # where they stood
         del data["tools"]
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from middleware.doors.seen import Piece, size_of
 
 _TURN: TypeAdapter[Any] = TypeAdapter(ClientTurn)
 _TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
-_ANY = [{"role": "user", "content": ""}]
+_ANY: Sequence[Json] = ({"role": "user", "content": ""},)
 _EACH = 1500
 """Bytes that a message takes beside the turn it was made of."""
 
@@ -58,7 +59,7 @@ def _are_tools(piece: Piece) -> bool:
 
 
 def _rest(rest: Json) -> RestOfRequest | None:
-    data = {**rest, "messages": _ANY}
+    data = {**rest, "messages": [*_ANY]}
     if isinstance(data.get("tools"), int):
         del data["tools"]
     if data.get("thread") is not None:
