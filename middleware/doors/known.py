@@ -18,7 +18,6 @@ from middleware.doors.body import MAX_VALUES
 from middleware.doors.seen import Piece, Seen
 from middleware.doors.skim import Check, Skim
 
-_TOOLS = b'"tools":'
 # Stand for what was taken out. Whole numbers are written in one way alone: it is seen where another
 # member says the same.
 _THE_ITEMS, _THE_TOOLS = 730_301_400_000_001, 730_301_400_000_002
@@ -121,30 +120,25 @@ def _first(pieces: list[Piece]) -> int:
 
 def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     """Tools stand before the items, behind them or nowhere."""
-    member = b'"%b":' % form.items.encode()
-    body, tools, rest = skim.body, None, b""
-    at = skim.begin(_TOOLS, 0, body.find(member))
-    first = at >= 0
-    if first:
-        tools = skim.array(at, _TOOLS, form.tools)
-        rest = body[:at] + b"%d" % _THE_TOOLS
-    behind = skim.end
-    at = skim.begin(member, behind)
-    items = skim.objects(at, member, form.item) if at >= 0 else []
-    if not items or (first and tools is None):
-        return None
-    rest += body[behind:at] + b"%d" % _THE_ITEMS
-    behind = skim.end
-    at = -1 if first else skim.begin(_TOOLS, behind)
-    if at >= 0:
-        tools = skim.array(at, _TOOLS, form.tools)
-        if tools is None:
+    items, tools, rest, done = list[Piece](), list[Piece](), b"", 0
+    end: int | None = skim.body.find(b'"%b":' % form.items.encode())
+    for name in ("tools", form.items, "tools"):
+        at = -1 if name == "tools" and tools else skim.begin(name, done, end)
+        end = None
+        if at < 0:
+            continue
+        if name == "tools":
+            found = tools = skim.array(at, name, form.tools)
+        else:
+            found = items = skim.objects(at, name, form.item)
+        if not found:
             return None
-        rest += body[behind:at] + b"%d" % _THE_TOOLS
-    found = skim.text(rest + body[skim.end :], partial(_is_rest, form))
-    if found is None or found.value.with_tools is not (tools is not None):
+        rest += skim.body[done:at] + b"%d" % (_THE_TOOLS if found is tools else _THE_ITEMS)
+        done = skim.end
+    others = skim.text(rest + skim.body[done:], partial(_is_rest, form)) if items else None
+    if others is None or others.value.with_tools is not bool(tools):
         return None
-    return _Parts(items, tools, found)
+    return _Parts(items, tools[0] if tools else None, others)
 
 
 def _is_rest(form: Form, piece: Piece) -> bool:

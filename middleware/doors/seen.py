@@ -86,7 +86,8 @@ class Seen:
         self.least_body = least_body
         """Bytes of a body that is looked for; a shorter one is read as quickly."""
         self._kept: OrderedDict[Hashable, Piece] = OrderedDict()
-        self._size = 0
+        self.size = 0
+        """About how many bytes all of them take."""
 
     def find(self, key: Hashable) -> Piece | None:
         return self._kept.get(key)
@@ -101,13 +102,13 @@ class Seen:
             piece.size = piece.size or size_of(piece.raw)
             if piece.size <= self._most // 4:
                 kept[piece.key] = piece
-                self._size += piece.size
-        while self._size > self._most:
-            self._size -= kept.popitem(last=False)[1].size
+                self.size += piece.size
+        while self.size > self._most:
+            self.size -= kept.popitem(last=False)[1].size
 
     def forget(self, piece: Piece) -> None:
         if self._kept.pop(piece.key, None) is not None:
-            self._size -= piece.size
+            self.size -= piece.size
 
 
 def join(pieces: Sequence[Piece]) -> Piece:

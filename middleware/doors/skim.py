@@ -8,7 +8,7 @@ by each byte between two of them. What is not shown is left to those who read th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -23,6 +23,9 @@ Check = Callable[[Piece], bool]
 """Brings what a piece says into its one form; False: it is nothing to keep."""
 _OBJECT_END = re.compile(rb'\}(?=, ?\{"|\])')
 _LOOKED_AHEAD = 16
+_EACH_TRY = 100
+_MOST_NEW = 2000
+"""Objects of a body; each costs more than where it is read whole."""
 _REST = b"="
 """Begins the key of what is no array and no object of one: no JSON begins so."""
 
@@ -39,13 +42,14 @@ class Skim:
     _used: list[Piece] = field(default_factory=list)
     _links: list[tuple[Piece, Piece]] = field(default_factory=list)
     _left: int = 0
-    """Bytes that may still be parsed for nothing."""
+    """Bytes that may still be looked at: for what is odd, each is a few times."""
 
     def __post_init__(self) -> None:
-        self._left = 2 * len(self.body)
+        self._left = 6 * len(self.body)
 
-    def begin(self, member: bytes, start: int = 0, end: int | None = None) -> int:
+    def begin(self, name: str, start: int, end: int | None) -> int:
         """Where the array of objects begins that a member has; else -1."""
+        member = b'"%b":' % name.encode()
         at = self.body.find(member, start, end)
         if at < 0:
             return -1
@@ -54,14 +58,14 @@ class Skim:
             at += 1
         return at if self.body.startswith(b"[{", at) else -1
 
-    def objects(self, at: int, root: bytes, check: Check) -> list[Piece]:
+    def objects(self, at: int, name: str, check: Check) -> list[Piece]:
         """Those of an array, each a piece or several joined; none: nobody knows."""
-        body, found, before, place = self.body, list[Piece](), self._root(root), at + 1
+        body, found, before, place = self.body, list[Piece](), self._root(name), at + 1
         while place:
             piece = before.behind(body, place)
             if piece is None:
                 piece = self._object(place, check)
-                if piece is None:
+                if piece is None or len(self._links) >= _MOST_NEW:
                     return []
                 self._links.append((before, piece))
             found.append(piece)
@@ -70,19 +74,19 @@ class Skim:
         self._used += found
         return found if self.end > at else []
 
-    def array(self, at: int, root: bytes, check: Check) -> Piece | None:
-        """All of an array of objects as one piece."""
-        before = self._root(root)
+    def array(self, at: int, name: str, check: Check) -> list[Piece]:
+        """All of an array of objects as one piece; none: nobody knows."""
+        before = self._root(name)
         piece = before.behind(self.body, at)
         if piece is not None:
             self.end = at + len(piece.raw)
         else:
             piece = self._array(at, check)
             if piece is None:
-                return None
+                return []
             self._links.append((before, piece))
         self._used.append(piece)
-        return piece
+        return [piece]
 
     def text(self, text: bytes, check: Check) -> Piece | None:
         """What stands in a text that was put together of the rest."""
@@ -101,7 +105,7 @@ class Skim:
         for before, piece in self._links:
             before.lead_to(piece)
 
-    def join(self, found: list[Piece], first: int) -> None:
+    def join(self, found: Sequence[Piece], first: int) -> None:
         """Remember the objects from one on as one piece, in place of the fewer that were."""
         if len(found) < first + 2:
             return
@@ -111,10 +115,10 @@ class Skim:
         self.seen.keep([longer])
         found[first - 1].lead_to(longer)
 
-    def _root(self, name: bytes) -> Piece:
+    def _root(self, name: str) -> Piece:
         """What stands before the first piece."""
         key = self.owner, name
-        root = self.seen.find(key) or Piece(key, name, None)
+        root = self.seen.find(key) or Piece(key, b"", None)
         self._used.append(root)
         return root
 
@@ -167,7 +171,7 @@ class Skim:
         try:
             value = orjson.loads(raw)
         except orjson.JSONDecodeError:
-            self._left -= len(raw)
+            self._left -= len(raw) + _EACH_TRY
             return None
         openers = raw.count(b"{") + raw.count(b"[")
         if openers > most_levels and are_deeper(marks(raw), most_levels):
@@ -177,21 +181,27 @@ class Skim:
 
     def _ends(self, at: int) -> Iterator[int]:
         """Where an object may end, the likeliest first."""
-        body, likely = self.body, self._balanced(at)
-        yield from islice(likely, 1)
+        body, places = self.body, self._places(at)
+        if first := next(places, 0):
+            yield first
         # Most begin alike.
         name = body[at : body.find(b'"', at + 3) + 1]
-        if (found := body.find(b"}," + name, at)) > 0:
+        found = body.find(b"}," + name, at)
+        self._left -= (len(body) if found < 0 else found) - at
+        if found > 0:
             yield found + 1
-        yield from likely
-        yield from (match.end() for match in _OBJECT_END.finditer(body, at))
+        yield from filter(None, islice(places, _LOOKED_AHEAD))
+        for match in _OBJECT_END.finditer(body, at):
+            if self._left < 0:
+                return
+            yield match.end()
 
-    def _balanced(self, at: int) -> Iterator[int]:
-        """Where as many brackets closed as had opened, those in texts too."""
+    def _places(self, at: int) -> Iterator[int]:
+        """Where as many brackets closed as had opened, those in texts too; 0: more had opened."""
         body, opened, last = self.body, 0, at
-        for match in islice(_OBJECT_END.finditer(body, at), _LOOKED_AHEAD):
+        for match in _OBJECT_END.finditer(body, at):
             end = match.end()
             opened += body.count(b"{", last, end) - body.count(b"}", last, end)
-            if not opened:
-                yield end
+            self._left -= end - last + _EACH_TRY
+            yield 0 if opened else end
             last = end
