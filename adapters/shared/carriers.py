@@ -28,6 +28,8 @@ def fit(request: ChatRequest, language: str, upstream: str) -> tuple[ChatRequest
     `upstream`: whose thoughts may stay; empty: it sees to that itself.
     """
     native = request.native
+    if native is not None and native.language == language and _are_read_by(language, request):
+        return request, ()
     if native is None and all(map(CARRIED.isdisjoint, request.messages)):
         return request, ()
     lost = Notes()
@@ -109,6 +111,17 @@ def _receipt(lost: Receipt, left: Sequence[str]) -> Receipt:
     more = f" and {len(left) - _PLACES} more" if len(left) > _PLACES else ""
     text = f"thoughts of another upstream were left out of {', '.join(left[:_PLACES])}{more}"
     return (*receipt, Note("thoughts_left", "", text))
+
+
+def _are_read_by(language: str, request: ChatRequest) -> bool:
+    """Whether a leaf of this language may have each message as it is."""
+    for message in request.messages:
+        carried = message.get(CARRIER)
+        if not isinstance(carried, Carried) or carried.language != language:
+            return False
+        if THOUGHTS_OF in message:
+            return False
+    return True
 
 
 def _lose(carried: Carried, lost: Notes) -> None:

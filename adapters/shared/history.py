@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, TURN, Json
 from adapters.receipts import AddNote, Notes, Receipt
+from adapters.shared.beginnings import writer_of
 
 NO_RESULT = '{"error":"no result"}'
 GO_ON = "(continue)"
@@ -121,6 +123,22 @@ class _Settled:
     room: int = MOST_REWRITTEN
     canonical: bool = False
     """All calls are in their one form."""
+    position: int = 0
+    """Of the next message, where they come one by one."""
+
+    def add(self, message: Json) -> None:
+        _add(self, (message,), self.position)
+        self.position += 1
+
+    def copy(self) -> _Settled:
+        return replace(
+            self,
+            messages=[*self.messages],
+            notes=self.notes.copy(),
+            pending=self.pending.copy(),
+            results=self.results.copy(),
+            late=[*self.late],
+        )
 
     @property
     def note(self) -> AddNote:
@@ -146,6 +164,14 @@ def settle(
         else:
             done = known.start
     _add(settled, messages[done:] if done else messages, done)
+    _end_round(settled)
+    return tuple(settled.messages), settled.notes.receipt()
+
+
+def settle_kept(messages: Sequence[Json], repair: bool) -> tuple[tuple[Json, ...], Receipt]:
+    """The same for messages whose calls are canonical, and that come again as the same objects."""
+    begin = partial(_Settled, repair, canonical=True)
+    settled = writer_of(messages, begin, ("settled", repair))
     _end_round(settled)
     return tuple(settled.messages), settled.notes.receipt()
 

@@ -29,6 +29,8 @@ class Piece:
     value: Any
     arguments: int = 0
     """Characters of the arguments of its calls, as they were sent."""
+    weight: int = 0
+    """How long it is, as its door counts."""
     joined: bool = False
     """Several objects that stood behind each other: the value has those of all."""
     size: int = 0
@@ -113,11 +115,12 @@ def join(pieces: Sequence[Piece]) -> Piece:
     """Pieces that stand behind each other as one, found by what stands before it alone."""
     values = list[Any]()
     for piece in pieces:
-        values += piece.value if piece.joined else (piece.value,)
+        values += piece.value
     one = Piece(None, b",".join([piece.raw for piece in pieces]), values, joined=True)
     one.key = id(one)
     one.take_values(pieces)
     one.arguments = sum(piece.arguments for piece in pieces)
+    one.weight = sum(piece.weight for piece in pieces)
     sizes = [piece.size or size_of(piece.raw) for piece in pieces]
     one.size = sum(sizes) - _EACH_PIECE * (len(pieces) - 1)
     return one

@@ -108,7 +108,7 @@ class Beginnings:
 
 
 def _is_marked(message: Json) -> bool:
-    if message["role"] in _SYSTEM:  # what is marked there stays so
+    if message.get("role") in _SYSTEM:  # what is marked there stays so
         return False
     said = [message]
     if type(carried := message.get(CARRIER)) is Carried and isinstance(carried.value, tuple):

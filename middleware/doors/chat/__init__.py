@@ -35,9 +35,9 @@ class _Chat:
 CHAT_DOOR: Door = _Chat()
 
 
-def remembering_chat() -> Door:
+def remembering_chat(seen: Seen) -> Door:
     """The door of one server, which remembers what was said to it."""
-    return _Chat(Seen())
+    return _Chat(seen)
 
 
 __all__ = ("CHAT_DOOR", "remembering_chat")

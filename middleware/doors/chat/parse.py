@@ -16,10 +16,11 @@ from middleware.doors.chat.checks import check_fields
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
-from middleware.doors.chat.recognition import recognize
+from middleware.doors.chat.known import CHAT_FORM
 from middleware.doors.chat.shapes import FIELDS, REQUEST
 from middleware.doors.chat.words import Heading
 from middleware.doors.door import Stamp
+from middleware.doors.known import Known, read_known
 from middleware.doors.mistakes import refusal
 from middleware.doors.seen import Seen
 
@@ -74,12 +75,12 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     notes, call = Notes(), call or _LOCAL
-    known = None if seen is None else recognize(body, seen, call.owner)
+    known = read_known(body, seen, call.owner, CHAT_FORM)
     if known is None:
         data, functions = _read_whole(body, repair, notes)
         messages, changed = settle(data["messages"], repair)
     else:
-        data, functions = known.data, False
+        data, functions = _data_of(known), False
         check_fields(data, notes, checked="tools")
         messages, changed = settle(data["messages"], repair, known.settled)
     notes.add_all(changed)
@@ -107,6 +108,11 @@ def _read_whole(body: bytes, repair: bool, notes: Notes) -> tuple[Json, bool]:
     check_fields(data, notes)
     check_grammars(data)
     return data, functions
+
+
+def _data_of(known: Known) -> Json:
+    data: Json = {**known.rest, "messages": known.messages}
+    return data if known.tools is None else {**data, "tools": known.tools}
 
 
 def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:

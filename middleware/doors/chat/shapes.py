@@ -57,6 +57,9 @@ Tool = Annotated[
 ]
 
 
+Tools = Annotated[list[Tool], Field(fail_fast=True, max_length=1024)]
+
+
 @shape
 class Named(TypedDict):
     name: str
@@ -157,7 +160,7 @@ class ChatBody(TypedDict):
     messages: Annotated[list[Message], Field(fail_fast=True, min_length=1)]
     stream: NotRequired[bool | None]
     stream_options: NotRequired[StreamOptions | None]
-    tools: NotRequired[Annotated[list[Tool], Field(fail_fast=True, max_length=1024)] | None]
+    tools: NotRequired[Tools | None]
     tool_choice: NotRequired[ToolChoice | None]
     parallel_tool_calls: NotRequired[bool | None]
     functions: NotRequired[

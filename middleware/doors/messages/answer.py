@@ -7,18 +7,20 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any
 
 import orjson
 
 from adapters.protocol import ChatRequest, Finish, Json, Usage
 from adapters.receipts import Note, Receipt
+from adapters.shared.toolbox import key_of
 from middleware.doors.messages.words import signature
 from middleware.doors.x_usetool import warnings_object
 
-# Bytes of text that are a token, at the least; tokens of a message, of tools at all, of an image.
-_TOKEN, _MESSAGE, _TOOLS, _IMAGE = 3.6, 3, 340, 1600
+# 3.6 bytes of text are a token, at the least: a token has 18 parts, a byte 5.
+_TOKEN, _BYTE = 18, 5
+# Tokens of a message, of tools at all, of an image.
+_MESSAGE, _TOOLS, _IMAGE = 3, 340, 1600
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]{1,256}")
 _REASONS: Mapping[str, str] = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 _OWN_LENGTHS = frozenset(("model_context_window_exceeded", "pause_turn"))
@@ -35,18 +37,24 @@ class Answering:
     """Thoughts are signed and not told, as the client asked for it."""
     upstream: str = ""
     """Who answers."""
+    weight: int | None = None
+    """Of the request's messages, if it is known."""
     taken: set[str] = field(default_factory=set)
     """Ids of calls that the conversation has already."""
 
     @classmethod
-    def to(cls, request: ChatRequest, identity: str) -> Answering:
+    def to(cls, request: ChatRequest, identity: str, weight: int | None) -> Answering:
         said = request.native.value.get("thinking") if request.native else None
-        return cls(request, identity, (said or {}).get("display") == "omitted")
+        return cls(request, identity, (said or {}).get("display") == "omitted", weight=weight)
 
     def head(self) -> Json:
         """What stands in an answer before anything is said."""
         model = self.request.model
         return {"id": self.id, "type": "message", "role": "assistant", "model": model}
+
+    def asked(self) -> int:
+        """Tokens of the request, as far as anybody knows before its answer is there."""
+        return estimate(self.request, self.weight)
 
     def signature(self, thought: str) -> str:
         return signature(self.request.call.secret, self.upstream, thought)
@@ -65,7 +73,7 @@ class Answering:
     def usage(self, usage: Usage | None, said: int) -> Json:
         """`said`: how many letters there were, for when nobody counted tokens."""
         if usage is None:
-            return {"input_tokens": estimate(self.request), "output_tokens": ceil(said / _TOKEN)}
+            return {"input_tokens": self.asked(), "output_tokens": -(-_BYTE * said // _TOKEN)}
         figures = {**_prompt_figures(usage), "output_tokens": usage.completion}
         if usage.reasoning is None:
             return figures
@@ -118,18 +126,25 @@ def _natural_end(stop: str | None, called: bool, refusal: str) -> tuple[str, str
     return ("end_turn", None) if stop is None else ("stop_sequence", stop)
 
 
-def estimate(request: ChatRequest) -> int:
-    """Tokens of a request, rather too many than too few: who counts on them compacts in time."""
-    size, more = 0, _TOOLS if request.tools else 0
-    for message in request.messages:
-        size += _size(message.get("content")) + _size(message.get("reasoning_content"))
-        more += _MESSAGE + _IMAGE * _images(message.get("content"))
-        for call in message.get("tool_calls") or ():
-            function = call.get("function") or {}
-            size += _size(function.get("name")) + _size(function.get("arguments"))
-    if request.tools:
-        size += len(orjson.dumps(request.tools))
-    return max(1, ceil(size / _TOKEN) + more)
+def estimate(request: ChatRequest, messages: int | None = None) -> int:
+    """Tokens of a request, rather too many than too few: who counts on them compacts in time.
+
+    `messages`: what its messages weigh, if it is known.
+    """
+    weight = sum(map(weight_of, request.messages)) if messages is None else messages
+    if tools := request.tools:
+        weight += _BYTE * len(key_of(tools) or orjson.dumps(tools)) + _TOKEN * _TOOLS
+    return max(1, -(-weight // _TOKEN))
+
+
+def weight_of(message: Json) -> int:
+    """In parts of a token."""
+    content = message.get("content")
+    size = _size(content) + _size(message.get("reasoning_content"))
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        size += _size(function.get("name")) + _size(function.get("arguments"))
+    return _BYTE * size + _TOKEN * (_MESSAGE + _IMAGE * _images(content))
 
 
 def _size(content: Any) -> int:

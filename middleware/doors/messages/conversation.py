@@ -22,23 +22,38 @@ _BILLING = "x-anthropic-billing-header:"
 """Begins a block of Claude Code's system prompt that is another one in each request."""
 
 
+def system_messages(system: str | Sequence[Json] | None) -> list[Json]:
+    """None where nothing of it is left for others than Claude."""
+    blocks = [text_part(system)] if isinstance(system, str) else system or ()
+    parts = [text_part(block["text"]) for block in blocks if _is_said(block)]
+    if not parts:
+        return []
+    content = parts[0]["text"] if len(parts) == 1 else parts
+    said = {"role": "system", "content": content}
+    return _carrying({"system": system}, [said], Losses("system"))
+
+
+def _carrying(turn: Json, messages: Sequence[Json], losses: Losses) -> list[Json]:
+    """The messages that a turn became, with what it was."""
+    own = _visible(turn)
+    if own is None:
+        return [*messages]
+    # What is lost of a turn is told once, with its first message.
+    lost, refusal = losses.notes.receipt(), losses.refusal
+    carrying = list[Json]()
+    for place, message in enumerate(messages):
+        carried = Carried(LANGUAGE, (own, place, len(messages)), lost, refusal, message)
+        carrying.append({**message, CARRIER: carried})
+        lost, refusal = (), None
+    return carrying
+
+
 @dataclass(slots=True)
 class ReadConversation:
     secret: bytes
     exact: Exact
     notes: Notes
     messages: list[Json] = field(default_factory=list)
-
-    def add_system(self, system: str | Sequence[Json] | None) -> bool:
-        """Whether anything is left of it for others than Claude."""
-        blocks = [text_part(system)] if isinstance(system, str) else system or ()
-        parts = [text_part(block["text"]) for block in blocks if _is_said(block)]
-        if not parts:
-            return False
-        content = parts[0]["text"] if len(parts) == 1 else parts
-        said = {"role": "system", "content": content}
-        self._carry({"system": system}, [said], Losses("system"))
-        return True
 
     def add(self, turn: Json, position: int) -> None:
         losses, content = Losses(f"messages[{position}]"), turn["content"]
@@ -53,17 +68,7 @@ class ReadConversation:
             self._carry(turn, [said], losses)
 
     def _carry(self, turn: Json, messages: Sequence[Json], losses: Losses) -> None:
-        own = _visible(self.exact.turn(turn))
-        if own is None:
-            self.messages += messages
-            return
-        # What is lost of a turn is told once, with its first message.
-        lost, refusal = losses.notes.receipt(), losses.refusal
-        for place, message in enumerate(messages):
-            value = (own, place, len(messages))
-            carried = Carried(LANGUAGE, value, lost, refusal, message)
-            self.messages.append({**message, CARRIER: carried})
-            lost, refusal = (), None
+        self.messages += _carrying(self.exact.turn(turn), messages, losses)
 
     # Users --------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ upstream, or, where that signs none, by us. One call of `render` is one write.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, assert_never
 
 import orjson
@@ -30,7 +31,6 @@ from middleware.doors.endpoint import SSE
 from middleware.doors.messages.answer import (
     Answering,
     ending,
-    estimate,
     own_words,
     unsayable,
 )
@@ -47,7 +47,6 @@ _INPUT = b'{"type":"input_json_delta","partial_json":'
 _THOUGHT = b'{"type":"thinking_delta","thinking":'
 _EMPTY_THOUGHT: Mapping[str, str] = {"type": "thinking", "thinking": "", "signature": ""}
 _EMPTY_TEXT: Mapping[str, str] = {"type": "text", "text": ""}
-_Rarer = RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
 
 
 class MessageEvents:
@@ -86,23 +85,31 @@ class MessageEvents:
 
     def render(self, events: Sequence[Event]) -> bytes:
         frames: list[bytes] = []
-        for event in events:
+        for kind, run in groupby(events, type):
             # What makes up almost all of a stream comes first.
-            if type(event) is TextDelta:
+            if kind is TextDelta:
                 if self._kind != "text":
                     self._begin("text", _EMPTY_TEXT, frames)
-                self._said += len(event.text)
-                frames += (self._head, _TEXT, _dumps(event.text), _TAIL)
-            elif type(event) is ToolCallDelta:
-                self._said += len(event.arguments)
-                frames += (self._head, _INPUT, _dumps(event.arguments), _TAIL)
-            elif type(event) is ReasoningDelta:
-                self._think(event.text, frames)
+                said = [event.text for event in run if type(event) is TextDelta]
+                self._say(_TEXT, said, frames)
+            elif kind is ToolCallDelta:
+                said = [event.arguments for event in run if type(event) is ToolCallDelta]
+                self._say(_INPUT, said, frames)
+            elif kind is ReasoningDelta:
+                said = [event.text for event in run if type(event) is ReasoningDelta]
+                self._think(said, frames)
             else:
-                self._write(event, frames)
+                for event in run:
+                    self._write(event, frames)
         return b"".join(frames)
 
-    def _write(self, event: _Rarer, frames: list[bytes]) -> None:
+    def _say(self, kind: bytes, pieces: list[str], frames: list[bytes]) -> None:
+        """Each piece is a frame; what stands between two is the same for all."""
+        self._said += sum(map(len, pieces))
+        head = self._head + kind
+        frames += (head, (_TAIL + head).join(map(_dumps, pieces)), _TAIL)
+
+    def _write(self, event: Event, frames: list[bytes]) -> None:
         match event:
             case ToolCallStart(_, identity, name):
                 self._called = True
@@ -118,13 +125,15 @@ class MessageEvents:
                 self._late += receipt
             case Finish():
                 self._finish(event, frames)
+            case TextDelta() | ToolCallDelta() | ReasoningDelta():
+                pass  # they come together, in `render`
             case _:
                 assert_never(event)
 
     def _open(self, event: Opened, frames: list[bytes]) -> None:
         answering = self._answering
         answering.upstream = event.upstream.name
-        usage = {"input_tokens": estimate(answering.request), "cache_creation_input_tokens": 0,
+        usage = {"input_tokens": answering.asked(), "cache_creation_input_tokens": 0,
                  "cache_read_input_tokens": 0, "output_tokens": 1}  # fmt: skip
         message = {**answering.head(), "content": [], "stop_reason": None, "stop_sequence": None}
         frames.append(_frame({"type": "message_start", "message": {**message, "usage": usage}}))
@@ -150,18 +159,19 @@ class MessageEvents:
         self._kind = ""
         frames.append(_frame({"type": "content_block_stop", "index": self._index}))
 
-    def _think(self, text: str, frames: list[bytes]) -> None:
+    def _think(self, pieces: list[str], frames: list[bytes]) -> None:
         if self._kind != "thinking":
             self._begin("thinking", _EMPTY_THOUGHT, frames)
-        self._said += len(text)
-        if not self._answering.silent:
-            self._thought.append(text)
-            frames += (self._head, _THOUGHT, _dumps(text), _TAIL)
+        if self._answering.silent:
+            self._said += sum(map(len, pieces))
+        else:
+            self._thought += pieces
+            self._say(_THOUGHT, pieces, frames)
 
     def _aside(self, event: Aside, frames: list[bytes]) -> None:
         match event.field:
             case "reasoning":
-                self._think(event.value, frames)
+                self._think([event.value], frames)
             case "thinking_blocks":
                 for block in event.value:
                     self._sign(block, frames)

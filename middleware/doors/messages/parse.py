@@ -8,25 +8,29 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
-from adapters.protocol import Carried, ChatRequest, Event, Json, RequestContext, value_class
+from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
-from middleware.doors.body import asked_so, read_object
+from middleware.doors.body import read_object
 from middleware.doors.door import Stamp
+from middleware.doors.known import read_known
 from middleware.doors.messages.answer import Answering
 from middleware.doors.messages.conversation import ReadConversation
 from middleware.doors.messages.events import MessageEvents
 from middleware.doors.messages.exact import Exact
-from middleware.doors.messages.fields import losses_of, params_of, refused_of
 from middleware.doors.messages.fold import MessageFold
+from middleware.doors.messages.known import form_of
+from middleware.doors.messages.rest import RestOfRequest, read_rest
 from middleware.doors.messages.shapes import COUNTED, REQUEST
-from middleware.doors.messages.tools import ReadTools, read_choice, read_tools
-from middleware.doors.messages.words import LANGUAGE, THREADS
+from middleware.doors.messages.tools import ReadTools, read_tools
+from middleware.doors.messages.words import THREADS
 from middleware.doors.mistakes import refusal
+from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
-_NOT_NATIVE = ("model", "messages", "stream", "betas")
+_NONE = range(0)
+"""Nothing was settled before, but arguments are in their one form."""
 
 
 @value_class
@@ -35,6 +39,8 @@ class ParsedMessages:
 
     request: ChatRequest
     receipt: Receipt = ()
+    weight: int | None = None
+    """Of the messages, if it is known."""
 
     @property
     def ready(self) -> None:
@@ -49,14 +55,36 @@ class ParsedMessages:
         return fold.body()
 
     def _answering(self, stamp: Stamp) -> Answering:
-        return Answering.to(self.request, "msg_" + stamp.id.removeprefix("req_"))
+        return Answering.to(self.request, "msg_" + stamp.id.removeprefix("req_"), self.weight)
 
 
 def parse(
-    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+    body: bytes,
+    *,
+    repair: bool = False,
+    strict: bool = False,
+    call: RequestContext | None = None,
+    seen: Seen | None = None,
 ) -> ParsedMessages:
-    """Read a request or raise a `BadRequest` that says what to send instead."""
-    return _read(body, repair, strict, call or _LOCAL, REQUEST)
+    """Read a request or raise a `BadRequest` that says what to send instead.
+
+    What was seen before changes nothing but the time it takes.
+    """
+    call = call or _LOCAL
+    owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
+    known = read_known(body, seen, owner, form_of(call.secret))
+    if known is None:
+        return _read(body, repair, strict, call, REQUEST)
+    rest: RestOfRequest = known.rest
+    before = len(rest.system)
+    settled = range(known.settled.start + before, known.settled.stop + before)
+    messages, changed = _settled([*rest.system, *known.messages], repair, settled)
+    if strict:
+        refuse_losses(changed)
+    request = rest.request(messages, known.tools or ReadTools(), call)
+    known.keep(settled=not changed)
+    weight = None if changed else rest.weight + known.weight
+    return ParsedMessages(request, changed, weight)
 
 
 def parse_counted(body: bytes, call: RequestContext) -> ParsedMessages:
@@ -79,16 +107,17 @@ def _read(
         shape.validator.validate_python(data)
     except ValidationError as error:
         raise _refusal(error) from None
+    rest = read_rest(data)
     talk = ReadConversation(call.secret, Exact(body, data["messages"]), notes)
-    told = talk.add_system(data.get("system"))
     for position, turn in enumerate(data["messages"]):
         talk.add(turn, position)
-    messages, changed = _settled(talk.messages, repair)
+    messages, changed = _settled([*rest.system, *talk.messages], repair, _NONE)
     notes.add_all(changed)
     receipt = notes.receipt()
     if strict:
         refuse_losses(receipt)
-    return ParsedMessages(_request(data, messages, call, told), receipt)
+    tools = read_tools(data.get("tools") or ())
+    return ParsedMessages(rest.request(messages, tools, call), receipt)
 
 
 def _refusal(error: ValidationError) -> BadRequest:
@@ -99,9 +128,9 @@ def _refusal(error: ValidationError) -> BadRequest:
     return found
 
 
-def _settled(messages: list[Json], repair: bool) -> tuple[tuple[Json, ...], Receipt]:
+def _settled(messages: list[Json], repair: bool, known: range) -> tuple[tuple[Json, ...], Receipt]:
     try:
-        return settle(messages, repair)
+        return settle(messages, repair, known)
     except BadRequest as error:
         if error.code == "invalid_tool_history":
             error.message = (
@@ -109,37 +138,3 @@ def _settled(messages: list[Json], repair: bool) -> tuple[tuple[Json, ...], Rece
                 f"next message, and no others: {error.message}"
             )
         raise
-
-
-def _request(
-    data: Json, messages: tuple[Json, ...], call: RequestContext, told: bool
-) -> ChatRequest:
-    tools = read_tools(data.get("tools") or ())
-    choice, parallel = read_choice(data.get("tool_choice"), tools)
-    params = params_of(data)
-    if tools.functions and not parallel:
-        params["parallel_tool_calls"] = False
-    extra = {} if data.get("top_k") is None else {"top_k": data["top_k"]}
-    beside = {**params, **extra, "tools": tools.functions, "tool_choice": choice}
-    own = {name: value for name, value in data.items() if name not in _NOT_NATIVE}
-    if told:
-        del own["system"]  # its message carries it
-    lost = tools.lost + losses_of(data)
-    native = Carried(LANGUAGE, own, lost, _refused(data, tools), beside, search=tools.search)
-    return ChatRequest(
-        model=data["model"],
-        messages=messages,
-        tools=tools.functions,
-        tool_choice=choice,
-        params=params,
-        extra=extra,
-        call=asked_so(call, data.get("stream") is True),
-        native=native,
-    )
-
-
-def _refused(data: Json, tools: ReadTools) -> BadRequest | None:
-    if name := refused_of(data):
-        text = f"{name}: only Claude can take '{name}' as it was sent. Leave it out."
-        return BadRequest(text, param=name, code="unsupported_parameter")
-    return tools.refusal(data.get("tool_choice"))

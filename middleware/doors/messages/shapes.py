@@ -144,6 +144,9 @@ _Tool = Annotated[
 ]
 
 
+Tools = Annotated[list[_Tool], Field(fail_fast=True, max_length=1024)]
+
+
 @shape
 class ToolUseChoice(TypedDict):
     type: Literal["auto", "any", "tool", "none"]
@@ -164,7 +167,7 @@ class CountedBody(TypedDict):
     model: Annotated[str, Field(min_length=1, max_length=256)]
     messages: Annotated[list[ClientTurn], Field(fail_fast=True, min_length=1)]
     system: NotRequired[Annotated[String | _TextList, Discriminator(string_or_list)] | None]
-    tools: NotRequired[Annotated[list[_Tool], Field(fail_fast=True, max_length=1024)] | None]
+    tools: NotRequired[Tools | None]
     tool_choice: NotRequired[ToolUseChoice | None]
     thinking: NotRequired[dict[str, Any] | None]
     output_config: NotRequired[EffortAndFormat | None]

@@ -1,6 +1,7 @@
 """Ollama's API: `/api/chat` and `/api/generate` → `ChatRequest`, events → lines or one object."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from adapters.errors import GatewayError
 from adapters.protocol import RequestContext
@@ -9,6 +10,7 @@ from middleware.doors.endpoint import Endpoint
 from middleware.doors.ollama.endpoints import CHAT_ENDPOINT, GENERATE_ENDPOINT
 from middleware.doors.ollama.errors import error_body
 from middleware.doors.ollama.parse import ParsedOllama, parse_chat, parse_generate
+from middleware.doors.seen import Seen
 
 Parse = Callable[..., ParsedOllama]
 
@@ -38,4 +40,10 @@ OLLAMA_DOOR: Door = _Ollama(CHAT_ENDPOINT, parse_chat)
 GENERATE_DOOR: Door = _Ollama(GENERATE_ENDPOINT, parse_generate)
 """A second address of the same door."""
 
-__all__ = ("GENERATE_DOOR", "OLLAMA_DOOR")
+
+def remembering_ollama(seen: Seen) -> Door:
+    """The door of one server, which remembers what was said to it."""
+    return _Ollama(CHAT_ENDPOINT, partial(parse_chat, seen=seen))
+
+
+__all__ = ("GENERATE_DOOR", "OLLAMA_DOOR", "remembering_ollama")

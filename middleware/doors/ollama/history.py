@@ -31,17 +31,22 @@ _SHOWN = 40
 
 
 @dataclass(slots=True)
-class _Conversation:
+class OllamaConversation:
+    """Reads messages one by one."""
+
     notes: Notes
+    messages: list[Json] = field(default_factory=list)
     calls: dict[str, str] = field(default_factory=dict)
     """Id of each call of the last round → its tool."""
     waiting: dict[str, str] = field(default_factory=dict)
     """Those without a result, in their order."""
 
+    def copy(self) -> OllamaConversation:
+        waiting = self.waiting.copy()
+        return OllamaConversation(self.notes.copy(), [*self.messages], self.calls, waiting)
 
-def as_openai(messages: Iterable[Json], notes: Notes) -> list[Json]:
-    conversation = _Conversation(notes)
-    return [_message(conversation, each, position) for position, each in enumerate(messages)]
+    def add(self, message: Json) -> None:
+        self.messages.append(_message(self, message, len(self.messages)))
 
 
 def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
@@ -53,7 +58,7 @@ def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
     return [*said, *shown]
 
 
-def _message(conversation: _Conversation, message: Json, position: int) -> Json:
+def _message(conversation: OllamaConversation, message: Json, position: int) -> Json:
     role, content = message["role"].lower(), message.get("content") or ""
     where = f"messages[{position}]."
     if role not in _ROLES:
@@ -76,7 +81,7 @@ def _message(conversation: _Conversation, message: Json, position: int) -> Json:
     return written
 
 
-def _assistant(conversation: _Conversation, message: Json, position: int) -> Json:
+def _assistant(conversation: OllamaConversation, message: Json, position: int) -> Json:
     written: Json = {}
     if thought := message.get("thinking"):
         written["reasoning_content"] = thought
@@ -85,7 +90,7 @@ def _assistant(conversation: _Conversation, message: Json, position: int) -> Jso
     return written
 
 
-def _calls(conversation: _Conversation, calls: Iterable[Json], position: int) -> list[Json]:
+def _calls(conversation: OllamaConversation, calls: Iterable[Json], position: int) -> list[Json]:
     written: dict[str, Json] = {}
     for index, call in enumerate(calls):
         name = call["function"]["name"]
@@ -102,7 +107,7 @@ def _calls(conversation: _Conversation, calls: Iterable[Json], position: int) ->
     return [*written.values()]
 
 
-def _arguments(conversation: _Conversation, arguments: Any, where: str) -> str:
+def _arguments(conversation: OllamaConversation, arguments: Any, where: str) -> str:
     if isinstance(arguments, str):
         conversation.notes.add("arguments_as_text", where, "they are an object in Ollama's API")
         return arguments
@@ -113,7 +118,7 @@ def _arguments(conversation: _Conversation, arguments: Any, where: str) -> str:
     return orjson.dumps(arguments or {}).decode()
 
 
-def _answered(conversation: _Conversation, message: Json) -> str:
+def _answered(conversation: OllamaConversation, message: Json) -> str:
     """The call a result is of: by id, else the next of its tool, else the next; empty: none."""
     waiting = conversation.waiting
     identity = message.get("tool_call_id")

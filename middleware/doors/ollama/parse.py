@@ -10,18 +10,22 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
+from adapters.shared.beginnings import writer_of
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
+from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.door import Stamp
+from middleware.doors.known import read_known
 from middleware.doors.mistakes import refusal
 from middleware.doors.ollama import members
 from middleware.doors.ollama.forms import CHAT_LINES, GENERATE_LINES, LineForm, bare, loaded
-from middleware.doors.ollama.history import as_openai, with_images
+from middleware.doors.ollama.history import OllamaConversation, with_images
+from middleware.doors.ollama.known import CHAT_FORM, as_function
 from middleware.doors.ollama.lines import Lines
 from middleware.doors.ollama.shapes import CHAT, GENERATE
 from middleware.doors.ollama.whole import whole
+from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
 _WITHOUT_MODEL = ("template", "raw", "context")
@@ -56,26 +60,47 @@ class ParsedOllama:
 
 
 def parse_chat(
-    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+    body: bytes,
+    *,
+    strict: bool = False,
+    call: RequestContext | None = None,
+    seen: Seen | None = None,
 ) -> ParsedOllama:
     """Read a request to `/api/chat`. Its history is always mended: clients that send neither ids
     nor all results cannot do better.
+
+    What was seen before changes nothing but the time it takes.
     """
-    notes = Notes()
+    notes, call = Notes(), call or _LOCAL
+    known = read_known(body, seen, call.owner, CHAT_FORM)
+    if known is None:
+        return _whole_chat(body, notes, strict, call)
+    conversation = writer_of(known.messages, lambda: OllamaConversation(Notes()), "ollama")
+    notes.add_all(conversation.notes.receipt())
+    tools = known.tools or ()
+    parsed = _parsed(known.rest, conversation.messages, tools, CHAT_LINES, (notes, strict, call))
+    known.keep(settled=True)
+    return parsed
+
+
+def _whole_chat(body: bytes, notes: Notes, strict: bool, call: RequestContext) -> ParsedOllama:
     data = _read(body, CHAT, notes)
     if data.get("_debug_render_only"):
         raise BadRequest("_debug_render_only is not supported: the prompt is the upstream's own.")
-    messages = as_openai(data.get("messages") or (), notes)
-    tools = [_tool(tool) for tool in data.get("tools") or ()]
+    conversation = OllamaConversation(notes)
+    for message in data.get("messages") or ():
+        conversation.add(message)
+    tools = [as_function(tool) for tool in data.get("tools") or ()]
     require_distinct_names(tools)
-    return _parsed(data, messages, tuple(tools), CHAT_LINES, (notes, strict, call))
+    how = (notes, strict, call)
+    return _parsed(data, conversation.messages, tuple(tools), CHAT_LINES, how)
 
 
 def parse_generate(
-    body: bytes, *, repair: bool = False, strict: bool = False, call: RequestContext | None = None
+    body: bytes, *, strict: bool = False, call: RequestContext | None = None
 ) -> ParsedOllama:
     """Read a request to `/api/generate`: one message of a user."""
-    notes = Notes()
+    notes, call = Notes(), call or _LOCAL
     data = _read(body, GENERATE, notes)
     if data.get("suffix"):
         raise BadRequest(f'"{data["model"]}" does not support insert', param="suffix")
@@ -107,10 +132,10 @@ def _parsed(
     messages: list[Json],
     tools: tuple[Json, ...],
     form: LineForm,
-    how: tuple[Notes, bool, RequestContext | None],
+    how: tuple[Notes, bool, RequestContext],
 ) -> ParsedOllama:
     notes, strict, call = how
-    settled, changed = settle(messages, repair=True)
+    settled, changed = settle_kept(messages, repair=True)
     notes.add_all(changed)
     receipt = notes.receipt()
     if strict:
@@ -121,12 +146,8 @@ def _parsed(
         messages=settled,
         tools=tools,
         params=members.fields(data),
-        call=asked_so(call or _LOCAL, data.get("stream") is not False),
+        call=asked_so(call, data.get("stream") is not False),
         native=members.native(data),
     )
     unloads = members.is_unloading(data)
     return ParsedOllama(request, form, name, receipt, bool(messages), unloads)
-
-
-def _tool(tool: Json) -> Json:
-    return tool if tool.get("type") == "function" else {**tool, "type": "function"}

@@ -57,6 +57,9 @@ class SentTool(TypedDict):
     type: NotRequired[str | None]
 
 
+Tools = Annotated[list[SentTool], Field(fail_fast=True, max_length=1024)]
+
+
 @shape
 class SamplingOptions(TypedDict):
     temperature: NotRequired[Annotated[float, Field(ge=0, le=2)] | None]
@@ -86,7 +89,7 @@ class _Body(TypedDict):
 class OllamaChatBody(_Body):
     messages: NotRequired[Annotated[list[SentMessage], Field(fail_fast=True)] | None]
     """Without any nothing is asked: it says that the model is loaded."""
-    tools: NotRequired[Annotated[list[SentTool], Field(fail_fast=True, max_length=1024)] | None]
+    tools: NotRequired[Tools | None]
 
 
 @late_body

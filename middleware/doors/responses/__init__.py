@@ -22,6 +22,7 @@ from middleware.doors.responses.endpoint import ENDPOINT
 from middleware.doors.responses.errors import error_body
 from middleware.doors.responses.parse import ParsedResponse, parse
 from middleware.doors.responses.state import Kept, references, unpacked
+from middleware.doors.seen import Seen
 
 
 @value_class
@@ -46,7 +47,7 @@ class _Responses:
         return error.status
 
     def knowing(self, answers: Mapping[str, KeptAnswer] | None) -> KeepingDoor:
-        return self if answers is None else _Responses(Kept(answers, keeps=True))
+        return self if answers is None else _Responses(Kept(answers, True, self.kept.seen))
 
     def keeps(self, parsed: ParsedRequest) -> bool:
         return isinstance(parsed, ParsedResponse) and parsed.base["store"] is True
@@ -58,4 +59,10 @@ class _Responses:
 
 RESPONSES_DOOR: KeepingDoor = _Responses()
 
-__all__ = ("RESPONSES_DOOR",)
+
+def remembering_responses(seen: Seen) -> KeepingDoor:
+    """The door of one server, which remembers what was said to it."""
+    return _Responses(Kept(seen=seen))
+
+
+__all__ = ("RESPONSES_DOOR", "remembering_responses")

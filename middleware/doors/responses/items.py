@@ -6,13 +6,14 @@ What the assistant said, thought and called between two others is one message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
 from adapters.errors import BadRequest
 from adapters.protocol import RESULT_OF, Json
 from adapters.receipts import Notes
+from adapters.shared.history import MOST_REWRITTEN, with_canonical_calls
 from middleware.doors.responses.content import result_content, text_of_parts, user_content
 from middleware.doors.responses.shapes import kind_of
 from middleware.doors.responses.thoughts import SealedThought, as_members, summary_text, unsealed
@@ -38,6 +39,9 @@ class _Turn:
     calls: list[Json] = field(default_factory=list)
     thoughts: list[SealedThought] = field(default_factory=list)
 
+    def copy(self) -> _Turn:
+        return _Turn([*self.texts], [*self.refusals], [*self.calls], [*self.thoughts])
+
     def message(self) -> Json:
         said: Json = {"role": "assistant", "content": "".join(self.texts) or None}
         if self.refusals:
@@ -49,7 +53,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class ItemReader:
-    """Reads items one by one; `finish` returns the messages."""
+    """Reads items one by one; `finish` returns the messages, their calls in one form."""
 
     notes: Notes
     secret: bytes = b""
@@ -66,17 +70,43 @@ class ItemReader:
     """Calls without a result so far."""
     _answered: set[str] = field(default_factory=set)
     _pairs: Mapping[str, int] = field(default_factory=dict)
+    _position: int = 0
+    _room: int = MOST_REWRITTEN
+
+    def copy(self) -> ItemReader:
+        turn = self._turn and self._turn.copy()
+        return replace(
+            self,
+            notes=self.notes.copy(),
+            messages=[*self.messages],
+            tools=[*self.tools],
+            _turn=turn,
+            _waiting=self._waiting.copy(),
+            _answered=self._answered.copy(),
+        )
+
+    def add(self, item: Json) -> None:
+        """Read one of the request's own input."""
+        where = f"input[{self._position}]"
+        self._position += 1
+        self._take(item, where)
 
     def read(self, items: Iterable[tuple[str, Json]]) -> list[Json]:
         """`items` with where each stands."""
         placed = [*items]
         self._pairs = _paired(item for _, item in placed)
         for where, item in placed:
-            take = _TAKE.get(kind := kind_of(item))
-            if take is not None:
-                take(self, item, where)
-            else:
-                self._take_other(kind, item, where)
+            self._take(item, where)
+        return self.finish()
+
+    def _take(self, item: Json, where: str) -> None:
+        take = _TAKE.get(kind := kind_of(item))
+        if take is not None:
+            take(self, item, where)
+        else:
+            self._take_other(kind, item, where)
+
+    def finish(self) -> list[Json]:
         self._end_turn()
         if self._waiting and not self.repair:
             identity = next(iter(self._waiting))
@@ -191,7 +221,8 @@ class ItemReader:
 
     def _end_turn(self) -> None:
         if self._turn is not None:
-            self.messages.append(self._turn.message())
+            message, self._room = with_canonical_calls(self._turn.message(), self._room)
+            self.messages.append(message)
             self._turn = None
             self._answered.clear()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from typing import NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -18,16 +19,19 @@ from adapters.protocol import (
     value_class,
 )
 from adapters.receipts import Notes, Receipt
+from adapters.shared.beginnings import writer_of
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
+from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.door import KeptRecord, Stamp
+from middleware.doors.known import Known, read_known
 from middleware.doors.mistakes import refusal
 from middleware.doors.responses.fields import echo, params_of
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
+from middleware.doors.responses.known import RESPONSES_FORM
 from middleware.doors.responses.output import Items, Nobody
 from middleware.doors.responses.response_object import ResponseHeading
 from middleware.doors.responses.shapes import BODY, OWN_FIELDS
@@ -95,27 +99,26 @@ def parse(
     call: RequestContext | None = None,
     kept: Kept | None = None,
 ) -> ParsedResponse:
-    """Read a request or raise a `BadRequest` that says what to send instead."""
-    notes, kept = Notes(), kept or Kept()
-    data = read_object(body, notes)
-    try:
-        BODY.validator.validate_python(data)
-    except ValidationError as error:
-        raise refusal(error) from None
-    call = asked_so(call or _LOCAL, data.get("stream") is True)
-    items = [*_own_items(data["input"], kept, notes)]
-    before = kept.ids_before(data.get("previous_response_id"))
-    messages, tools = _messages(data, items, kept, ItemReader(notes, call.secret, repair))
-    settled, changed = settle(messages, repair)
+    """Read a request or raise a `BadRequest` that says what to send instead.
+
+    What was seen before changes nothing but the time it takes.
+    """
+    notes, kept, call = Notes(), kept or Kept(), call or _LOCAL
+    known = read_known(body, kept.seen, call.owner, RESPONSES_FORM)
+    reader = ItemReader(notes, call.secret, repair)
+    said = _whole(body, kept, reader) if known is None else _pieces(known, reader)
+    data, tools = said.data, said.tools
+    call = asked_so(call, data.get("stream") is True)
+    messages, changed = settle_kept(said.messages, repair)
     notes.add_all(changed)
     choice = tools.choice(data.get("tool_choice"))
     native = tools.native(notes)
     request = ChatRequest(
         model=data["model"],
-        messages=settled,
-        tools=tuple(tools.tools),
+        messages=messages,
+        tools=said.offered,
         tool_choice=choice,
-        params=params_of(data, bool(tools.tools), notes),
+        params=params_of(data, bool(said.offered), notes),
         extra={name: value for name, value in data.items() if name not in OWN_FIELDS},
         call=call,
         native=native,
@@ -125,8 +128,56 @@ def parse(
     receipt = notes.receipt()
     if strict:
         refuse_losses(receipt)
+    if known is not None:
+        known.keep(settled=True)
+    base = echo(data, kept.keeps)
+    return ParsedResponse(request, base, tools, said.items, said.before, receipt)
+
+
+class _Said(NamedTuple):
+    """A valid body, read."""
+
+    data: Json
+    items: list[Json]
+    messages: list[Json]
+    tools: ToolSet
+    offered: tuple[Json, ...]
+    before: list[str]
+
+
+def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
+    data = read_object(body, reader.notes)
+    try:
+        BODY.validator.validate_python(data)
+    except ValidationError as error:
+        raise refusal(error) from None
+    items = [*_own_items(data["input"], kept, reader.notes)]
+    before = kept.ids_before(data.get("previous_response_id"))
+    messages, tools = _messages(data, items, kept, reader)
     own = [item for _, item in items]
-    return ParsedResponse(request, echo(data, kept.keeps), tools, own, before, receipt)
+    return _Said(data, own, messages, tools, tuple(tools.tools), before)
+
+
+def _pieces(known: Known, begun: ItemReader) -> _Said:
+    """A body of which most was seen; what was made of its items is the same again."""
+    items, notes = known.messages, begun.notes
+    context = "responses", begun.secret, begun.repair
+    reader = writer_of(items, begun.copy, context)
+    messages = reader.finish()
+    notes.add_all(reader.notes.receipt())
+    data: Json = known.rest
+    tools, offered = ToolSet(), ()
+    if (declared := known.tools) is not None:
+        data = {**data, "tools": declared.declared}
+        tools, offered = replace(declared.tools), declared.offered
+        notes.add_all(declared.receipt)
+    if instructions := data.get("instructions"):
+        messages = [known.text(instructions, _told), *messages]
+    return _Said(data, items, messages, tools, offered, [])
+
+
+def _told(instructions: str) -> Json:
+    return {"role": "system", "content": instructions}
 
 
 def _own_items(given: str | list[Json], kept: Kept, notes: Notes) -> Iterator[tuple[str, Json]]:
@@ -145,7 +196,7 @@ def _messages(
     data: Json, items: list[tuple[str, Json]], kept: Kept, conversation: ItemReader
 ) -> tuple[list[Json], ToolSet]:
     if data.get("instructions"):
-        conversation.messages.append({"role": "system", "content": data["instructions"]})
+        conversation.messages.append(_told(data["instructions"]))
     previous = data.get("previous_response_id")
     joined = [*kept.before(previous), *items] if previous else items
     messages = conversation.read(joined)

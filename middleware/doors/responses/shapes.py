@@ -136,11 +136,11 @@ _Tool = Annotated[
     | Annotated[HostedDeclaration, Tag(TAG + "hosted")],
     Discriminator(_tool_kind),
 ]
-_Tools = Annotated[list[_Tool], Field(fail_fast=True, max_length=1024)]
+Tools = Annotated[list[_Tool], Field(fail_fast=True, max_length=1024)]
 
 
 class AdditionalTools(TypedDict):
-    tools: _Tools
+    tools: Tools
 
 
 class FoundTools(TypedDict):
@@ -179,7 +179,7 @@ def _item_kind(value: Any) -> str | None:
     return TAG + _KINDS.get(kind_of(value), "other") if isinstance(value, dict) else None
 
 
-_Item = Annotated[
+Item = Annotated[
     Annotated[MessageItem, Tag(TAG + "message")]
     | Annotated[ReasoningItem, Tag(TAG + "reasoning")]
     | Annotated[FunctionCallItem, Tag(TAG + "function_call")]
@@ -191,7 +191,7 @@ _Item = Annotated[
     | Annotated[OtherItem, Tag(TAG + "other")],
     Discriminator(_item_kind),
 ]
-_Items = Annotated[list[_Item], Field(fail_fast=True, min_length=1), Tag(TAG + "list")]
+_Items = Annotated[list[Item], Field(fail_fast=True, min_length=1), Tag(TAG + "list")]
 _Input = Annotated[
     Annotated[str, Field(min_length=1), Tag(TAG + "string")] | _Items, Discriminator(string_or_list)
 ]
@@ -250,7 +250,7 @@ class ResponsesBody(TypedDict):
     store: NotRequired[bool | None]
     stream: NotRequired[bool | None]
     stream_options: NotRequired[dict[str, Any] | None]
-    tools: NotRequired[_Tools | None]
+    tools: NotRequired[Tools | None]
     tool_choice: NotRequired[_Choice | None]
     parallel_tool_calls: NotRequired[bool | None]
     max_output_tokens: NotRequired[_Positive | None]

@@ -20,6 +20,7 @@ from adapters.receipts import Notes
 from middleware.doors.door import KeptAnswer, References
 from middleware.doors.responses.ids import THOUGHT, input_id, response_of
 from middleware.doors.responses.shapes import kind_of
+from middleware.doors.seen import Seen
 
 _MOST_BEFORE = 512
 """Answers one conversation may be made of by `previous_response_id`."""
@@ -38,6 +39,8 @@ class Kept:
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
     keeps: bool = False
     """Whether this one's answer can be kept."""
+    seen: Seen | None = None
+    """What was read before; None: it is not remembered."""
 
     def before(self, previous: str) -> Iterator[tuple[str, Json]]:
         """The items of an answer and of all before it."""
