@@ -145,7 +145,7 @@ class AdditionalTools(TypedDict):
 
 class FoundTools(TypedDict):
     call_id: NotRequired[str | None]
-    tools: NotRequired[_Tools | None]
+    tools: NotRequired[Tools | None]
 
 
 class OtherItem(TypedDict):
