@@ -72,7 +72,7 @@ def began(*arguments: str, shown: str = "") -> subprocess.Popen[str]:
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("module", ["argparse", "middleware.config.keys", "aiohttp", "uvicorn"])
+@pytest.mark.parametrize("module", ["argparse", "middleware.config.keys", "orjson", "uvicorn"])
 def test_ctrl_c_during_the_start_says_stopping_and_no_more(module: str, folder: Path) -> None:
     config = ("--config", str(folder / "config.toml"), "--port", "8199")
     with began("serve", *config, shown="-Ximporttime") as process:
