@@ -13,7 +13,7 @@ import orjson
 
 from adapters.protocol import CARRIER, Carried, Json
 
-FEWEST = 8
+_FEWEST = 8
 """Messages: fewer are written sooner than they are looked for."""
 _LAST = 24
 """Messages of the end, among which cache breakpoints are looked for."""
@@ -78,7 +78,7 @@ class Beginnings:
             writer.add(message)
         size = _weight(messages[behind:until]) + (found.size if found else 0)
         # One alone has a quarter at most: it drives out nothing that all others need.
-        if max(behind, FEWEST - 1) < until and size <= self._most // 4:
+        if max(behind, _FEWEST - 1) < until and size <= self._most // 4:
             self._forget(marks[behind])
             self._keep(marks[until], _Kept(context, messages[:until], writer.copy(), size))
         for message in messages[max(behind, until) :]:
@@ -88,7 +88,7 @@ class Beginnings:
     def _longest(
         self, marks: Sequence[int], messages: Sequence[Json], context: Hashable
     ) -> _Kept | None:
-        for count in range(len(messages), FEWEST - 1, -1):
+        for count in range(len(messages), _FEWEST - 1, -1):
             kept = self._kept.get(marks[count])
             if kept is not None and kept.is_of(context, messages):
                 self._kept.move_to_end(marks[count])
@@ -139,7 +139,7 @@ def writer_of(
 
     Without `kept` nothing is looked for, and nothing remembered.
     """
-    if kept and len(messages) >= FEWEST:
+    if kept and len(messages) >= _FEWEST:
         return _beginnings().writer(tuple(messages), begin, context)
     writer = begin()
     for message in messages:
