@@ -131,6 +131,8 @@ def parse(
     if known is not None:
         known.keep(settled=True)
     base = echo(data, kept.keeps)
+    if known is not None and known.tools is not None:
+        base["tools"] = known.tools.text
     return ParsedResponse(request, base, tools, said.items, said.before, receipt)
 
 
@@ -224,6 +226,8 @@ _REGULAR = frozenset(
 class KnownTools(NamedTuple):
     declared: list[Json]
     """As the client said it."""
+    text: orjson.Fragment
+    """The same, for answers."""
     offered: tuple[Json, ...]
     """As chat declares them."""
     tools: ToolSet
@@ -249,7 +253,8 @@ def _are_tools(piece: Piece) -> bool:
         tools.require_distinct()
     except (ValidationError, BadRequest):
         return False
-    piece.value = KnownTools(declared, tuple(tools.tools), tools, notes.receipt())
+    text = orjson.Fragment(orjson.dumps(declared))
+    piece.value = KnownTools(declared, text, tuple(tools.tools), tools, notes.receipt())
     return True
 
 
