@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
+
+import orjson
 
 from adapters.claude import parameters
 from adapters.claude.breakpoints import has_breakpoints, limit_breakpoints, with_breakpoints
@@ -24,11 +27,11 @@ from adapters.claude.tools import (
 )
 from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
 from adapters.options import FLAG, TEXTS, choice, option, whole
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import Carried, ChatRequest, Json
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import array
 from adapters.shared.fields import Fields
-from adapters.shared.toolbox import Toolbox
+from adapters.shared.toolbox import Toolbox, key_of
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
 NO_SAMPLING_SINCE = "2026-10-21"
@@ -120,13 +123,25 @@ def encode(
     fields.notes.add_all(said.unknown.receipt(request.tools, "Claude"))
     receipt = fields.receipt("Claude")
     body = _finished(body, own, receipt, profile)
-    return _kept_as_text(body, said, written) if kept else body, receipt
+    if not kept:
+        return body, receipt
+    return _kept_as_text(body, said, written, request.native), receipt
 
 
-def _kept_as_text(body: Json, said: Conversation, written: WrittenTools) -> Json:
+def _kept_as_text(
+    body: Json, said: Conversation, written: WrittenTools, native: Carried | None
+) -> Json:
     body["messages"] = array(said.older.text, body["messages"])
-    if written.text is not None and body.get("tools") is written.tools:
+    tools = body.get("tools") or ()
+    declared = native.value.get("tools") if native is not None and tools else None
+    if written.text is not None and tools is written.tools:
         body["tools"] = written.text
+    elif (
+        isinstance(declared, tuple)
+        and len(tools) == len(declared)
+        and all(map(is_, tools, declared))
+    ):
+        body["tools"] = orjson.Fragment(key_of(declared) or orjson.dumps(tools))
     return body
 
 

@@ -16,12 +16,12 @@ from middleware.doors.chat.checks import check_fields
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
-from middleware.doors.chat.known import CHAT_FORM
+from middleware.doors.chat.recognition import CHAT_FORM
 from middleware.doors.chat.shapes import FIELDS, REQUEST
 from middleware.doors.chat.words import Heading
 from middleware.doors.door import Stamp
-from middleware.doors.known import Known, read_known
 from middleware.doors.mistakes import refusal
+from middleware.doors.recognition import RecognizedRequest, recognize
 from middleware.doors.seen import Seen
 
 # What the door itself takes care of; everything else of OpenAI's goes on in `params`.
@@ -75,7 +75,7 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     notes, call = Notes(), call or _LOCAL
-    known = read_known(body, seen, call.owner, CHAT_FORM)
+    known = recognize(body, seen, call.owner, CHAT_FORM)
     if known is None:
         data, functions = _read_whole(body, repair, notes)
         messages, changed = settle(data["messages"], repair)
@@ -110,7 +110,7 @@ def _read_whole(body: bytes, repair: bool, notes: Notes) -> tuple[Json, bool]:
     return data, functions
 
 
-def _data_of(known: Known) -> Json:
+def _data_of(known: RecognizedRequest) -> Json:
     data: Json = {**known.rest, "messages": known.messages}
     return data if known.tools is None else {**data, "tools": known.tools}
 

@@ -6,7 +6,7 @@ upstream, or, where that signs none, by us. One call of `render` is one write.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, assert_never
 
@@ -90,14 +90,11 @@ class MessageEvents:
             if kind is TextDelta:
                 if self._kind != "text":
                     self._begin("text", _EMPTY_TEXT, frames)
-                said = [event.text for event in run if type(event) is TextDelta]
-                self._say(_TEXT, said, frames)
+                self._say(_TEXT, _texts(run), frames)
             elif kind is ToolCallDelta:
-                said = [event.arguments for event in run if type(event) is ToolCallDelta]
-                self._say(_INPUT, said, frames)
+                self._say(_INPUT, _arguments(run), frames)
             elif kind is ReasoningDelta:
-                said = [event.text for event in run if type(event) is ReasoningDelta]
-                self._think(said, frames)
+                self._think(_texts(run), frames)
             else:
                 for event in run:
                     self._write(event, frames)
@@ -231,3 +228,11 @@ class MessageEvents:
 
 def _frame(event: Json) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _dumps(event))
+
+
+def _texts(run: Iterable[Event]) -> list[str]:
+    return [event.text for event in run if isinstance(event, TextDelta | ReasoningDelta)]
+
+
+def _arguments(run: Iterable[Event]) -> list[str]:
+    return [event.arguments for event in run if type(event) is ToolCallDelta]

@@ -14,18 +14,17 @@ from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from middleware.doors.body import read_object
 from middleware.doors.door import Stamp
-from middleware.doors.known import read_known
 from middleware.doors.messages.answer import Answering
-from middleware.doors.messages.conversation import ReadConversation
+from middleware.doors.messages.conversation import Exact, ReadConversation
 from middleware.doors.messages.events import MessageEvents
-from middleware.doors.messages.exact import Exact
 from middleware.doors.messages.fold import MessageFold
-from middleware.doors.messages.known import form_of
+from middleware.doors.messages.recognition import form_of
 from middleware.doors.messages.rest import RestOfRequest, read_rest
 from middleware.doors.messages.shapes import COUNTED, REQUEST
 from middleware.doors.messages.tools import ReadTools, read_tools
 from middleware.doors.messages.words import THREADS
 from middleware.doors.mistakes import refusal
+from middleware.doors.recognition import recognize
 from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
@@ -72,7 +71,7 @@ def parse(
     """
     call = call or _LOCAL
     owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
-    known = read_known(body, seen, owner, form_of(call.secret))
+    known = recognize(body, seen, owner, form_of(call.secret))
     if known is None:
         return _read(body, repair, strict, call, REQUEST)
     rest: RestOfRequest = known.rest

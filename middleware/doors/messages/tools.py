@@ -55,7 +55,7 @@ class ReadTools(NamedTuple):
     """For other models than Claude."""
     hosted: tuple[str, ...] = ()
     """Types of those that Anthropic runs."""
-    declared: Sequence[Json] = ()
+    declared: tuple[Json, ...] = ()
     """All of them, as the client said it."""
 
     @property
@@ -103,7 +103,7 @@ def read_tools(tools: Sequence[Json]) -> ReadTools:
             code: Code = "tool_dropped" if kind.startswith(_SEARCH) else "parameter_dropped"
             lost.append(Note(code, where, text))
     _require_distinct(functions)
-    return ReadTools(tuple(functions), tuple(lost), tuple(hosted), tools)
+    return ReadTools(tuple(functions), tuple(lost), tuple(hosted), tuple(tools))
 
 
 def _require_distinct(functions: Sequence[Json]) -> None:

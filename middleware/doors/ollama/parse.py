@@ -16,15 +16,15 @@ from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.door import Stamp
-from middleware.doors.known import read_known
 from middleware.doors.mistakes import refusal
 from middleware.doors.ollama import members
 from middleware.doors.ollama.forms import CHAT_LINES, GENERATE_LINES, LineForm, bare, loaded
 from middleware.doors.ollama.history import OllamaConversation, with_images
-from middleware.doors.ollama.known import CHAT_FORM, as_function
 from middleware.doors.ollama.lines import Lines
+from middleware.doors.ollama.recognition import CHAT_FORM, as_function
 from middleware.doors.ollama.shapes import CHAT, GENERATE
 from middleware.doors.ollama.whole import whole
+from middleware.doors.recognition import recognize
 from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
@@ -72,7 +72,7 @@ def parse_chat(
     What was seen before changes nothing but the time it takes.
     """
     notes, call = Notes(), call or _LOCAL
-    known = read_known(body, seen, call.owner, CHAT_FORM)
+    known = recognize(body, seen, call.owner, CHAT_FORM)
     if known is None:
         return _whole_chat(body, notes, strict, call)
     conversation = writer_of(known.messages, lambda: OllamaConversation(Notes()), "ollama")

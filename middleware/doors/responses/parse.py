@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from adapters.errors import Truncated
+from adapters.errors import BadRequest, Truncated
 from adapters.protocol import (
     ChatRequest,
     Event,
@@ -25,18 +25,18 @@ from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.door import KeptRecord, Stamp
-from middleware.doors.known import Known, read_known
 from middleware.doors.mistakes import refusal
+from middleware.doors.recognition import Form, RecognizedRequest, recognize
 from middleware.doors.responses.fields import echo, params_of
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.known import RESPONSES_FORM
 from middleware.doors.responses.output import Items, Nobody
 from middleware.doors.responses.response_object import ResponseHeading
-from middleware.doors.responses.shapes import BODY, OWN_FIELDS
+from middleware.doors.responses.shapes import BODY, OWN_FIELDS, Item, Tools, kind_of
 from middleware.doors.responses.state import Kept, packed, with_ids
 from middleware.doors.responses.tools import ToolSet
+from middleware.doors.seen import Piece
 
 _LOCAL = RequestContext()
 
@@ -104,7 +104,7 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     notes, kept, call = Notes(), kept or Kept(), call or _LOCAL
-    known = read_known(body, kept.seen, call.owner, RESPONSES_FORM)
+    known = recognize(body, kept.seen, call.owner, RESPONSES_FORM)
     reader = ItemReader(notes, call.secret, repair)
     said = _whole(body, kept, reader) if known is None else _pieces(known, reader)
     data, tools = said.data, said.tools
@@ -131,6 +131,8 @@ def parse(
     if known is not None:
         known.keep(settled=True)
     base = echo(data, kept.keeps)
+    if known is not None and known.tools is not None:
+        base["tools"] = known.tools.text
     return ParsedResponse(request, base, tools, said.items, said.before, receipt)
 
 
@@ -158,7 +160,7 @@ def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
     return _Said(data, own, messages, tools, tuple(tools.tools), before)
 
 
-def _pieces(known: Known, begun: ItemReader) -> _Said:
+def _pieces(known: RecognizedRequest, begun: ItemReader) -> _Said:
     """A body of which most was seen; what was made of its items is the same again."""
     items, notes = known.messages, begun.notes
     context = "responses", begun.secret, begun.repair
@@ -207,3 +209,67 @@ def _messages(
     for where, found in conversation.found:
         tools.declare(found, where, conversation.notes, tools.names())
     return messages, tools
+
+
+# The pieces of a request, each checked alone
+
+_ITEM: TypeAdapter[Any] = TypeAdapter(Item)
+_TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
+_ANY = "?"
+_REGULAR = frozenset(
+    {
+        *("message", "reasoning", "function_call", "function_call_output"),
+        *("custom_tool_call", "custom_tool_call_output"),
+    }
+)
+"""Kinds of items that stand for themselves."""
+
+
+class KnownTools(NamedTuple):
+    declared: list[Json]
+    """As the client said it."""
+    text: orjson.Fragment
+    """The same, for answers."""
+    offered: tuple[Json, ...]
+    """As chat declares them."""
+    tools: ToolSet
+    receipt: Receipt
+
+
+def _is_item(piece: Piece) -> bool:
+    item = piece.value
+    try:
+        _ITEM.validator.validate_python(item)
+    except ValidationError:
+        return False
+    piece.arguments = len(item.get("arguments") or "")
+    piece.value = [item]
+    return kind_of(item) in _REGULAR
+
+
+def _are_tools(piece: Piece) -> bool:
+    declared, tools, notes = piece.value, ToolSet(), Notes()
+    try:
+        _TOOLS.validator.validate_python(declared)
+        tools.declare(declared, "tools", notes)
+        tools.require_distinct()
+    except (ValidationError, BadRequest):
+        return False
+    text = orjson.Fragment(orjson.dumps(declared))
+    piece.value = KnownTools(declared, text, tuple(tools.tools), tools, notes.receipt())
+    return True
+
+
+def _rest(rest: Json) -> Json | None:
+    data = {**rest, "input": _ANY}
+    if isinstance(data.get("tools"), int):
+        del data["tools"]
+    try:
+        BODY.validator.validate_python(data)
+    except ValidationError:
+        return None
+    # What stands before is found by its id, and read with it.
+    return None if data.get("previous_response_id") else rest
+
+
+RESPONSES_FORM = Form("responses", "input", _is_item, _are_tools, _rest)

@@ -99,7 +99,7 @@ class Kept:
 
 def references(body: bytes) -> References:
     """What a body names; read only where there may be something."""
-    if _PREVIOUS not in body and _ITEM not in body and not _BARE_ID.search(body):
+    if _PREVIOUS not in body and _ITEM not in body and not _has_bare_id(body):
         return References()
     try:
         data = orjson.loads(body)
@@ -109,6 +109,10 @@ def references(body: bytes) -> References:
         return References()
     owners = tuple(dict.fromkeys(_owners(data.get("input"))))
     return References(_text(data, "model"), _text(data, "previous_response_id"), owners)
+
+
+def _has_bare_id(body: bytes) -> bool:
+    return b'"id"' in body and _BARE_ID.search(body) is not None
 
 
 def _text(data: Json, name: str) -> str:

@@ -52,7 +52,7 @@ class _Parts(NamedTuple):
 
 
 @dataclass(slots=True)
-class Known:
+class RecognizedRequest:
     rest: Any
     tools: Any
     """None: it has none."""
@@ -82,7 +82,7 @@ class Known:
             self._skim.join(self._parts.items, first)
 
 
-def read_known(body: bytes, seen: Seen | None, owner: str, form: Form) -> Known | None:
+def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> RecognizedRequest | None:
     """A valid request by what was seen of it; None: it has to be read whole."""
     if seen is None or len(body) < seen.least_body:
         return None
@@ -93,7 +93,7 @@ def read_known(body: bytes, seen: Seen | None, owner: str, form: Form) -> Known 
     messages, settled = _messages(parts.items)
     tools = parts.tools.value if parts.tools else None
     weight = sum([piece.weight for piece in parts.items])
-    return Known(parts.rest.value.said, tools, messages, settled, weight, parts, skim)
+    return RecognizedRequest(parts.rest.value.said, tools, messages, settled, weight, parts, skim)
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:

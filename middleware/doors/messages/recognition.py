@@ -11,13 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, Json
 from adapters.receipts import Notes
-from middleware.doors.known import Form
 from middleware.doors.messages.answer import weight_of
-from middleware.doors.messages.conversation import ReadConversation
-from middleware.doors.messages.exact import Exact
+from middleware.doors.messages.conversation import Exact, ReadConversation
 from middleware.doors.messages.rest import RestOfRequest, read_rest
 from middleware.doors.messages.shapes import REQUEST, ClientTurn, Tools
 from middleware.doors.messages.tools import read_tools
+from middleware.doors.recognition import Form
 from middleware.doors.seen import Piece, size_of
 
 _TURN: TypeAdapter[Any] = TypeAdapter(ClientTurn)

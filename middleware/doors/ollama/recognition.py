@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from middleware.doors.chat.checks import require_distinct_names
-from middleware.doors.known import Form
 from middleware.doors.ollama.shapes import CHAT, SentMessage, Tools
+from middleware.doors.recognition import Form
 from middleware.doors.seen import Piece
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(SentMessage)

@@ -15,7 +15,7 @@ from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.chat.messages import Message
 from middleware.doors.chat.shapes import REQUEST, Tools
-from middleware.doors.known import Form
+from middleware.doors.recognition import Form
 from middleware.doors.seen import Piece
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(Message)
