@@ -62,7 +62,8 @@ def require_linear(read: Callable[[Any], Any], grow: Callable[[int], Any], size:
         assert not is_long(begun), f"{begun:.2f} s for one part of {part}"
     small, large = grow(size // 2), grow(size)
     half, whole = seconds(partial(read, small)), seconds(partial(read, large), 1)
-    if is_long(whole) or whole > 3 * half + _NOISE:
-        whole = min(whole, _once(partial(read, large)))
+    for _ in range(3):  # what else a machine does makes single ones longer
+        if is_long(whole) or whole > 3 * half + _NOISE:
+            whole = min(whole, _once(partial(read, large)))
     assert not is_long(whole), f"{whole:.2f} s"
     assert whole <= 3 * half + _NOISE, f"{half:.4f} s, then {whole:.4f} s"
