@@ -1,4 +1,7 @@
-"""Names what a client put into messages and tools and their upstream has no place for."""
+"""Names what a client put into messages and tools and their upstream has no place for.
+
+Kinds of other distributions use `note_unknown_members` (docs/adapters.md).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from functools import lru_cache
 
 import orjson
 
-from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
-from adapters.receipts import Note, Receipt
+from adapters.protocol import CARRIER, RESULT_OF, TURN, ChatRequest, Json
+from adapters.receipts import Note, Notes, Receipt
 from adapters.shared.cache import bounded
 from adapters.shared.toolbox import REMEMBERED, key_of
 
@@ -61,6 +64,14 @@ class UnknownMembers:
             found.setdefault(name, path)
         text = f"{who} has nothing like it"
         return tuple(Note("member_dropped", path, text) for path in found.values())
+
+
+def note_unknown_members(request: ChatRequest, notes: Notes, who: str) -> None:
+    """Name all of a request's, for a leaf that keeps nothing of conversations."""
+    unknown = UnknownMembers()
+    for message in request.messages:
+        unknown.add(message)
+    notes.add_all(unknown.receipt(request.tools, who))
 
 
 @bounded(REMEMBERED)
