@@ -195,7 +195,7 @@ def test_a_silent_upstream_is_waited_for_with_pings_and_asked_once(
                 async for piece in answer.iter_bytes():
                     gaps.append(time.monotonic() - moved)
                     moved, raw = time.monotonic(), raw + piece
-            assert sorted(gaps)[-2] < READ_TIMEOUT  # a busy machine is late with one
+            assert max(gaps) < READ_TIMEOUT
             frames = raw.decode().split("\n\n")
             pings = [frame for frame in frames if frame == ": ping"]
             assert len(pings) >= SILENCE / HEARTBEAT - 2
