@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
+from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.shared.history import MOST_REWRITTEN
 from middleware.doors.body import MAX_VALUES
@@ -33,9 +35,12 @@ class Form:
     item: Check
     """Of one of it makes the messages it becomes."""
     tools: Check
-    rest: Callable[[Json], Any]
-    """Reads all else; where items and tools stood, and nowhere else, there are whole numbers.
-    None: it is to be read whole.
+    body: TypeAdapter[Any]
+    stand_in: Any
+    """A conversation, for when all else is validated."""
+    rest: Callable[[Json, Json], Any]
+    """Reads all else, which is valid: with whole numbers where items and tools stood, and nowhere
+    else; and as it was validated. None: it is to be read whole.
     """
 
 
@@ -149,7 +154,14 @@ def _is_rest(form: Form, piece: Piece) -> bool:
     with_tools = type(data.get("tools")) is int
     if with_tools and not _stands(_THE_TOOLS, data["tools"], piece):
         return False
-    said = form.rest(data)
+    checked = {**data, form.items: form.stand_in}
+    if with_tools:
+        del checked["tools"]
+    try:
+        form.body.validator.validate_python(checked)
+        said = form.rest(data, checked)
+    except (ValidationError, BadRequest):
+        return False
     piece.value = _Rest(said, with_tools)
     return said is not None
 

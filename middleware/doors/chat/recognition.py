@@ -50,16 +50,9 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json) -> Json | None:
-    data = {**rest, "messages": [*_ANY]}
-    if isinstance(data.get("tools"), int):  # where they stood
-        del data["tools"]
-    try:
-        REQUEST.validator.validate_python(data)
-        check_grammars(data)
-    except (ValidationError, BadRequest):
-        return None
-    return None if legacy.is_used(data) else rest
+def _rest(rest: Json, checked: Json) -> Json | None:
+    check_grammars(checked)
+    return None if legacy.is_used(checked) else rest
 
 
-CHAT_FORM = Form("chat", "messages", _is_message, _are_tools, _rest)
+CHAT_FORM = Form("chat", "messages", _is_message, _are_tools, REQUEST, [*_ANY], _rest)

@@ -57,20 +57,12 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json) -> RestOfRequest | None:
-    data = {**rest, "messages": [*_ANY]}
-    if isinstance(data.get("tools"), int):
-        del data["tools"]
-    if data.get("thread") is not None:
-        return None
-    try:
-        REQUEST.validator.validate_python(data)
-    except ValidationError:
-        return None
-    return read_rest(rest)
+def _rest(rest: Json, _: Json) -> RestOfRequest | None:
+    return None if rest.get("thread") is not None else read_rest(rest)
 
 
 @lru_cache(maxsize=8)
 def form_of(secret: bytes) -> Form:
     """With the secret that thoughts are signed with."""
-    return Form("messages", "messages", partial(_is_turn, secret), _are_tools, _rest)
+    turn = partial(_is_turn, secret)
+    return Form("messages", "messages", turn, _are_tools, REQUEST, [*_ANY], _rest)

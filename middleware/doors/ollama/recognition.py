@@ -41,15 +41,8 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json) -> Json | None:
-    data = {**rest, "messages": []}
-    if isinstance(data.get("tools"), int):
-        del data["tools"]
-    try:
-        CHAT.validator.validate_python(data)
-    except ValidationError:
-        return None
-    return None if data.get("_debug_render_only") else rest
+def _rest(rest: Json, _: Json) -> Json | None:
+    return None if rest.get("_debug_render_only") else rest
 
 
-CHAT_FORM = Form("ollama", "messages", _is_message, _are_tools, _rest)
+CHAT_FORM = Form("ollama", "messages", _is_message, _are_tools, CHAT, [], _rest)

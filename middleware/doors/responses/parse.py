@@ -260,16 +260,9 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json) -> Json | None:
-    data = {**rest, "input": _ANY}
-    if isinstance(data.get("tools"), int):
-        del data["tools"]
-    try:
-        BODY.validator.validate_python(data)
-    except ValidationError:
-        return None
+def _rest(rest: Json, _: Json) -> Json | None:
     # What stands before is found by its id, and read with it.
-    return None if data.get("previous_response_id") else rest
+    return None if rest.get("previous_response_id") else rest
 
 
-RESPONSES_FORM = Form("responses", "input", _is_item, _are_tools, _rest)
+RESPONSES_FORM = Form("responses", "input", _is_item, _are_tools, BODY, _ANY, _rest)
