@@ -31,7 +31,7 @@ NOT_NEEDED = {
     *("sqlalchemy", "starlette.routing", "middleware.cli.live_check", "middleware.cassettes.file"),
     *("middleware.cassettes.studio", "middleware.server.api.app", "middleware.tools.shelf"),
     *("middleware.wrappers.emulation.automatic", "middleware.wrappers.emulation.emulated"),
-    *("middleware.wrappers.pipeline", "middleware.wrappers.server_tools"),
+    *("aiohttp", "middleware.wrappers.pipeline", "middleware.wrappers.server_tools"),
 }
 CLAUDE = """
 [recall]
