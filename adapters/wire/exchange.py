@@ -27,6 +27,7 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
     Upstream,
+    value_class,
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.calls import Calls
@@ -92,8 +93,9 @@ class AnswerState:
         return UpstreamError(f"Upstream '{self.upstream}' {what}.", code="upstream_unreadable")
 
     def cut(self, lacking: str) -> Truncated:
-        text = f"Upstream '{self.upstream}' ended its stream without {lacking}: it is cut."
-        return Truncated(text)
+        return Truncated(
+            f"Upstream '{self.upstream}' ended its stream without {lacking}: it is cut."
+        )
 
     def leave_out(self, name: str, value: Any) -> None:
         text = f"the upstream sent {type(value).__name__} there, which means nothing"
@@ -131,7 +133,7 @@ def quoted(reason: Any) -> str:
 S = TypeVar("S", bound=AnswerState)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Exchange(Generic[S]):
     """One request in an upstream's own words, and how to read what comes back."""
 
