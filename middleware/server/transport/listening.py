@@ -153,7 +153,6 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._idle_since = None
         while data and self._refusal is None:
             size, data = len(data), self._feed(data)
             if self._began is not None and self._refusal is None:
@@ -198,6 +197,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._began, self._asked, self._in_body = self.loop.time(), True, False
         self._size = self._barren = 0
+        self._idle_since = None  # and not before: empty lines between requests are none
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
