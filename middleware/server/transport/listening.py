@@ -219,6 +219,8 @@ class Protocol(HttpToolsProtocol):
 
     def _queue_cycle(self) -> None:
         """Answer the request whose head is here, or have it wait for the answer before."""
+        if self.transport.is_closing():
+            return
         parser, scope = self.parser, self.scope
         version, url = parser.get_http_version(), httptools.parse_url(self.url)
         path = url.path.decode("ascii")
@@ -251,6 +253,9 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
         super().on_message_complete()
+        active = self._active
+        if active is not None and active.response_complete and not active.keep_alive:
+            self.transport.close()  # which waited for the body
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, b"Bad Request", f"{msg} It is not valid HTTP/1.1.")

@@ -242,6 +242,26 @@ def test_nothing_is_said_behind_an_answer_that_came_before_the_body() -> None:
     assert heard.endswith(b"refused\r\n0\r\n\r\n")
 
 
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_who_still_sends_is_not_cut_off_from_its_answer(version: bytes) -> None:
+    size, calls = 8 << 20, []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        calls.append(scope["path"])
+        await refuse_at_once(scope, receive, send)
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        head = HEAD.replace(b"1.1", version) + b"connection: close\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % size + b"x" * size + LAST)
+        await writer.drain()
+        return await reader.read()
+
+    heard = talk(app, Patient, script)
+    assert b"\r\nconnection: close\r\n" in heard
+    assert b"refused" in heard
+    assert calls == ["/"]  # what stands behind a last request is none
+
+
 async def tell(scope: Scope, receive: Receive, send: Send) -> None:
     """Say what arrived: the method, the names of the headers, and the body."""
     body, more = b"", True
