@@ -77,6 +77,10 @@ class Connection(asyncio.Protocol):
         self._waiter = self._loop.create_future()
         return self._waiter
 
+    def require_time(self, due: float) -> None:
+        if self._loop.time() >= due:
+            raise TimeoutError
+
     def release(self, incoming: Incoming) -> None:
         """Keep what can carry another exchange, cut what cannot: that cancels."""
         if incoming is not self._incoming:
@@ -213,6 +217,8 @@ class LiveReply:
 
     async def read(self, due: float) -> bytes:
         incoming = self._incoming
+        if incoming.coded or not incoming.over:
+            self._connection.require_time(due)  # where something always is here, nobody waits
         while not (piece := incoming.take()):
             if incoming.over:
                 return b""
