@@ -170,6 +170,19 @@ def test_what_is_odd_is_refused_or_read_as_ever(path: str, more: Json) -> None:
     assert told(read(doors, path, body)) == told(read(DOORS, path, body))
 
 
+@pytest.mark.parametrize("written", ['"tools":\n[', '"tools": [ ', '"own":{"tools":1},"tools": ['])
+@pytest.mark.parametrize("path", FORMS)
+def test_tools_count_however_they_are_written(path: str, written: str) -> None:
+    items = [{"role": "user", "content": "Begin. " * 200}, *FORMS[path][2](1)]
+    body = body_of(path, items, spaced).replace(b'"tools": [', written.encode())
+    whole = read(DOORS, path, body)
+    assert not isinstance(whole, str)
+    assert whole.request.tools
+    doors = remembering_doors()
+    for _ in range(2):
+        assert told(read(doors, path, body)) == told(whole)
+
+
 def test_a_thought_is_whose_the_secret_says() -> None:
     """The same words from the same client, when what signs them is another."""
     signed = {**UNSIGNED, "signature": signature(b"s", "deepseek", "hm")}
