@@ -183,6 +183,21 @@ def test_tools_count_however_they_are_written(path: str, written: str) -> None:
         assert told(read(doors, path, body)) == told(whole)
 
 
+def test_turns_that_are_one_to_claude_are_joined() -> None:
+    """Two that call, one after the other: the results of both follow."""
+    begun: list[Json] = [{"role": "user", "content": "Begin. " * 200}]
+    first, results = _of_messages(1)
+    second = {**first, "content": [{"type": "tool_use", "id": "b", "name": "f", "input": {}}]}
+    both = [*results["content"], {**results["content"][0], "tool_use_id": "b"}]
+    talk = [*begun, first, second, {"role": "user", "content": both[::2]}]
+    doors = remembering_doors()
+    for items in (talk, [*begun, *_of_messages(0), *talk[1:]], talk):
+        body = body_of("/v1/messages", items, spaced)
+        whole = read(DOORS, "/v1/messages", body)
+        assert not isinstance(whole, str)
+        assert told(read(doors, "/v1/messages", body)) == told(whole)
+
+
 def test_a_thought_is_whose_the_secret_says() -> None:
     """The same words from the same client, when what signs them is another."""
     signed = {**UNSIGNED, "signature": signature(b"s", "deepseek", "hm")}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -247,6 +248,11 @@ def _result(block: Json, where: str, losses: Losses) -> Json:
     if not isinstance(content, str):
         message[RESULT_OF] = block["tool_use_id"]
     return {**message, "is_error": True} if block.get("is_error") else message
+
+
+def have_calls_in_a_row(messages: Sequence[Json]) -> bool:
+    """Whether they are of turns that are joined to one, and so say nothing each alone."""
+    return any(_calls(one) and _calls(after) for one, after in pairwise(messages))
 
 
 def _calls(message: Json) -> bool:
