@@ -198,6 +198,19 @@ def test_turns_that_are_one_to_claude_are_joined() -> None:
         assert told(read(doors, "/v1/messages", body)) == told(whole)
 
 
+def test_a_turn_keeps_its_digits_for_its_own_sake_alone() -> None:
+    long = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 12345678901234567890123}}
+    items: list[Json] = [
+        {"role": "user", "content": "Begin. " * 200},
+        {"role": "assistant", "content": [UNSIGNED, long]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}], "own": 10},
+    ]
+    body = body_of("/v1/messages", items, spaced).replace(b'"own": 10', b'"own": 1.10')
+    assert told(read(remembering_doors(), "/v1/messages", body)) == told(
+        read(DOORS, "/v1/messages", body)
+    )
+
+
 def test_a_thought_is_whose_the_secret_says() -> None:
     """The same words from the same client, when what signs them is another."""
     signed = {**UNSIGNED, "signature": signature(b"s", "deepseek", "hm")}

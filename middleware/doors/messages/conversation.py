@@ -41,6 +41,10 @@ class Exact:
         self._is_long = False
         """A call of the turn that is read has such numbers."""
 
+    def begin(self) -> None:
+        """A turn is read from here on: what was found in the one before says nothing of it."""
+        self._is_long = False
+
     def arguments(self, block: Json) -> str:
         """The input of a call as JSON."""
         written = orjson.dumps(block.get("input") or {})
@@ -52,10 +56,7 @@ class Exact:
 
     def turn(self, turn: Json) -> Json:
         """The whole of it, when its calls were read."""
-        if not self._is_long:
-            return turn
-        self._is_long = False
-        return self._read().get(id(turn), turn)
+        return self._read().get(id(turn), turn) if self._is_long else turn
 
     def _read(self) -> dict[int, Json]:
         if self._precise is None:
@@ -105,6 +106,7 @@ class ReadConversation:
 
     def add(self, turn: Json, position: int) -> None:
         losses, content = Losses(f"messages[{position}]"), turn["content"]
+        self.exact.begin()
         if turn["role"] == "user":
             self._add_user(turn, content, losses)
         elif turn["role"] == "assistant":
