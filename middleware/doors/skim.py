@@ -22,7 +22,7 @@ from middleware.doors.seen import Piece, Seen, join
 Check = Callable[[Piece], bool]
 """Brings what a piece says into its one form; False: it is nothing to keep."""
 _OBJECT_END = re.compile(rb'\}(?=, ?\{"|\])')
-_LOOKED_AHEAD = 16
+_LOOKED_AHEAD = 256
 _EACH_TRY, _EACH_BRACKET = 100, 10
 """Bytes that take as long."""
 _MOST_NEW = 2000

@@ -149,6 +149,21 @@ def test_messages_that_come_again_are_the_same_objects(path: str) -> None:
     assert all(one is other for one, other in pairs)
 
 
+@pytest.mark.parametrize("dumped", [spaced, compact])
+def test_tools_of_many_objects_come_again_as_the_same(dumped: Callable[[Any], bytes]) -> None:
+    either = {"anyOf": [{"type": "string"}, {"items": {"anyOf": [{"type": "null"}]}}, {}]}
+    schema = {"type": "object", "properties": {f"a{at}": either for at in range(40)}}
+    tools = [{"function": {**_FUNCTION, "name": f"f{at}", "parameters": schema}} for at in "abc"]
+    items, doors = [{"role": "user", "content": "Begin. " * 200}], remembering_doors()
+    for round_ in range(9):
+        items += _of_ollama(round_)
+    body = body_of("/api/chat", items, dumped, tools=tools)
+    first, again = read(doors, "/api/chat", body), read(doors, "/api/chat", body)
+    assert not isinstance(first, str)
+    assert not isinstance(again, str)
+    assert first.request.tools is again.request.tools
+
+
 @pytest.mark.parametrize(
     "more",
     [
