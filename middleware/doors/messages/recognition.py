@@ -54,6 +54,7 @@ def _are_tools(piece: Piece) -> bool:
         piece.value = read_tools(piece.value)
     except (ValidationError, BadRequest):
         return False
+    piece.size = 2 * size_of(piece.raw)
     return True
 
 

@@ -37,7 +37,7 @@ from middleware.doors.responses.response_object import ResponseHeading
 from middleware.doors.responses.shapes import BODY, OWN_FIELDS, Item, Tools, kind_of
 from middleware.doors.responses.state import Kept, packed, with_ids
 from middleware.doors.responses.tools import ToolSet
-from middleware.doors.seen import Piece
+from middleware.doors.seen import Piece, size_of
 
 _LOCAL = RequestContext()
 
@@ -257,6 +257,7 @@ def _are_tools(piece: Piece) -> bool:
     except (ValidationError, BadRequest):
         return False
     text = orjson.Fragment(fitted(orjson.dumps(declared)))
+    piece.size = 2 * size_of(piece.raw)
     piece.value = KnownTools(declared, text, tuple(tools.tools), tools, notes.receipt())
     return True
 
