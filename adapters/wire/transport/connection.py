@@ -63,8 +63,9 @@ class Connection(asyncio.Protocol):
                 self.cut()
         return reply
 
-    async def wait(self, incoming: Incoming, due: float) -> None:
-        """Return when something came; raise what broke the answer, or that nothing is in time."""
+    # No coroutine, as each event of a stream would pay for one more.
+    def wait(self, incoming: Incoming, due: float) -> asyncio.Future[None]:
+        """Is over when something came; raise what broke the answer, or that nothing is in time."""
         if incoming.failure is not None:
             raise incoming.failure
         if self._paused and self._transport is not None:
@@ -74,10 +75,7 @@ class Connection(asyncio.Protocol):
             self._set_alarm(due)
         self._due = due
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def require_time(self, due: float) -> None:
         if self._loop.time() >= due:
