@@ -43,10 +43,15 @@ class MemoryState:
         self.counters: ExpiringTable[Counter] = ExpiringTable(most, lambda counter: counter.ends)
         self.marks: ExpiringTable[Mark] = ExpiringTable(most, lambda mark: mark.until)
         self._requests: ExpiringTable[_Request] = ExpiringTable(most, lambda request: request.ends)
+        self._marked_until = 0.0
 
     @property
     def well(self) -> bool:
         return True
+
+    @property
+    def marked(self) -> bool:
+        return self._marked_until > self.clock()
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         return self.taken(request, holds)
@@ -155,6 +160,7 @@ class MemoryState:
         before = self.marks.kept.get(name)
         if not (later and before is not None and before.until > mark.until):
             self.marks.put(name, mark, self.clock())
+            self._marked_until = max(self._marked_until, mark.until)
 
     async def close(self) -> None:
         """There is nothing to write."""
