@@ -108,26 +108,25 @@ class MemoryState:
             return ()
         held, parts = [], kept.parts
         for name, used in amounts.items():
-            if name in parts:
-                one = parts.pop(name)
-                self._use(one, used, now)
+            if (one := parts.pop(name, None)) is not None:
                 held.append(one)
+                hold, amount, bucket, counter, _ = one
+                counter.give(bucket, amount)
+                if used:
+                    self._use(hold, used, now)
         if not parts:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
             kept.ends = max([one.bucket * one.counter.step for one in parts.values()])
         return held
 
-    def _use(self, held: Held, used: float, now: float) -> None:
-        """Put what was used in place of what was held."""
-        hold, amount, bucket, counter, _ = held
-        counter.give(bucket, amount)
-        if used:
-            counter = self.counter(hold, now)  # another, where that one has ended or is forgotten
-            if hold.sliding:
-                counter.take(used, now, hold.seconds)
-            else:
-                counter.total += used
+    def _use(self, hold: Hold, used: float, now: float) -> None:
+        """Count what was used in place of what was held."""
+        counter = self.counter(hold, now)  # another, where that one has ended or is forgotten
+        if hold.sliding:
+            counter.take(used, now, hold.seconds)
+        else:
+            counter.total += used
 
     def counter(self, hold: Hold, now: float) -> Counter:
         """The counter of a hold, which from now on lives as long as the hold says."""
@@ -136,7 +135,8 @@ class MemoryState:
         if found is None or found.ends <= now:
             found = Counter(life_of(hold))
             self.counters.put(name, found, now)
-        found.ends = max(found.ends, now + seconds + found.step)
+        if found.ends < (ends := now + seconds + found.step):
+            found.ends = ends
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
