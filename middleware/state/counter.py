@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from math import ceil, inf
 
@@ -37,7 +36,7 @@ class Counter:
         """What does not end by itself."""
         self.written = 0.0
         """How much of the total is kept elsewhere too."""
-        self._parts: OrderedDict[int, float] = OrderedDict()
+        self._parts: dict[int, float] = {}
         """Bucket → amount; those that end first stand first."""
         self._sum = 0.0
         self._due = inf
@@ -91,7 +90,7 @@ class Counter:
         for bucket, amount in parts.items():
             self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
             self._sum += amount
-        self._parts = OrderedDict(sorted(self._parts.items()))
+        self._parts = dict(sorted(self._parts.items()))
         self._due = next(iter(self._parts), inf) * self.step
 
     def give(self, bucket: int, amount: float) -> None:

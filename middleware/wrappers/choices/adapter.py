@@ -90,15 +90,13 @@ class Choices(Fork):
         raise no_choice(self.name, excluded)
 
     async def _begun(self, request: ChatRequest) -> tuple[Inquiry, LastPlace]:
-        settings, journey, marked = self.settings, request.call.journey, self.state.marked
+        settings, journey = self.settings, request.call.journey
         if journey is None:
             journey = Journey()
             request = replace(request, call=replace(request.call, journey=journey))
-        conversation = ""
-        if settings.keyed or (settings.sticky and (marked or settings.pick != "order")):
-            conversation = conversation_of(request)
+        conversation = self._conversation(request)
         where = LastPlace(self.state, request, conversation)
-        if settings.sticky and marked:
+        if settings.sticky and self.state.marked:
             await where.look()
         needs = Needs(request)
         order = await self._order(needs, conversation, journey.pins.get(self.name) or where.place)
@@ -119,6 +117,12 @@ class Choices(Fork):
             settings.times,
         )
         return inquiry, where
+
+    def _conversation(self, request: ChatRequest) -> str:
+        """Which it is, if somebody asks: where nothing is marked, all are where the order says."""
+        settings = self.settings
+        sticks = settings.sticky and (self.state.marked or settings.pick != "order")
+        return conversation_of(request) if settings.keyed or sticks else ""
 
     async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Alternative]:
         pick, sticking = self.settings.pick, conversation if self.settings.sticky else ""
