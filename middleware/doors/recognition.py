@@ -151,8 +151,10 @@ def _is_rest(form: Form, piece: Piece) -> bool:
     data = piece.value
     if not isinstance(data, dict) or not _stands(_THE_ITEMS, data.get(form.items), piece):
         return False
-    with_tools = type(data.get("tools")) is int
-    if with_tools and not _stands(_THE_TOOLS, data["tools"], piece):
+    tools = data.get("tools")
+    with_tools = type(tools) is int
+    # Some that nobody took out, as they are written oddly, nobody has read.
+    if (with_tools or tools) and not _stands(_THE_TOOLS, tools, piece):
         return False
     checked = {**data, form.items: form.stand_in}
     if with_tools:

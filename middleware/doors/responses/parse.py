@@ -20,6 +20,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
+from adapters.shared.cache import fitted
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle_kept
 from middleware.doors.body import asked_so, read_object
@@ -255,7 +256,7 @@ def _are_tools(piece: Piece) -> bool:
         tools.require_distinct()
     except (ValidationError, BadRequest):
         return False
-    text = orjson.Fragment(orjson.dumps(declared))
+    text = orjson.Fragment(fitted(orjson.dumps(declared)))
     piece.value = KnownTools(declared, text, tuple(tools.tools), tools, notes.receipt())
     return True
 
