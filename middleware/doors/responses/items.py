@@ -6,7 +6,7 @@ What the assistant said, thought and called between two others is one message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -74,15 +74,20 @@ class ItemReader:
     _room: int = MOST_REWRITTEN
 
     def copy(self) -> ItemReader:
-        turn = self._turn and self._turn.copy()
-        return replace(
-            self,
-            notes=self.notes.copy(),
-            messages=[*self.messages],
-            tools=[*self.tools],
-            _turn=turn,
-            _waiting=self._waiting.copy(),
-            _answered=self._answered.copy(),
+        # Written out, as `replace` looks at each field.
+        return ItemReader(
+            self.notes.copy(),
+            self.secret,
+            self.repair,
+            [*self.messages],
+            [*self.tools],
+            [*self.found],
+            self._turn and self._turn.copy(),
+            self._waiting.copy(),
+            self._answered.copy(),
+            self._pairs,
+            self._position,
+            self._room,
         )
 
     def add(self, item: Json) -> None:

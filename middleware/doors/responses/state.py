@@ -18,6 +18,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes
 from middleware.doors.door import KeptAnswer, References
+from middleware.doors.recognition import RecognizedRequest
 from middleware.doors.responses.ids import THOUGHT, input_id, response_of
 from middleware.doors.responses.shapes import kind_of
 from middleware.doors.seen import Seen
@@ -41,6 +42,8 @@ class Kept:
     """Whether this one's answer can be kept."""
     seen: Seen | None = None
     """What was read before; None: it is not remembered."""
+    known: RecognizedRequest | None = None
+    """The request, where most of it was seen: it names nothing."""
 
     def before(self, previous: str) -> Iterator[tuple[str, Json]]:
         """The items of an answer and of all before it."""
@@ -129,20 +132,22 @@ def _owners(items: Any) -> Iterator[str]:
                 yield owner
 
 
-def packed(response: bytes, items: list[Json], before: list[str]) -> bytes:
-    """One record; `response` is its JSON."""
-    return _RECORD + orjson.dumps([orjson.Fragment(response), items, before])
+def packed(response: bytes, items: bytes, before: list[str]) -> bytes:
+    """One record; `response` and `items` are JSON."""
+    said = orjson.Fragment(response), orjson.Fragment(items), before
+    return _RECORD + orjson.dumps(said)
 
 
 def unpacked(record: bytes) -> KeptAnswer | None:
     """Undo `packed`; None: what is kept is of another version."""
     if not record.startswith(_RECORD):
         return None
-    return KeptAnswer(*orjson.loads(record[len(_RECORD) :]))
+    response, items, before = orjson.loads(record[len(_RECORD) :])
+    return KeptAnswer(response, with_ids(items, response["id"]), before)
 
 
 def with_ids(items: list[Json], response: str) -> list[Json]:
-    """Items as they are kept: each has a type, and an id of its own."""
+    """Items as they are told: each has a type, and an id of its own."""
     return [_with_id(item, response, at) for at, item in enumerate(items)]
 
 
