@@ -76,9 +76,9 @@ class RecognizedRequest:
     _parts: _Parts
     _skim: Skim
 
-    def raw_items(self) -> bytes:
-        """All of them, as the client said them."""
-        return b"[%b]" % b",".join([piece.raw for piece in self._parts.items])
+    def raw_items(self) -> list[bytes]:
+        """As the client said them; where several are remembered as one, with commas between."""
+        return [piece.raw for piece in self._parts.items]
 
     def keep(self, settled: bool) -> None:
         """Remember the request; settled: as it came it needed no word."""

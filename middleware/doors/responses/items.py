@@ -60,6 +60,8 @@ class ItemReader:
     """Opens the thoughts that clients carry."""
     repair: bool = False
     """Calls without results, and results without calls, are mended later on."""
+    canonical: bool = False
+    """Arguments are in their one form."""
     messages: list[Json] = field(default_factory=list)
     tools: list[tuple[str, list[Json]]] = field(default_factory=list)
     """Those that are declared among the items, and where."""
@@ -79,6 +81,7 @@ class ItemReader:
             self.notes.copy(),
             self.secret,
             self.repair,
+            self.canonical,
             [*self.messages],
             [*self.tools],
             [*self.found],
@@ -91,10 +94,9 @@ class ItemReader:
         )
 
     def add(self, item: Json) -> None:
-        """Read one of the request's own input."""
-        where = f"input[{self._position}]"
+        """Read one of the request's own input, of a kind that stands for itself."""
+        _TAKE[kind_of(item)](self, item, f"input[{self._position}]")
         self._position += 1
-        self._take(item, where)
 
     def read(self, items: Iterable[tuple[str, Json]]) -> list[Json]:
         """`items` with where each stands."""
@@ -225,11 +227,14 @@ class ItemReader:
         return self._turn
 
     def _end_turn(self) -> None:
-        if self._turn is not None:
-            message, self._room = with_canonical_calls(self._turn.message(), self._room)
-            self.messages.append(message)
-            self._turn = None
-            self._answered.clear()
+        if self._turn is None:
+            return
+        message = self._turn.message()
+        if not self.canonical:
+            message, self._room = with_canonical_calls(message, self._room)
+        self.messages.append(message)
+        self._turn = None
+        self._answered.clear()
 
 
 def _paired(items: Iterable[Json]) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import partial
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from middleware.doors.responses.fields import Echo, RequestFields, read_fields
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.output import Items, Nobody
+from middleware.doors.responses.output import Items
 from middleware.doors.responses.recognition import RESPONSES_FORM, KnownRest, KnownTools, told
 from middleware.doors.responses.response_object import ResponseHeading
 from middleware.doors.responses.shapes import BODY
@@ -31,6 +31,7 @@ from middleware.doors.responses.state import Kept, packed
 from middleware.doors.responses.tools import ToolSet
 
 _LOCAL = RequestContext()
+_NO_TOOLS = KnownTools(ToolSet())
 _NONE = range(0)
 """Nothing was settled before, but arguments are in their one form."""
 
@@ -42,7 +43,7 @@ class ParsedResponse:
     request: ChatRequest
     echo: Echo
     tools: ToolSet
-    items: Callable[[], bytes]
+    items: Callable[[], Iterable[bytes]]
     """Those that are new, as JSON."""
     before: list[str]
     """Ids of the answers before it."""
@@ -67,7 +68,7 @@ class ParsedResponse:
 
     def _folded(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         heading = self._heading(stamp)
-        items = Items(heading.id, self.tools, self.request.call.secret, Nobody())
+        items = Items(heading.id, self.tools, self.request.call.secret)
         end = events[-1] if events else None
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
@@ -97,8 +98,10 @@ def parse(
     """
     notes, kept, call = Notes(), kept or Kept(), call or _LOCAL
     known = kept.known or recognize(body, kept.seen, call.owner, RESPONSES_FORM)
-    begin = partial(ItemReader, notes, call.secret, repair)
-    said = _whole(body, kept, begin()) if known is None else _pieces(known, notes, call, repair)
+    if known is None:
+        said = _whole(body, kept, ItemReader(notes, call.secret, repair))
+    else:
+        said = _pieces(known, notes, call.secret, repair)
     fields, (tools, offered, text, _) = said.fields, said.tools
     choice = tools.choice(fields.choice)
     native = tools.native(fields.choice, notes)
@@ -128,7 +131,7 @@ class _Said(NamedTuple):
     fields: RequestFields
     messages: tuple[Json, ...]
     tools: KnownTools
-    items: Callable[[], bytes]
+    items: Callable[[], Iterable[bytes]]
     before: list[str]
 
 
@@ -146,23 +149,20 @@ def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
     notes.add_all(changed)
     text = orjson.dumps(data.get("tools") or ())
     known = KnownTools(tools, tuple(tools.tools), text)
-    own = partial(orjson.dumps, [item for _, item in items])
+    own = partial(map, orjson.dumps, [item for _, item in items])
     return _Said(read_fields(data), settled, known, own, before)
 
 
-def _pieces(known: RecognizedRequest, notes: Notes, call: RequestContext, repair: bool) -> _Said:
+def _pieces(known: RecognizedRequest, notes: Notes, secret: bytes, repair: bool) -> _Said:
     """A body of which most was seen; what was made of its items is the same again."""
     rest: KnownRest = known.rest
-    tools: KnownTools = known.tools or KnownTools(ToolSet())
-    begin = partial(ItemReader, Notes(), call.secret, repair)
-    before = len(rest.system)
-    items = known.messages
-    messages, receipt, changed = settle_items(
-        items, begin, ("responses", call.secret), repair, before
-    )
-    for one in (receipt, tools.receipt, changed):
-        notes.add_all(one)
-    return _Said(rest.fields, (*rest.system, *messages), tools, known.raw_items, [])
+    tools: KnownTools = known.tools or _NO_TOOLS
+    begin = partial(ItemReader, Notes(), secret, repair, canonical=True)
+    context, before = ("responses", secret), len(rest.system)
+    messages, receipt, changed = settle_items(known.messages, begin, context, repair, before)
+    notes.add_all(receipt + tools.receipt + changed)
+    messages = (*rest.system, *messages) if before else messages
+    return _Said(rest.fields, messages, tools, known.raw_items, [])
 
 
 def _own_items(given: str | list[Json], kept: Kept, notes: Notes) -> Iterator[tuple[str, Json]]:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes, Receipt
+from adapters.shared.history import canonical
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.responses.fields import RequestFields, read_fields
 from middleware.doors.responses.shapes import BODY, Item, Tools, kind_of
@@ -49,9 +50,13 @@ def _is_item(piece: Piece) -> bool:
         _ITEM.validator.validate_python(item)
     except ValidationError:
         return False
-    piece.arguments = len(item.get("arguments") or "")
+    kind = kind_of(item)
+    if kind == "function_call":
+        said = item.get("arguments") or ""
+        piece.arguments = len(said)
+        item["arguments"] = canonical(said)
     piece.value = [item]
-    return kind_of(item) in _REGULAR
+    return kind in _REGULAR
 
 
 def _are_tools(piece: Piece) -> bool:

@@ -8,7 +8,7 @@ item's id tells of.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,10 +132,10 @@ def _owners(items: Any) -> Iterator[str]:
                 yield owner
 
 
-def packed(response: bytes, items: bytes, before: list[str]) -> bytes:
-    """One record; `response` and `items` are JSON."""
-    said = orjson.Fragment(response), orjson.Fragment(items), before
-    return _RECORD + orjson.dumps(said)
+def packed(response: bytes, items: Iterable[bytes], before: list[str]) -> bytes:
+    """One record; `response` and `items` are JSON. It may be long, so it is written once."""
+    new = b",".join(items)
+    return b"".join((_RECORD, b"[", response, b",[", new, b"],", orjson.dumps(before), b"]"))
 
 
 def unpacked(record: bytes) -> KeptAnswer | None:
