@@ -95,7 +95,7 @@ class ItemReader:
 
     def add(self, item: Json) -> None:
         """Read one of the request's own input, of a kind that stands for itself."""
-        _TAKE[kind_of(item)](self, item, f"input[{self._position}]")
+        _TAKE[item.get("type") or "message"](self, item, f"input[{self._position}]")
         self._position += 1
 
     def read(self, items: Iterable[tuple[str, Json]]) -> list[Json]:

@@ -94,8 +94,10 @@ class Items:
                 self.pieces.append(event.text)
             elif type(event) is ToolCallDelta and self.open in CALLS:
                 self.pieces.append(event.arguments)
-            else:
+            elif self.open in _HOLDING:
                 self.add(event)
+            else:
+                self._add(event)
 
     def add(self, event: Event) -> None:
         if self.open in _HOLDING and self._waits_for_call(event):
