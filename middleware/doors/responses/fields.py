@@ -34,7 +34,6 @@ _REFUSED: Mapping[str, str] = {
     "prompt": "Prompts are not kept here. Send their text in 'instructions' or 'input'.",
 }
 _LEFT: Mapping[str, str] = {
-    "max_tool_calls": "this gateway's config bounds the calls of its own tools",
     "context_management": "this gateway does not compact conversations",
 }
 _LOGPROBS, _THOUGHTS = "message.output_text.logprobs", "reasoning.encrypted_content"
@@ -85,6 +84,8 @@ class RequestFields:
     extra: Json
     choice: Any
     """`tool_choice`."""
+    most_calls: int | None
+    """`max_tool_calls`."""
     instructions: str
     stores: bool
     receipt: Receipt
@@ -105,6 +106,7 @@ def read_fields(data: Json) -> RequestFields:
         params_without_tools={name: params[name] for name in params if name not in _OF_TOOLS},
         extra=extra,
         choice=data.get("tool_choice"),
+        most_calls=data.get("max_tool_calls"),
         instructions=data.get("instructions") or "",
         stores=data.get("store") is not False,
         receipt=notes.receipt(),

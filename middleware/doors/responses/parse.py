@@ -113,7 +113,7 @@ def parse(
         tool_choice=choice,
         params=fields.params if offered else fields.params_without_tools,
         extra=fields.extra,
-        call=asked_so(call, fields.streamed),
+        call=asked_so(call, fields.streamed, fields.most_calls),
         native=native,
     )
     receipt = notes.receipt()
