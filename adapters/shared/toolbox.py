@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import ChatRequest, Json, value_class
 from adapters.receipts import Note, Receipt
 from adapters.shared.cache import bounded, by_identity
 from adapters.shared.calls import Calls
@@ -49,7 +49,7 @@ class Tool:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Toolbox:
     tools: tuple[Tool, ...] = ()
     mode: Mode = "auto"

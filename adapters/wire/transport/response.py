@@ -114,9 +114,9 @@ class Incoming:
             return  # a trailer
         self._lines += 1
         self._head_size += len(name) + len(value)
-        if self._lines > MAX_HEADERS or self._head_size > MAX_HEAD or b"\0" in value:
+        if self._lines > MAX_HEADERS or self._head_size > MAX_HEAD or 0 in value:
             raise NotHttp
-        known = name.decode("latin-1").lower()
+        known = name.lower().decode("latin-1")
         text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
         self.headers.setdefault(known, text)
         if known == "transfer-encoding" and "chunked" in text.lower():

@@ -110,7 +110,8 @@ class Cycle(RequestResponseCycle):
         said = [*self.default_headers, *headers]
         lines = [_STATUS_LINES[status], *[_as_named(name) + value for name, value in said]]
         named = dict(said)
-        if b"close" in named.get(b"connection", b""):
+        connection = named.get(b"connection")
+        if connection is not None and b"close" in connection:
             self.keep_alive = False
         elif not self.keep_alive:
             lines.append(b"connection: close")
