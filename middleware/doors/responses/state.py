@@ -102,7 +102,7 @@ class Kept:
 
 def references(body: bytes) -> References:
     """What a body names; read only where there may be something."""
-    if _PREVIOUS not in body and _ITEM not in body and not _has_bare_id(body):
+    if body.find(_PREVIOUS) < 0 and body.find(_ITEM) < 0 and not _has_bare_id(body):
         return References()
     try:
         data = orjson.loads(body)
@@ -115,7 +115,7 @@ def references(body: bytes) -> References:
 
 
 def _has_bare_id(body: bytes) -> bool:
-    return b'"id"' in body and _BARE_ID.search(body) is not None
+    return body.find(b'"id"') >= 0 and _BARE_ID.search(body) is not None
 
 
 def _text(data: Json, name: str) -> str:
