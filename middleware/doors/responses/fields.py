@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -68,9 +68,10 @@ class Echo(NamedTuple):
     store: bool = False
     """What is done."""
 
-    def text(self, tools: bytes) -> bytes:
+    def text(self, tools: bytes) -> Sequence[bytes]:
+        """In pieces, as tools may be long."""
         store = b"true" if self.store else b"false"
-        return b"".join((self.before, tools, self.between, store, self.behind))
+        return self.before, tools, self.between, store, self.behind
 
 
 @value_class

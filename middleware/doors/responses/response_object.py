@@ -44,7 +44,7 @@ class ResponseHeading:
             **how,
         }
         last = {"output": output, "usage": None, **more}
-        return orjson.dumps(said)[:-1], b",", self.echo.text(tools), b",", orjson.dumps(last)[1:]
+        return orjson.dumps(said)[:-1], b",", *self.echo.text(tools), b",", orjson.dumps(last)[1:]
 
 
 def how_it_ended(reason: FinishReason, refused: bool) -> Json:
