@@ -25,6 +25,8 @@ from middleware.doors.skim import Check, Skim
 # Stand for what was taken out. Whole numbers are written in one way alone: it is seen where another
 # member says the same.
 _THE_ITEMS, _THE_TOOLS = 730_301_400_000_001, 730_301_400_000_002
+_NEAR = 1 << 10
+"""Bytes of the beginning: what stands before both of conversation and tools is mostly short."""
 
 
 Remember = Callable[[str, Callable[[str], Any]], Any]
@@ -187,10 +189,8 @@ def _first(pieces: list[Piece]) -> int:
 def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     """Tools stand before the items, behind them or nowhere."""
     items, tools, rest, done = list[Piece](), list[Piece](), b"", 0
-    end: int | None = skim.body.find(b'"%b":' % form.items.encode())
-    for name in ("tools", form.items, "tools"):
-        at = -1 if name == "tools" and tools else skim.begin(name, done, end)
-        end = None
+    for name in _in_order("tools", form.items, skim.body):
+        at = skim.begin(name, done)
         if at < 0:
             continue
         if name == "tools":
@@ -208,6 +208,16 @@ def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     return _Parts(items, tools[0] if tools else None, others)
 
 
+def _in_order(tools: str, items: str, body: bytes) -> tuple[str, str]:
+    """Members by where they stand; the beginning tells it mostly, and each of them may be long."""
+    first, second = b'"%b":' % tools.encode(), b'"%b":' % items.encode()
+    for end in (_NEAR, len(body)):
+        at, other = body.find(first, 0, end), body.find(second, 0, end)
+        if at >= 0 or other >= 0:
+            return (tools, items) if other < 0 or 0 <= at < other else (items, tools)
+    return items, tools
+
+
 def _made_of(skim: Skim, text: str, make: Callable[[str], Any]) -> Any:
     def check(piece: Piece) -> bool:
         piece.value = make(piece.value)
@@ -223,7 +233,7 @@ def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     if not isinstance(data, dict) or not _stands(_THE_ITEMS, data.get(form.items), piece):
         return False
     with_tools = type(data.get("tools")) is int
-    if with_tools and not _stands(_THE_TOOLS, data["tools"], piece):
+    if (with_tools or data.get("tools")) and not _stands(_THE_TOOLS, data["tools"], piece):
         return False
     checked = {**data, form.items: form.stand_in}
     if with_tools:
