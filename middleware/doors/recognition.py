@@ -19,7 +19,7 @@ from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
 from adapters.shared.history import MOST_REWRITTEN, Settlement
 from middleware.doors.body import MAX_VALUES
-from middleware.doors.seen import Piece, Seen
+from middleware.doors.seen import Piece, Seen, size_of
 from middleware.doors.skim import Check, Skim
 
 # Stand for what was taken out. Whole numbers are written in one way alone: it is seen where another
@@ -244,6 +244,7 @@ def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     except (ValidationError, BadRequest):
         return False
     piece.value = _Rest(said, with_tools)
+    piece.size = 2 * size_of(piece.raw)  # beside the text stands what was made of it
     return said is not None
 
 
