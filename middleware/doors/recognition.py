@@ -17,6 +17,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
+from adapters.shared.cache import fitted
 from adapters.shared.history import MOST_REWRITTEN, Settlement
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.seen import Piece, Seen, size_of
@@ -223,7 +224,7 @@ def _made_of(skim: Skim, text: str, make: Callable[[str], Any]) -> Any:
         piece.value = make(piece.value)
         return True
 
-    piece = skim.text(orjson.dumps(text), check)
+    piece = skim.text(fitted(orjson.dumps(text)), check)
     return make(text) if piece is None else piece.value
 
 
@@ -232,8 +233,10 @@ def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     data = piece.value
     if not isinstance(data, dict) or not _stands(_THE_ITEMS, data.get(form.items), piece):
         return False
-    with_tools = type(data.get("tools")) is int
-    if (with_tools or data.get("tools")) and not _stands(_THE_TOOLS, data["tools"], piece):
+    tools = data.get("tools")
+    with_tools = type(tools) is int
+    # Some that nobody took out, as they are written oddly, nobody has read.
+    if (with_tools or tools) and not _stands(_THE_TOOLS, tools, piece):
         return False
     checked = {**data, form.items: form.stand_in}
     if with_tools:

@@ -40,7 +40,7 @@ class Incoming:
         self.reusable = False
         """The connection may carry another request once this is over."""
         self.held = 0
-        """Bytes that came since pieces were taken last."""
+        """Bytes that came since pieces were taken last, or are still to be inflated."""
         self.pieces: list[bytes] = []
         # The parser calls it for each piece; with no function of ours that costs next to nothing.
         self.on_body = self.pieces.append
@@ -101,7 +101,10 @@ class Incoming:
         pieces = self.pieces
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        return piece if self._decoder is None else self._decoder.decode(piece)
+        if self._decoder is not None:
+            piece = self._decoder.decode(piece)
+            self.held = len(self._decoder.left)
+        return piece
 
     # The parser's calls ------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes, Receipt
+from adapters.shared.cache import fitted
 from adapters.shared.history import canonical
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.responses.fields import RequestFields, read_fields
@@ -67,9 +68,9 @@ def _are_tools(piece: Piece) -> bool:
         tools.require_distinct()
     except (ValidationError, BadRequest):
         return False
-    text = orjson.dumps(declared)
+    text = fitted(orjson.dumps(declared))
     piece.value = KnownTools(tools, tuple(tools.tools), text, notes.receipt())
-    piece.size = size_of(piece.raw) + 2 * len(text)
+    piece.size = size_of(piece.raw) + len(text)
     return True
 
 

@@ -30,7 +30,9 @@ from middleware.server.transport.responses import CONNECTION
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
-"""Bytes of a request's head; of a request that has its answer before it is all here."""
+"""Bytes of a request's head, or behind it without any of a body, such as trailers; of a request
+that has its answer before it is all here.
+"""
 _LEAST = 1024
 """Bytes a client must take in `idle` seconds: one that takes a byte a minute would never end."""
 _PROBES, _FIRST_PAUSE = 4, 0.03
@@ -60,6 +62,8 @@ class Protocol(HttpToolsProtocol):
     """Without the trailers, which come behind the body: no header that counts may hide there."""
     _size = 0
     """Bytes of a request that came in parts."""
+    _barren = 0
+    """Those of them that brought nothing of a body."""
     _wrong = ""
     """What is wrong with a head that can be read."""
     _refusal: bytes | None = None
@@ -149,17 +153,18 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._idle_since = None
         while data and self._refusal is None:
             size, data = len(data), self._feed(data)
             if self._began is not None and self._refusal is None:
                 self._count(size)
 
     def _count(self, size: int) -> None:
-        """Bound what uvicorn would keep for ever: a head, and what comes behind an answer."""
+        """Bound what uvicorn would keep for ever: a head, trailers, what comes behind an answer."""
         self._size += size
-        if not self._in_body and self._size > _MOST_HEAD:
-            what = f"The request's head is larger than {_MOST_HEAD} bytes."
+        self._barren += size
+        if self._barren > _MOST_HEAD:
+            part = "trailer" if self._in_body else "head"
+            what = f"The request's {part} is larger than {_MOST_HEAD} bytes."
             self._refuse(431, b"Request Header Fields Too Large", what)
         elif self._in_body and self.cycle.response_complete and self._size > _MOST_UNWANTED:
             self.transport.close()
@@ -191,7 +196,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._began, self._asked, self._in_body = self.loop.time(), True, False
-        self._size = 0
+        self._size = self._barren = 0
+        self._idle_since = None  # and not before: empty lines between requests are none
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -213,6 +219,8 @@ class Protocol(HttpToolsProtocol):
 
     def _queue_cycle(self) -> None:
         """Answer the request whose head is here, or have it wait for the answer before."""
+        if self.transport.is_closing():
+            return
         parser, scope = self.parser, self.scope
         version, url = parser.get_http_version(), httptools.parse_url(self.url)
         path = url.path.decode("ascii")
@@ -235,7 +243,7 @@ class Protocol(HttpToolsProtocol):
         return f"The request has {count or 'no'} Host headers, and must have one."
 
     def on_body(self, body: bytes) -> None:
-        cycle = self.cycle
+        cycle, self._barren = self.cycle, 0
         if (self.parser.should_upgrade() and self._should_upgrade()) or cycle.response_complete:
             return
         cycle.take(body)
@@ -245,6 +253,9 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
         super().on_message_complete()
+        active = self._active
+        if active is not None and active.response_complete and not active.keep_alive:
+            self.transport.close()  # which waited for the body
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, b"Bad Request", f"{msg} It is not valid HTTP/1.1.")
