@@ -247,7 +247,7 @@ def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     except (ValidationError, BadRequest):
         return False
     piece.value = _Rest(said, with_tools)
-    piece.size = 2 * size_of(piece.raw)  # beside the text stands what was made of it
+    piece.size = 3 * size_of(piece.raw)  # beside the text stands what was made of it
     return said is not None
 
 

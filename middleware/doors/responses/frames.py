@@ -77,7 +77,7 @@ class Frames:
 
     def render(self, events: Sequence[Event]) -> bytes:
         items, frames = self._items, self._frames
-        opened, number = items.open, self._number
+        opened, head, number = items.open, items.head, self._number
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta and opened == TEXT and not event.logprobs:
@@ -89,11 +89,11 @@ class Frames:
             else:
                 self._number = number
                 self._rarer(event)
-                opened, number = items.open, self._number
+                opened, head, number = items.open, items.head, self._number
                 continue
             if piece:
                 items.pieces.append(piece)
-                frames += (items.head, b'%d,"delta":' % number, _dumps(piece), b"}\n\n")
+                frames += (head, b'%d,"delta":' % number, _dumps(piece), b"}\n\n")
                 number += 1
         self._number = number
         return self._written()

@@ -70,7 +70,7 @@ def _are_tools(piece: Piece) -> bool:
         return False
     text = fitted(orjson.dumps(declared))
     piece.value = KnownTools(tools, tuple(tools.tools), text, notes.receipt())
-    piece.size = size_of(piece.raw) + len(text)
+    piece.size = size_of(piece.raw) + 2 * len(text)
     return True
 
 
