@@ -159,13 +159,12 @@ class NotedIncoming(Incoming):
         return partial(self.pieces.append, b"")
 
     def take(self) -> bytes:
-        chunks, ends = self.pieces[::2], self.pieces[1::2]
-        if any(ends):  # the network divided some
-            runs = groupby(self.pieces, bool)
+        pieces = self.pieces
+        if len(pieces) < 2 or self._decoder is not None:
+            self.sizes = ()  # of what is coded they would be those of other bytes
+        elif any(pieces[1::2]):  # the network divided some
+            runs = groupby(pieces, bool)
             self.sizes = [sum(map(len, parts)) for full, parts in runs if full]
         else:
-            self.sizes = [*filter(None, map(len, chunks))]
-        piece = super().take()
-        if self._decoder is not None:
-            self.sizes = ()  # they are those of other bytes
-        return piece
+            self.sizes = [*filter(None, map(len, pieces[::2]))]
+        return super().take()
