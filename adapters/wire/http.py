@@ -177,6 +177,7 @@ class Link:
             self.proxy,
             self.timeouts.connect,
             noted=contact is not None and contact.chunks is not None,
+            private=bool(self.opened_by),
         )
         try:
             answer = await self.transport.send(request, due)

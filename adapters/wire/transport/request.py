@@ -38,10 +38,13 @@ class Outgoing:
     connect_seconds: float = 5.0
     noted: bool = False
     """The chunks of the answer are noted."""
+    private: bool = False
+    """Its headers are one client's: they are not remembered."""
 
     def head(self) -> bytes:
         """The request line and the headers, as aiohttp writes them."""
-        start = _start_of_head(self.method, self.url, tuple(self.headers.items()))
+        write = _start_of_head.__wrapped__ if self.private else _start_of_head
+        start = write(self.method, self.url, tuple(self.headers.items()))
         if (self.body is None and self.method == "GET") or "content-length" in self.headers:
             return start + b"\r\n"
         return b"%bContent-Length: %d\r\n\r\n" % (start, len(self.body or b""))
@@ -54,7 +57,7 @@ def target_of(url: str) -> Target:
     return Target(origin, parsed.host_port_subcomponent or "", parsed.raw_path_qs)
 
 
-# An upstream is asked with the same headers again and again, but for keys of clients.
+# An upstream is asked with the same headers again and again.
 @lru_cache(maxsize=64)
 def _start_of_head(method: str, url: str, headers: tuple[tuple[str, str], ...]) -> bytes:
     """All but the body's length."""
