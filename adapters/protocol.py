@@ -70,6 +70,8 @@ class RequestContext:
     """Signs what clients keep for us; a replay has one of its own."""
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Of the client's, those its door reads."""
+    most_calls: int | None = None
+    """Calls of server tools that the client allows; None: it does not say."""
 
 
 @value_class

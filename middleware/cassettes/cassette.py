@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from adapters.errors import Again
-from adapters.protocol import Json
+from adapters.protocol import Json, value_class
 from adapters.wire.capture import CapturedTool
 from middleware.config import CassetteMode
 
@@ -54,7 +54,7 @@ class RecordedExchange:
     failure: ExchangeFailure | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordedAnswer:
     """What the client was told, folded; in OpenAI's shape whatever the door."""
 

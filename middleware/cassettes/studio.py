@@ -94,8 +94,8 @@ class Studio:
 
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
-        usual = self.settings.models.get(line) or self.settings.mode
-        wanted = selection.mode
+        settings, wanted = self.settings, selection.mode
+        usual = (settings.models and settings.models.get(line)) or settings.mode
         if wanted is None or wanted == usual:
             return usual
         if wanted not in self.settings.allow:

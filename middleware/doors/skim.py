@@ -48,10 +48,10 @@ class Skim:
     def __post_init__(self) -> None:
         self._left = 6 * len(self.body)
 
-    def begin(self, name: str, start: int, end: int | None) -> int:
+    def begin(self, name: str, start: int) -> int:
         """Where the array of objects begins that a member has; else -1."""
         member = b'"%b":' % name.encode()
-        at = self.body.find(member, start, end)
+        at = self.body.find(member, start)
         if at < 0:
             return -1
         at += len(member)

@@ -60,7 +60,7 @@ class Chat(Edge):
         door = self.doors.at[answer.visit.path]
         keeping = self.doors.keeping.get(answer.visit.path)
         if keeping is not None:
-            named = keeping.references(admitted.body)
+            named = keeping.references(admitted.body, admitted.call.owner)
             door = keeping = await admitted.answers(named.model).named(keeping, named)
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)

@@ -185,6 +185,23 @@ def test_what_is_odd_is_refused_or_read_as_ever(path: str, more: Json) -> None:
     assert told(read(doors, path, body)) == told(read(DOORS, path, body))
 
 
+@pytest.mark.parametrize("first", ["", "Be brief. " * 200])
+@pytest.mark.parametrize("order", [("tools", "items"), ("items", "tools"), ("items",)])
+@pytest.mark.parametrize("path", FORMS)
+def test_tools_may_stand_anywhere_and_be_written_in_any_way(
+    path: str, order: tuple[str, ...], first: str
+) -> None:
+    doors, (name, rest, more) = remembering_doors(), FORMS[path]
+    items = [{"role": "user", "content": "Begin. " * 200}, *more(1), *more(2)]
+    said, others = {"tools": rest["tools"], "items": items}, {**rest}
+    del others["tools"]
+    for begin in (b"[{", b"[ {", b"[{"):
+        members = {name if key == "items" else key: said[key] for key in order}
+        body = compact({"own": first, "model": "m", **others, **members})
+        body = body.replace(b'"tools":[{', b'"tools":' + begin)
+        assert told(read(doors, path, body)) == told(read(DOORS, path, body))
+
+
 @pytest.mark.parametrize("written", ['"tools":\n[', '"tools": [ ', '"own":{"tools":1},"tools": ['])
 @pytest.mark.parametrize("path", FORMS)
 def test_tools_count_however_they_are_written(path: str, written: str) -> None:

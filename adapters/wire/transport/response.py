@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -146,23 +148,26 @@ class Incoming:
 class NotedIncoming(Incoming):
     """Notes in which chunks the body is sent, however the network joins them."""
 
-    __slots__ = ("_counted", "_found", "sizes")
+    __slots__ = ("sizes",)
 
     def __init__(self) -> None:
         super().__init__()
         self.sizes: Sequence[int] = ()
-        self._found: list[int] = []
-        self._counted = 0
 
-    def on_chunk_complete(self) -> None:
-        if size := sum(map(len, self.pieces[self._counted :])):
-            self._found.append(size)
-        self._counted = len(self.pieces)
+    @property
+    def on_chunk_complete(self) -> Callable[[], None]:
+        """Puts an empty piece behind each chunk. The parser takes it once: it is no function of
+        ours either.
+        """
+        return partial(self.pieces.append, b"")
 
     def take(self) -> bytes:
-        self.on_chunk_complete()  # the beginning of one that is not all here
-        self.sizes, self._found, self._counted = self._found, [], 0
-        piece = super().take()
-        if self._decoder is not None:
-            self.sizes = ()  # they are those of other bytes
-        return piece
+        pieces = self.pieces
+        if len(pieces) < 2 or self._decoder is not None:
+            self.sizes = ()  # of what is coded they would be those of other bytes
+        elif any(pieces[1::2]):  # the network divided some
+            runs = groupby(pieces, bool)
+            self.sizes = [sum(map(len, parts)) for full, parts in runs if full]
+        else:
+            self.sizes = [*filter(None, map(len, pieces[::2]))]
+        return super().take()

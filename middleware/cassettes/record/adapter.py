@@ -46,7 +46,7 @@ class RawTurn(NamedTuple):
 
     @property
     def size(self) -> int:
-        heard = sum(call.size + len(call.body) for call in self.calls)
+        heard = sum([call.size + len(call.body) for call in self.calls])
         visitor = self.asked.visitor
         return len(visitor.body) + len(visitor.own) + heard
 
@@ -92,8 +92,10 @@ class RecordingAdapter(Wrapper):
         finally:
             status = failure.status if failure and not batches else 200
             told = error_object(failure) if failure else None
-            turn = RawTurn(self.asked, capture, batches, status, told, left)
-            self.keeper.put(turn._replace(tools=capture.tools, offered=capture.offered))
+            told_by_tools = capture.tools, capture.offered
+            self.keeper.put(
+                RawTurn(self.asked, capture, batches, status, told, left, None, *told_by_tools)
+            )
 
 
 async def recorded_vectors(

@@ -46,7 +46,7 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[RawTurn | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[tuple[RawTurn, int] | None] = field(default_factory=SimpleQueue)
     _taken: int = 0
     """Bytes of turns so far, counted by who puts them."""
     _done: int = 0
@@ -61,20 +61,22 @@ class Recorder:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
-        taken = self._taken + turn.size
+        size = turn.size
+        taken = self._taken + size
         if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
             self.dropped += 1
             return
         self._taken = taken
-        self._queue.put(turn)
+        self._queue.put((turn, size))
 
     def _work(self) -> None:
-        while (turn := self._queue.get()) is not None:
+        while (waiting := self._queue.get()) is not None:
+            turn, size = waiting
             if self._queue.empty():
                 # A thread that wakes for each turn takes the interpreter from the requests.
                 time.sleep(_TOGETHER)
             self._take(turn)
-            self._done += turn.size
+            self._done += size
         self._take(None)
 
     def _take(self, raw: RawTurn | None) -> None:

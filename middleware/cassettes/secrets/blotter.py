@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,7 +61,7 @@ class TurnBlotter:
     def __init__(self, blotter: Blotter, needles: _Needles) -> None:
         self._blotter, self._needles = blotter, needles
         self._marks: dict[str, str] = {}
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
 
     def ask(self, body: Json) -> Json:
         """What the paths that people name lead to is taken out of the whole turn."""
@@ -206,8 +205,7 @@ class TurnBlotter:
     def _mark(self, label: str, written: str) -> str:
         value = self._needles.forms.get(written, written)
         if value not in self._marks:
-            self._counts[label] += 1
-            count = self._counts[label]
+            count = self._counts[label] = self._counts.get(label, 0) + 1
             self._marks[value] = f"[secret:{label}#{count}]" if count > 1 else f"[secret:{label}]"
         return self._marks[value]
 

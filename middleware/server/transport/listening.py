@@ -33,6 +33,8 @@ _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
 """Bytes of a request's head, or behind it without any of a body, such as trailers; of a request
 that has its answer before it is all here.
 """
+_MOST_WAITING = 100
+"""Requests of one connection that wait behind another: each takes a hundred times its bytes."""
 _LEAST = 1024
 """Bytes a client must take in `idle` seconds: one that takes a byte a minute would never end."""
 _PROBES, _FIRST_PAUSE = 4, 0.03
@@ -174,7 +176,8 @@ class Protocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
-            self.send_400_response(self._wrong or "Invalid HTTP request received.")
+            said = self._wrong or "Invalid HTTP request received. It is not valid HTTP/1.1."
+            self._refuse(400, b"Bad Request", said)
         except httptools.HttpParserUpgrade as offer:
             # The parser stops behind such a head, and the body is lost. Java's HttpClient offers
             # HTTP/2 with every request: https://www.rfc-editor.org/rfc/rfc9110#section-7.8
@@ -206,7 +209,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
         names = [name for name, _ in head]
-        self._wrong = self._wrong_host(names.count(b"host"))
+        self._wrong = self._wrong_head(names.count(b"host"))
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
         if b"expect" in names:
@@ -236,11 +239,14 @@ class Protocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
-    def _wrong_host(self, count: int) -> str:
+    def _wrong_head(self, hosts: int) -> str:
+        if len(self.pipeline) >= _MOST_WAITING:
+            return f"Over {_MOST_WAITING} requests wait for their answers on this connection."
         # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
-        if count == 1 or (not count and self.parser.get_http_version() == "1.0"):
+        if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
             return ""
-        return f"The request has {count or 'no'} Host headers, and must have one."
+        found = f"The request has {hosts or 'no'} Host headers, and must have one."
+        return f"{found} It is not valid HTTP/1.1."
 
     def on_body(self, body: bytes) -> None:
         cycle, self._barren = self.cycle, 0
@@ -256,9 +262,6 @@ class Protocol(HttpToolsProtocol):
         active = self._active
         if active is not None and active.response_complete and not active.keep_alive:
             self.transport.close()  # which waited for the body
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(400, b"Bad Request", f"{msg} It is not valid HTTP/1.1.")
 
     def _look(self) -> None:
         self._look_at_unread()

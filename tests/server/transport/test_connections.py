@@ -236,6 +236,18 @@ def test_an_answer_that_is_read_slowly_comes_to_its_end() -> None:
     assert len(talk(one_long_answer, Stern, script)) > len(LONG) * 16
 
 
+def test_only_so_many_requests_wait_behind_another() -> None:
+    async def app(_: Scope, __: Receive, send: Send) -> None:
+        await asyncio.sleep(0.01)
+        start = {"type": "http.response.start", "status": 200}
+        await send({**start, "headers": [(b"content-length", b"4")]})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    *good, (status, body) = answers(talk(app, Patient, sending(ONE * 3000)))
+    assert good == [(200, b"done")] * 101
+    assert (status, b"wait for their answers" in body) == (400, True)
+
+
 def test_nothing_is_said_behind_an_answer_that_came_before_the_body() -> None:
     heard = talk(refuse_at_once, Hasty, sending(HEAD + BODY + b"123"))
     assert heard.count(b"HTTP/1.1") == 1
