@@ -76,7 +76,7 @@ class Choices(Fork):
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         """Of the first as they are written, who can take it."""
-        needs, excluded = Needs(request), []
+        needs, excluded = self._needs(request), []
         for place in (*self.places, *self.fallback):
             name, model = place.at(request.model)
             reason = place.lacks(needs, self.settings.native, model)
@@ -98,7 +98,7 @@ class Choices(Fork):
         where = LastPlace(self.state, request, conversation)
         if settings.sticky and self.state.marked:
             await where.look()
-        needs = Needs(request)
+        needs = self._needs(request)
         order = await self._order(needs, conversation, journey.pins.get(self.name) or where.place)
         if request.call.capture is not None and (known := request.call.capture.expected()):
             order = as_expected(order, known)
@@ -117,6 +117,10 @@ class Choices(Fork):
             settings.times,
         )
         return inquiry, where
+
+    def _needs(self, request: ChatRequest) -> Needs:
+        places = (*self.places, *self.fallback)
+        return Needs(request, lambda: any(one.sees(one.at(request.model)[1]) for one in places))
 
     def _conversation(self, request: ChatRequest) -> str:
         """Which it is, if somebody asks: where nothing is marked, all are where the order says."""

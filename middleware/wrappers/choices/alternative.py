@@ -62,13 +62,17 @@ class Alternative:
         if native and self.emulates and needs.tools():
             return "no_tools"
         traits = self.traits(model)
-        if traits.vision is False and needs.images():
+        if not self.sees(model) and needs.images():
             return "no_vision"
         if traits.json_schema is False and needs.json_schema():
             return "no_json_schema"
         if traits.context_length and not needs.fits(traits.context_length):
             return "no_context"
         return None
+
+    def sees(self, model: str) -> bool:
+        """Whether it reads images, as far as is known."""
+        return not self.absent and self.traits(model).vision is not False
 
     def is_open(self, model: str) -> bool:
         """Whether it failed too often to be asked now."""

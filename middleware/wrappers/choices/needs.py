@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import RESULT_OF, ChatRequest, Json
 
 _BYTES_A_TOKEN = 4
 _ANSWER = 256
@@ -20,10 +20,14 @@ class Needs:
     """Looked for when a place is asked of which something is known."""
 
     request: ChatRequest
+    seen: Callable[[], bool] = lambda: True
+    """Whether anybody who may be asked reads images."""
     _prompt: int | None = None
 
     def images(self) -> bool:
-        return any(map(_has_images, self.request.messages))
+        """One that a tool gave is left out with a word where nobody could read it."""
+        held = list(filter(_has_images, self.request.messages))
+        return bool(held) and (not all(RESULT_OF in message for message in held) or self.seen())
 
     def tools(self) -> bool:
         return bool(self.request.tools)

@@ -75,8 +75,8 @@ def talk(app: Any, protocol: type[Protocol], script: Talk) -> bytes:
             with suppress(ConnectionError):
                 await writer.wait_closed()
             await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
-            async with asyncio.timeout(5):
-                while server.server_state.connections:  # what has not heard yet that we left
+            for _ in range(1000):
+                if server.server_state.connections:  # it has not heard yet that we left
                     await asyncio.sleep(0.001)
 
     return asyncio.run(scene())

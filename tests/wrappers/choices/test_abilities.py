@@ -8,7 +8,7 @@ import pytest
 
 from adapters.errors import BadRequest
 from adapters.outcomes import Passing
-from adapters.protocol import ChatRequest
+from adapters.protocol import RESULT_OF, ChatRequest
 from adapters.shared.traits import Traits
 from tests.wrappers.choices.scene import Scene, answer, asked, route_of
 
@@ -68,3 +68,14 @@ def test_tools_by_prompt_will_do_where_native_ones_are_not_demanded() -> None:
     scene = Scene()
     model = scene.model([scene.place("a", emulates=True)])
     assert answer(model, asked(tools=(TOOL,))) == ("a", "a=ok")
+
+
+def test_an_image_of_a_tool_goes_to_who_reads_it_and_else_to_anybody() -> None:
+    blind, scene = Traits(vision=False), Scene()
+    given = {**IMAGE, "role": "tool", "tool_call_id": "c", RESULT_OF: "client"}
+    places = [scene.place("a", known=blind), scene.place("b", known=blind)]
+    assert answer(scene.model(places), asked(given)) == ("a", "a=ok")
+    seeing = [*places, scene.place("c", known=Traits(vision=True))]
+    assert answer(scene.model(seeing), asked(given)) == ("c", "a=no_vision, b=no_vision, c=ok")
+    with pytest.raises(BadRequest):
+        answer(scene.model(places), asked(given, IMAGE))
