@@ -169,3 +169,15 @@ def test_marks_end_and_a_later_one_stays() -> None:
         assert await state.read(["a"]) == [None]
 
     asyncio.run(run())
+
+
+def test_a_state_is_marked_as_long_as_its_last_mark() -> None:
+    clock = Time()
+    state = MemoryState(clock)
+    seen = [state.marked]
+    asyncio.run(state.mark("rest:a", "5", 60))
+    asyncio.run(state.mark("rest:b", "5", 10))
+    for seconds in (59, 1):
+        clock.now += seconds
+        seen.append(state.marked)
+    assert seen == [False, True, False]

@@ -71,7 +71,9 @@ class Scene:
     def model(
         self, places: Sequence[Alternative], fallback: Sequence[Alternative] = (), **settings: Any
     ) -> Choices:
-        return Choices("smart", places, fallback, ChoiceSettings(**settings), self.state)
+        keyed = any(place.several_keys for place in places)
+        told = ChoiceSettings(keyed=keyed, **settings)
+        return Choices("smart", places, fallback, told, self.state)
 
     def called(self) -> dict[str, int]:
         return {name: len(fake.asked) for name, fake in self.fakes.items() if fake.asked}

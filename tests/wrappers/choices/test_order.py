@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from adapters.errors import GatewayError, Unavailable
 from adapters.protocol import Usage
 from middleware.accounts.prices import Price
+from middleware.state.memory import MemoryState
+from middleware.state.store import Mark
 from middleware.wrappers.choices import Alternative
 from middleware.wrappers.choices.conversation import conversation_of
 from middleware.wrappers.choices.needs import Needs
@@ -171,3 +173,24 @@ def test_a_conversation_is_what_stays_the_same_in_each_of_its_turns() -> None:
     assert conversation_of(asked(system, one)) != conversation_of(asked(system, two))
     named = {"prompt_cache_key": "agent-7"}
     assert conversation_of(asked(one, params=named)) == conversation_of(asked(two, params=named))
+
+
+class Counting(MemoryState):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
+        self.reads += 1
+        return await super().read(names)
+
+
+def test_nothing_is_looked_for_where_nothing_is_marked() -> None:
+    scene = Scene()
+    state = scene.state = Counting()
+    model = scene.model([scene.place("a"), scene.place("b")], sticky=True)
+    assert answer(model) == ("a", "a=ok")
+    assert state.reads == 0
+    asyncio.run(state.mark("conversation:another", "b", 60))
+    assert answer(model) == ("a", "a=ok")
+    assert state.reads > 0
