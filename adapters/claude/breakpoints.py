@@ -24,7 +24,7 @@ def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content:
     if len(before) + len(inside) <= most:
         return
     # The client's own turns stay as they are for whoever asks again.
-    said.turns = [{**turn, "content": [*blocks_of(turn["content"])]} for turn in said.turns]
+    said.turns = [_copied(turn) for turn in said.turns]
     inside = marked_blocks([turn["content"] for turn in said.turns])
     by_use = [*before[:-1], *inside, *before[-1:]]
     surplus = by_use[: max(0, len(by_use) - most)]
@@ -34,6 +34,12 @@ def limit_breakpoints(said: Conversation, tools: list[Json], most: int, content:
     if surplus:
         text = f"{len(surplus)} cache breakpoints were left out: there may be {most}"
         content.note("cache_breakpoints_dropped", "messages", text)
+
+
+def _copied(turn: Json) -> Json:
+    """A text has no breakpoint: it stays what it is in a beginning that is kept."""
+    content = turn["content"]
+    return {**turn, "content": [*content]} if isinstance(content, list) else turn
 
 
 def with_breakpoints(body: Json) -> Json:

@@ -205,6 +205,13 @@ def test_a_turn_in_claudes_own_words_is_whole_before_it_counts() -> None:
             assert [*map(id, again.messages[:-1])] == [*map(id, fitted.messages[:-1])]
 
 
+def test_texts_in_claudes_own_words_stay_texts_where_breakpoints_are_too_many() -> None:
+    marked = {"role": "user", "content": [{**TEXT, **MARK}]}
+    own = [*OPENING, *[marked] * 6]
+    said = [{**one, CARRIER: Carried("anthropic", (one, 0, 1), beside=one)} for one in own]
+    assert_same("claude", said)
+
+
 # The memory itself --------------------------------------------------------------------------------
 
 
