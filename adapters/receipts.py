@@ -217,7 +217,7 @@ TOLD: Mapping[Told, str] = {
     "refusal": "Claude, door: the model refused to answer, or a filter ended the answer.",
     "result_cut": "Server tools: the result of a tool was longer than its `max_result`.",
     "rounds_exhausted": "Server tools: the model still wanted to call tools after `max_rounds` "
-    "rounds. It was asked once more without any.",
+    "rounds, or after as many calls as the client allows. It was asked once more without any.",
     "search_failed": "Pipeline: the web search brought nothing.",
     "thought_lost": "Pipeline: the thought of this question is not known any more.",
     "thoughts_left": "All upstreams, recall: thoughts of another upstream, which answered before, "

@@ -74,6 +74,7 @@ class PlaceBuilder:
             native=model.tools == "native",
             times=0 if self.played else model.retry,
             total=self._total(model),
+            keyed=any(place.several_keys for place in places),
         )
         adapter = Choices(model.id, places, fallback, settings, self.state)
         if model.choices:

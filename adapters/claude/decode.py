@@ -250,6 +250,8 @@ def _sign(block: Json, said: str, state: State) -> Iterator[Event]:
 def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
     """Say what a whole text rests on."""
     start, state.told = state.told, state.told + length
+    if "citations" not in block and not state.own:
+        return
     citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
     if state.own:
         yield Aside("own_citations", citations)

@@ -27,7 +27,7 @@ from adapters.claude.tools import (
 )
 from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
 from adapters.options import FLAG, TEXTS, choice, option, whole
-from adapters.protocol import Carried, ChatRequest, Json
+from adapters.protocol import Carried, ChatRequest, Json, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import array
 from adapters.shared.fields import Fields
@@ -58,7 +58,7 @@ class Options:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Profile:
     """The model a request is for, and how it is spoken to."""
 

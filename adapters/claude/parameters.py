@@ -162,6 +162,8 @@ class Betas(NamedTuple):
 
     def without_theirs(self, own: Json) -> Json:
         """The client's members but for those of betas that were dropped."""
+        if not self.dropped:
+            return own
         lost = {
             name
             for name, beta in _BROUGHT_BY.items()
@@ -170,11 +172,15 @@ class Betas(NamedTuple):
         return {name: value for name, value in own.items() if name not in lost}
 
 
+_NONE = Betas()
+
+
 def betas_of(call: RequestContext, allowed: Sequence[str] | None, link: Link) -> Betas:
     """Anthropic itself knows them all; elsewhere those that the config allows."""
-    asked = dict.fromkeys(_names(call.headers.get(BETAS, "")))
+    said = call.headers.get(BETAS)
+    asked = dict.fromkeys(_names(said)) if said else {}
     if not asked:
-        return Betas()
+        return _NONE
     own = dict.fromkeys(_names(link.headers.get(BETAS, "")))
     every = allowed is None and _is_anthropics(link.base_url)
     known = own | (asked if every else dict.fromkeys(allowed or ()))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
-from adapters.protocol import Json
+from adapters.protocol import Json, value_class
 from adapters.receipts import Code
 from adapters.shared.fields import Fields
 
@@ -29,7 +29,7 @@ _EFFORTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Situation:
     """What of a request decides whether and how long Claude may think."""
 
@@ -51,7 +51,7 @@ class _Effort(NamedTuple):
     field: str = "reasoning_effort"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ThinkingFields:
     thinking: Json | None = None
     effort: str | None = None

@@ -13,7 +13,7 @@ from adapters.claude.content import CACHING, Content
 from adapters.claude.strict import StrictSchema, strict_schema
 from adapters.protocol import ChatRequest, Json
 from adapters.receipts import Notes, Receipt
-from adapters.shared.cache import bounded
+from adapters.shared.cache import bounded, fitted
 from adapters.shared.fields import unsupported
 from adapters.shared.schema import object_root
 from adapters.shared.schema.merging import COMBINERS, MOST_BRANCHES
@@ -128,7 +128,8 @@ def _remembered(key: bytes, strict_too: bool) -> WrittenTools:
     said = orjson.loads(key)
     holders = (*said, *[one[one.get("type", "function")] for one in said])
     marked = not all(map(_CACHING.isdisjoint, holders))
-    return WrittenTools(tools, receipt, None if marked else orjson.Fragment(orjson.dumps(tools)))
+    text = None if marked else orjson.Fragment(fitted(orjson.dumps(tools)))
+    return WrittenTools(tools, receipt, text)
 
 
 def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:

@@ -16,7 +16,7 @@ from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
 from adapters.receipts import Notes, Receipt
-from adapters.shared.cache import bounded
+from adapters.shared.cache import bounded, fitted
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at
@@ -165,7 +165,7 @@ def _said(tool: Json) -> Json:
 @bounded(REMEMBERED)
 def _kept_functions(key: bytes) -> orjson.Fragment:
     written = _functions(declared_tools(key).tools, orjson.loads(key))
-    return orjson.Fragment(orjson.dumps(written))
+    return orjson.Fragment(fitted(orjson.dumps(written)))
 
 
 def _functions(tools: Iterable[Tool], declarations: Iterable[Json]) -> list[Json]:

@@ -16,7 +16,7 @@ from adapters.leaf import Leaf
 from adapters.options import ANY_TEXT, made, option, whole
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.receipts import Note, Receipt
-from adapters.shared.cache import bounded
+from adapters.shared.cache import bounded, fitted
 from adapters.shared.fields import Fields, take_thinking, unsupported
 from adapters.shared.history import text_of
 from adapters.shared.model_list import Listed, models_at
@@ -172,7 +172,7 @@ def _functions(box: Toolbox, beta: bool, kept: bool, fields: Fields) -> Json:
 def _kept_functions(key: bytes, beta: bool) -> tuple[orjson.Fragment, Receipt]:
     tools = declared_tools(key).tools
     text = orjson.dumps([_function(tool, beta) for tool in tools])
-    return orjson.Fragment(text), () if beta else _lost(tools)
+    return orjson.Fragment(fitted(text)), () if beta else _lost(tools)
 
 
 def _function(tool: Tool, beta: bool) -> Json:

@@ -28,7 +28,8 @@ from adapters.options import PATH, option, whole
 from adapters.protocol import ChatRequest, Events, Planned
 from adapters.shared.fields import Fields
 from adapters.shared.traits import Traits
-from adapters.wire.exchange import Clock, Listener, next_piece
+from adapters.wire.clock import Clock
+from adapters.wire.exchange import Listener, next_piece
 from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
 

@@ -27,7 +27,8 @@ from adapters.options import TABLE, option
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
-from adapters.wire.exchange import Clock, Listener, next_piece
+from adapters.wire.clock import Clock
+from adapters.wire.exchange import Listener, next_piece
 from adapters.wire.failures import timed_out
 from adapters.wire.http import Link
 

@@ -8,7 +8,7 @@ import orjson
 
 from adapters.protocol import Json
 from adapters.receipts import Notes, Receipt
-from adapters.shared.cache import bounded
+from adapters.shared.cache import bounded, fitted
 from adapters.shared.schema import inline, object_root, subset
 from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, unfolded
 from adapters.shared.toolbox import declared_tools as read_tools
@@ -38,7 +38,7 @@ def declared(box: Toolbox, kept: bool = False) -> tuple[list[Json] | orjson.Frag
 @bounded(REMEMBERED)
 def _remembered(key: bytes) -> tuple[list[Json], orjson.Fragment, Receipt]:
     written, notes = _declared(read_tools(key).tools)
-    return written, orjson.Fragment(orjson.dumps(written)), notes
+    return written, orjson.Fragment(fitted(orjson.dumps(written))), notes
 
 
 def _declared(tools: tuple[Tool, ...]) -> tuple[list[Json], Receipt]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -17,7 +16,6 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, TURN, Json
 from adapters.receipts import AddNote, Notes, Receipt
-from adapters.shared.beginnings import writer_of
 
 NO_RESULT = '{"error":"no result"}'
 GO_ON = "(continue)"
@@ -109,8 +107,10 @@ def spoken(name: str, text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Settled:
-    """The conversation so far, and the round of calls that waits for its results."""
+class Settlement:
+    """A conversation that is brought into its one form: what came so far, and the round of calls
+    that waits for its results.
+    """
 
     repair: bool
     messages: list[Json] = field(default_factory=list)
@@ -123,22 +123,19 @@ class _Settled:
     room: int = MOST_REWRITTEN
     canonical: bool = False
     """All calls are in their one form."""
-    position: int = 0
-    """Of the next message, where they come one by one."""
 
-    def add(self, message: Json) -> None:
-        _add(self, (message,), self.position)
-        self.position += 1
+    def copy(self) -> Settlement:
+        open_round = self.pending.copy(), self.results.copy(), [*self.late]
+        same = self.repair, [*self.messages], self.notes.copy(), *open_round
+        return Settlement(*same, self.room, self.canonical)
 
-    def copy(self) -> _Settled:
-        return replace(
-            self,
-            messages=[*self.messages],
-            notes=self.notes.copy(),
-            pending=self.pending.copy(),
-            results=self.results.copy(),
-            late=[*self.late],
-        )
+    def add_all(self, messages: Iterable[Json], first: int) -> None:
+        """Messages that follow; `first`: where the first of them stands in the request."""
+        _add(self, messages, first)
+
+    def finish(self) -> tuple[tuple[Json, ...], Receipt]:
+        _end_round(self)
+        return tuple(self.messages), self.notes.receipt()
 
     @property
     def note(self) -> AddNote:
@@ -153,7 +150,7 @@ def settle(
     Where something is known of it, all calls are canonical (`with_canonical_calls`), and those
     messages were settled before without a note: no result is the first of them.
     """
-    settled = _Settled(repair, canonical=known is not None)
+    settled = Settlement(repair, canonical=known is not None)
     done = 0
     if known and not _goes_on(messages, known.stop):
         _add(settled, messages[: known.start], 0)
@@ -164,16 +161,7 @@ def settle(
         else:
             done = known.start
     _add(settled, messages[done:] if done else messages, done)
-    _end_round(settled)
-    return tuple(settled.messages), settled.notes.receipt()
-
-
-def settle_kept(messages: Sequence[Json], repair: bool) -> tuple[tuple[Json, ...], Receipt]:
-    """The same for messages whose calls are canonical, and that come again as the same objects."""
-    begin = partial(_Settled, repair, canonical=True)
-    settled = writer_of(messages, begin, ("settled", repair))
-    _end_round(settled)
-    return tuple(settled.messages), settled.notes.receipt()
+    return settled.finish()
 
 
 def _goes_on(messages: Sequence[Json], position: int) -> bool:
@@ -181,7 +169,7 @@ def _goes_on(messages: Sequence[Json], position: int) -> bool:
     return position < len(messages) and messages[position]["role"] == "tool"
 
 
-def _add(settled: _Settled, messages: Iterable[Json], first: int) -> None:
+def _add(settled: Settlement, messages: Iterable[Json], first: int) -> None:
     for position, message in enumerate(messages, first):
         role = message["role"]
         if not settled.pending and role in _PLAIN_ROLES:
@@ -195,7 +183,7 @@ def _add(settled: _Settled, messages: Iterable[Json], first: int) -> None:
             _take(settled, message, position)
 
 
-def _take(settled: _Settled, message: Json, position: int) -> None:
+def _take(settled: Settlement, message: Json, position: int) -> None:
     if message["role"] != "assistant":
         settled.messages.append(message)
         return
@@ -247,7 +235,7 @@ def with_canonical_calls(message: Json, room: int = MOST_REWRITTEN) -> tuple[Jso
     return ({**message, "tool_calls": same} if changed else message), room
 
 
-def _take_result(settled: _Settled, message: Json, position: int) -> None:
+def _take_result(settled: Settlement, message: Json, position: int) -> None:
     where = f"messages[{position}]"
     identity = message.get("tool_call_id")
     if not identity:
@@ -271,7 +259,7 @@ def _take_result(settled: _Settled, message: Json, position: int) -> None:
     settled.results[identity] = message
 
 
-def _only_open(settled: _Settled, where: str) -> str:
+def _only_open(settled: Settlement, where: str) -> str:
     """The call that a result without an id answers: unmistakable if one alone has no result."""
     waiting, where = _missing(settled), f"{where}.tool_call_id"
     if settled.repair and len(waiting) == 1:
@@ -294,11 +282,11 @@ def _only_open(settled: _Settled, where: str) -> str:
     )
 
 
-def _missing(settled: _Settled) -> list[str]:
+def _missing(settled: Settlement) -> list[str]:
     return [identity for identity in settled.pending if identity not in settled.results]
 
 
-def _end_round(settled: _Settled) -> None:
+def _end_round(settled: Settlement) -> None:
     if not settled.pending:
         return
     missing = _missing(settled)

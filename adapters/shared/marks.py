@@ -8,6 +8,11 @@ _NO_MARKS = bytes(set(range(256)) - set(b'[]{},"'))
 # With what may follow a backslash in JSON, so that none comes to stand before another's follower.
 _NO_MARKS_OR_ESCAPES = bytes(set(_NO_MARKS) - set(b"\\/bfnrtu"))
 
+_EACH_VALUE = 64
+"""Bytes that Python takes for a value beside its characters."""
+_FEW = 16
+"""Characters to a value, or more: the text of a message has few."""
+
 
 def most_openers(text: bytes) -> int:
     """How many brackets open; those in strings count too."""
@@ -20,6 +25,15 @@ def marks(text: bytes) -> bytes:
     plain = found.replace(b"\\\\", b"").replace(b'\\"', b"")
     quoted = plain.translate(None, _NO_MARKS).replace(b'""', b"")
     return b"".join(quoted.split(b'"')[::2])
+
+
+def room_of_values(text: bytes) -> int:
+    """Bytes that Python takes for all values beside the text; 0: they are too few to count."""
+    most = text.count(b",") + text.count(b"[") + text.count(b"{")
+    if most * _FEW < len(text):
+        return 0
+    found = marks(text)
+    return _EACH_VALUE * (len(found) - found.count(b"]"))
 
 
 def are_deeper(found: bytes, most: int) -> bool:

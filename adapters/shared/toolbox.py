@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import ChatRequest, Json
+from adapters.protocol import ChatRequest, Json, value_class
 from adapters.receipts import Note, Receipt
-from adapters.shared.cache import bounded, by_identity
+from adapters.shared.cache import bounded, by_identity, fitted
 from adapters.shared.calls import Calls
 from adapters.shared.fields import unsupported
 from adapters.shared.history import rounds
@@ -49,7 +49,7 @@ class Tool:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Toolbox:
     tools: tuple[Tool, ...] = ()
     mode: Mode = "auto"
@@ -132,7 +132,7 @@ def key_of(tools: tuple[Json, ...]) -> bytes:
     if not tools:
         return b""
     try:
-        text = orjson.dumps(tools)
+        text = fitted(orjson.dumps(tools))
     except orjson.JSONEncodeError:
         return b""
     return text if len(text) <= REMEMBERED // 4 else b""

@@ -59,6 +59,8 @@ class UnknownMembers:
         """What messages have, and tools behind them."""
         key = key_of(tools)
         in_tools = _in_kept_tools(key, self._beyond) if key else _in_tools(tools, self._beyond)
+        if not in_tools and not self._found:
+            return ()
         found = {**self._found}
         for name, path in in_tools.items():
             found.setdefault(name, path)

@@ -22,6 +22,8 @@ _MOST = 1 << 53
 
 def figure(value: Any) -> int | None:
     """A number of tokens; None for what is none, or cannot be written as JSON."""
+    if value is None:
+        return None
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= _MOST else None

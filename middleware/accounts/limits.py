@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from math import ceil, inf
 from typing import Literal
 
@@ -130,7 +130,7 @@ class Allowance:
         if holds:
             self._check(await self._state.take(self._request, holds))
 
-    async def settle(self, tokens: int, cost: float, none: bool = False) -> None:
+    def settle(self, tokens: int, cost: float, none: bool = False) -> Awaitable[None]:
         """Say what it really used; `none`: it is not to count as a request."""
         limits = self._limits
         amounts = {limits.concurrent: 0.0, limits.tokens: float(tokens)}
@@ -138,7 +138,7 @@ class Allowance:
             amounts[self._term.counter] = cost
         if none:
             amounts[limits.requests] = 0.0
-        await self._state.settle(self._request, amounts)
+        return self._state.settle(self._request, amounts)
 
     def _check(self, taken: Taken) -> None:
         self._sums.update(taken.sums)

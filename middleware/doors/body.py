@@ -38,13 +38,13 @@ def read_object(body: bytes, notes: Notes) -> Json:
     return data
 
 
-def asked_so(call: RequestContext, streamed: bool) -> RequestContext:
+def asked_so(call: RequestContext, streamed: bool, most_calls: int | None = None) -> RequestContext:
     """The context of a request that is to be answered in one way or the other."""
-    if streamed is call.streamed:
+    if streamed is call.streamed and most_calls == call.most_calls:
         return call
     given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
     more = call.client, call.chosen, call.journey, call.size, call.session, call.secret
-    return RequestContext(*given, *more, headers=call.headers)
+    return RequestContext(*given, *more, call.headers, most_calls)
 
 
 def _value(body: bytes, notes: Notes) -> Any:

@@ -11,7 +11,8 @@ def says_more(request: ChatRequest) -> bool:
     """Whether its own door can say what this form cannot."""
     native = request.native
     carries = any(CARRIER in message for message in request.messages)
-    return carries or (native is not None and native.value is not None)
+    says = native is not None and native.value is not None
+    return carries or says or request.call.most_calls is not None
 
 
 def chat_body(request: ChatRequest) -> bytes:

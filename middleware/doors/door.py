@@ -127,6 +127,8 @@ class References(NamedTuple):
     """Id of the answer it goes on from."""
     others: tuple[str, ...] = ()
     """Ids of further answers that it names parts of."""
+    known: Any = None
+    """What its door read of it to say so."""
 
 
 class KeptRecord(NamedTuple):
@@ -153,14 +155,16 @@ class KeepingDoor(Door, Protocol):
     door says what is in them.
     """
 
-    def references(self, body: bytes) -> References:
-        """Say what must be found before a body is read."""
+    def references(self, body: bytes, owner: str) -> References:
+        """Say what must be found before a body of this client is read."""
 
     def unpacked(self, record: bytes) -> KeptAnswer | None:
         """Read a record; None: it is of another version."""
 
-    def knowing(self, answers: Mapping[str, KeptAnswer] | None) -> KeepingDoor:
-        """The door of one request, with what was found for it; None: nothing can be kept."""
+    def knowing(self, answers: Mapping[str, KeptAnswer] | None, wanted: References) -> KeepingDoor:
+        """The door of one request, with what was found of what it names; None: nothing can be
+        kept.
+        """
 
     def keeps(self, parsed: ParsedRequest) -> bool:
         """Whether its answer is to be kept."""

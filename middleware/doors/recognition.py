@@ -5,24 +5,33 @@ What is irregular in any way is left to the door, which reads it whole and says 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from adapters.shared.history import MOST_REWRITTEN
+from adapters.receipts import Notes, Receipt
+from adapters.shared.beginnings import writer_of
+from adapters.shared.cache import fitted
+from adapters.shared.history import MOST_REWRITTEN, Settlement
 from middleware.doors.body import MAX_VALUES
-from middleware.doors.seen import Piece, Seen
+from middleware.doors.seen import Piece, Seen, size_of
 from middleware.doors.skim import Check, Skim
 
 # Stand for what was taken out. Whole numbers are written in one way alone: it is seen where another
 # member says the same.
 _THE_ITEMS, _THE_TOOLS = 730_301_400_000_001, 730_301_400_000_002
+_NEAR = 1 << 10
+"""Bytes of the beginning: what stands before both of conversation and tools is mostly short."""
+
+
+Remember = Callable[[str, Callable[[str], Any]], Any]
+"""What was made of a text before, as the same object, or what is made of it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,7 @@ class Form:
     body: TypeAdapter[Any]
     stand_in: Any
     """A conversation, for when all else is validated."""
-    rest: Callable[[Json, Json], Any]
+    rest: Callable[[Json, Json, Remember], Any]
     """Reads all else, which is valid: with whole numbers where items and tools stood, and nowhere
     else; and as it was validated. None: it is to be read whole.
     """
@@ -70,21 +79,76 @@ class RecognizedRequest:
     _parts: _Parts
     _skim: Skim
 
-    def text(self, text: str, read: Callable[[str], Any]) -> Any:
-        """What was made of a text of the rest."""
-
-        def check(piece: Piece) -> bool:
-            piece.value = read(piece.value)
-            return True
-
-        piece = self._skim.text(orjson.dumps(text), check)
-        return read(text) if piece is None else piece.value
+    def raw_items(self) -> list[bytes]:
+        """As the client said them; where several are remembered as one, with commas between."""
+        return [piece.raw for piece in self._parts.items]
 
     def keep(self, settled: bool) -> None:
         """Remember the request; settled: as it came it needed no word."""
         self._skim.keep()
         if settled and (first := _first(self._parts.items)):
             self._skim.join(self._parts.items, first)
+        self._skim.body = b""  # nobody looks at it again, and an answer may take long
+
+
+class TurnReader(Protocol):
+    """Makes messages of what clients say in another way, one item after the other."""
+
+    messages: list[Json]
+    """Those that are complete, their calls in their one form."""
+    notes: Notes
+
+    def add(self, item: Json, /) -> None: ...
+
+    def copy(self) -> Self: ...
+
+    def finish(self) -> list[Json]:
+        """All messages, once all items were added."""
+
+
+@dataclass(slots=True)
+class _SettledItems:
+    """What a reader makes of items; what is complete, in the one form of a conversation."""
+
+    reader: TurnReader
+    settlement: Settlement
+    before: int
+    done: int = 0
+
+    def add(self, item: Json) -> None:
+        self.reader.add(item)
+
+    def copy(self) -> _SettledItems:
+        self.settle()
+        return _SettledItems(self.reader.copy(), self.settlement.copy(), self.before, self.done)
+
+    def settle(self) -> None:
+        messages = self.reader.messages
+        self.settlement.add_all(messages[self.done :], self.before + self.done)
+        self.done = len(messages)
+
+
+def settle_items(
+    items: Sequence[Json],
+    begin: Callable[[], TurnReader],
+    context: Hashable,
+    repair: bool,
+    before: int = 0,
+) -> tuple[tuple[Json, ...], Receipt, Receipt]:
+    """Read items that come again as the same objects, and settle the messages they become; with
+    what is to be told of both.
+
+    `context`: all that `begin` makes its reader of; `before`: how many messages stand before those.
+    """
+
+    def begin_both() -> _SettledItems:
+        return _SettledItems(begin(), Settlement(repair, canonical=True), before)
+
+    both = writer_of(items, begin_both, (context, repair, before))
+    both.reader.finish()
+    both.settle()
+    messages, changed = both.settlement.finish()
+    return messages, both.reader.notes.receipt(), changed
 
 
 def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> RecognizedRequest | None:
@@ -126,10 +190,8 @@ def _first(pieces: list[Piece]) -> int:
 def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     """Tools stand before the items, behind them or nowhere."""
     items, tools, rest, done = list[Piece](), list[Piece](), b"", 0
-    end: int | None = skim.body.find(b'"%b":' % form.items.encode())
-    for name in ("tools", form.items, "tools"):
-        at = -1 if name == "tools" and tools else skim.begin(name, done, end)
-        end = None
+    for name in _in_order("tools", form.items, skim.body):
+        at = skim.begin(name, done)
         if at < 0:
             continue
         if name == "tools":
@@ -140,29 +202,52 @@ def _parts_of(skim: Skim, form: Form) -> _Parts | None:
             return None
         rest += skim.body[done:at] + b"%d" % (_THE_TOOLS if found is tools else _THE_ITEMS)
         done = skim.end
-    others = skim.text(rest + skim.body[done:], partial(_is_rest, form)) if items else None
+    check = partial(_is_rest, form, partial(_made_of, skim))
+    others = skim.text(rest + skim.body[done:], check) if items else None
     if others is None or others.value.with_tools is not bool(tools):
         return None
     return _Parts(items, tools[0] if tools else None, others)
 
 
-def _is_rest(form: Form, piece: Piece) -> bool:
+def _in_order(tools: str, items: str, body: bytes) -> tuple[str, str]:
+    """Members by where they stand; the beginning tells it mostly, and each of them may be long."""
+    first, second = b'"%b":' % tools.encode(), b'"%b":' % items.encode()
+    for end in (_NEAR, len(body)):
+        at, other = body.find(first, 0, end), body.find(second, 0, end)
+        if at >= 0 or other >= 0:
+            return (tools, items) if other < 0 or 0 <= at < other else (items, tools)
+    return items, tools
+
+
+def _made_of(skim: Skim, text: str, make: Callable[[str], Any]) -> Any:
+    def check(piece: Piece) -> bool:
+        piece.value = make(piece.value)
+        return True
+
+    piece = skim.text(fitted(orjson.dumps(text)), check)
+    return make(text) if piece is None else piece.value
+
+
+def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     """Whether what was taken out is what counts: it may stand deeper, or another one behind it."""
     data = piece.value
     if not isinstance(data, dict) or not _stands(_THE_ITEMS, data.get(form.items), piece):
         return False
-    with_tools = type(data.get("tools")) is int
-    if with_tools and not _stands(_THE_TOOLS, data["tools"], piece):
+    tools = data.get("tools")
+    with_tools = type(tools) is int
+    # Some that nobody took out, as they are written oddly, nobody has read.
+    if (with_tools or tools) and not _stands(_THE_TOOLS, tools, piece):
         return False
     checked = {**data, form.items: form.stand_in}
     if with_tools:
         del checked["tools"]
     try:
         form.body.validator.validate_python(checked)
-        said = form.rest(data, checked)
+        said = form.rest(data, checked, remember)
     except (ValidationError, BadRequest):
         return False
     piece.value = _Rest(said, with_tools)
+    piece.size = 3 * size_of(piece.raw)  # beside the text stands what was made of it
     return said is not None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType, ref
 
-from adapters.shared.marks import marks
+from adapters.shared.marks import marks, room_of_values
 
 _MOST_BYTES, _LEAST_BODY = 16 << 20, 1 << 10
 _EACH_MEMBER, _EACH_VALUE, _EACH_PIECE = 110, 400, 500
@@ -75,7 +75,8 @@ def size_of(raw: bytes) -> int:
         # A single emoji has Python keep a text with four bytes a character; the fifth is for the
         # UTF-8 that is kept beside it once it was written.
         text = 5 if _WIDE.search(raw) else 3
-    return len(raw) * (1 + text) + _EACH_MEMBER * raw.count(b'":') + _EACH_VALUE + _EACH_PIECE
+    values = _EACH_MEMBER * raw.count(b'":') + room_of_values(raw) + _EACH_VALUE
+    return len(raw) * (1 + text) + values + _EACH_PIECE
 
 
 class Seen:

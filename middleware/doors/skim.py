@@ -22,8 +22,9 @@ from middleware.doors.seen import Piece, Seen, join
 Check = Callable[[Piece], bool]
 """Brings what a piece says into its one form; False: it is nothing to keep."""
 _OBJECT_END = re.compile(rb'\}(?=, ?\{"|\])')
-_LOOKED_AHEAD = 16
-_EACH_TRY = 100
+_LOOKED_AHEAD = 256
+_EACH_TRY, _EACH_BRACKET = 100, 10
+"""Bytes that take as long."""
 _MOST_NEW = 2000
 """Objects of a body; each costs more than where it is read whole."""
 _REST = b"="
@@ -47,10 +48,10 @@ class Skim:
     def __post_init__(self) -> None:
         self._left = 6 * len(self.body)
 
-    def begin(self, name: str, start: int, end: int | None) -> int:
+    def begin(self, name: str, start: int) -> int:
         """Where the array of objects begins that a member has; else -1."""
         member = b'"%b":' % name.encode()
-        at = self.body.find(member, start, end)
+        at = self.body.find(member, start)
         if at < 0:
             return -1
         at += len(member)
@@ -145,7 +146,7 @@ class Skim:
 
     def _array(self, at: int, check: Check) -> Piece | None:
         values, place = list[Any](), at + 1
-        while place:
+        while place and len(values) < _MOST_NEW:
             for end in self._ends(place):
                 value = self._parsed(self.body[place:end])
                 if value is not None:
@@ -154,7 +155,7 @@ class Skim:
                     break
             else:
                 return None
-        if self.end <= at:
+        if place or self.end <= at:
             return None
         raw = self.body[at : self.end]
         key = self.owner, raw
@@ -191,6 +192,8 @@ class Skim:
         if found > 0:
             yield found + 1
         yield from filter(None, islice(places, _LOOKED_AHEAD))
+        if self._left < 0:
+            return
         for match in _OBJECT_END.finditer(body, at):
             if self._left < 0:
                 return
@@ -198,10 +201,16 @@ class Skim:
 
     def _places(self, at: int) -> Iterator[int]:
         """Where as many brackets closed as had opened, those in texts too; 0: more had opened."""
-        body, opened, last = self.body, 0, at
-        for match in _OBJECT_END.finditer(body, at):
+        opened, last = 0, at
+        for match in _OBJECT_END.finditer(self.body, at):
             end = match.end()
-            opened += body.count(b"{", last, end) - body.count(b"}", last, end)
-            self._left -= end - last + _EACH_TRY
+            opened += self.body.count(b"{", last, end) - self._passed(last, end)
             yield 0 if opened else end
             last = end
+        self._passed(last, len(self.body))
+
+    def _passed(self, start: int, end: int) -> int:
+        """Count what was looked through for an end; return how many brackets closed there."""
+        closed = self.body.count(b"}", start, end)
+        self._left -= end - start + _EACH_TRY + _EACH_BRACKET * closed
+        return closed

@@ -60,7 +60,7 @@ class Chat(Edge):
         door = self.doors.at[answer.visit.path]
         keeping = self.doors.keeping.get(answer.visit.path)
         if keeping is not None:
-            named = keeping.references(admitted.body)
+            named = keeping.references(admitted.body, admitted.call.owner)
             door = keeping = await admitted.answers(named.model).named(keeping, named)
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)
@@ -128,7 +128,8 @@ class Gateway:
         self.chat.records.count = runtime.server.keep_last
         self._cross = _cross_origin(self)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    # What only hands on is no coroutine: every piece of a stream would pass it.
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         hosts = self.chat.runtime.hosts
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
             scope = without_prefix(scope)
@@ -136,11 +137,9 @@ class Gateway:
             try:
                 hosts.check(scope)
             except BadRequest as error:
-                await self.chat.refused(scope, error)(scope, receive, send)
-                return
-        await (self._cross or self.plain)(scope, receive, send)
+                return self.chat.refused(scope, error)(scope, receive, send)
+        return (self._cross or self.plain)(scope, receive, send)
 
-    # What only hands on is no coroutine: every piece of a stream would pass it.
     def plain(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
             return self.app(scope, receive, send)

@@ -70,7 +70,9 @@ class KeptAnswers:
     async def named(self, door: KeepingDoor, wanted: References) -> KeepingDoor:
         """The door, knowing what a body names."""
         if self.store is None:
-            return door.knowing(None)
+            return door.knowing(None, wanted)
+        if not (wanted.previous or wanted.others):
+            return door.knowing({}, wanted)
         first = (wanted.previous,) if wanted.previous else ()
         records = await self._records((*first, *wanted.others))
         answers = _read(door, records)
@@ -78,7 +80,7 @@ class KeptAnswers:
             records |= await self._records(answers[wanted.previous].before)
             _require_modest(records)
             answers = _read(door, records)
-        return door.knowing(answers)
+        return door.knowing(answers, wanted)
 
     async def keep(self, record: KeptRecord) -> Note | None:
         """Keep an answer; return why it is not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from math import ceil, inf
 
@@ -22,7 +21,10 @@ def life_of(hold: Hold) -> float:
 class Counter:
     """Cheap however much is counted: a part only changes the number of its bucket."""
 
-    __slots__ = ("_due", "_parts", "_sum", "ends", "life", "step", "total", "written")
+    __slots__ = (
+        *("_bucket", "_due", "_parts", "_sum", "_until"),
+        *("ends", "life", "step", "total", "written"),
+    )
 
     def __init__(self, life: float) -> None:
         self.life = life
@@ -34,11 +36,13 @@ class Counter:
         """What does not end by itself."""
         self.written = 0.0
         """How much of the total is kept elsewhere too."""
-        self._parts: OrderedDict[int, float] = OrderedDict()
+        self._parts: dict[int, float] = {}
         """Bucket → amount; those that end first stand first."""
         self._sum = 0.0
         self._due = inf
         """When the first part ends."""
+        self._bucket, self._until = 0, -inf
+        """The bucket of what begins now, and how long it is that."""
 
     @property
     def parts(self) -> dict[int, float]:
@@ -63,25 +67,30 @@ class Counter:
                 return
             self._sum -= parts.pop(bucket)
         self._sum, self._due = 0.0, inf  # of what was rounded nothing stays
+        self._until = -inf
 
     def take(self, amount: float, now: float, seconds: float) -> int:
         """Add a part that begins now, and return its bucket; all of it counts so long at least."""
-        parts, bucket = self._parts, ceil((now + self.life) / self.step)
-        if bucket in parts:
-            parts[bucket] += amount
-        else:
-            parts[bucket] = amount
-            self._due = min(self._due, bucket * self.step)
-            # What comes into the same bucket later does so within a step.
-            self.ends = max(self.ends, now + seconds + 2 * self.step)
+        if now > self._until:
+            self._begin_bucket(now, seconds)
+        self._parts[self._bucket] += amount
         self._sum += amount
-        return bucket
+        return self._bucket
+
+    def _begin_bucket(self, now: float, seconds: float) -> None:
+        bucket = self._bucket = self.bucket(now)
+        ends = bucket * self.step
+        self._until = ends - self.life
+        self._parts.setdefault(bucket, 0.0)
+        self._due = min(self._due, ends)
+        # What comes into the same bucket later does so within a step.
+        self.ends = max(self.ends, now + seconds + 2 * self.step)
 
     def merge(self, parts: Mapping[int, float]) -> None:
         for bucket, amount in parts.items():
             self._parts[bucket] = self._parts.get(bucket, 0.0) + amount
             self._sum += amount
-        self._parts = OrderedDict(sorted(self._parts.items()))
+        self._parts = dict(sorted(self._parts.items()))
         self._due = next(iter(self._parts), inf) * self.step
 
     def give(self, bucket: int, amount: float) -> None:

@@ -52,6 +52,10 @@ class FileState:
     def well(self) -> bool:
         return not self._failed
 
+    @property
+    def marked(self) -> bool:
+        return self._thread is None or self._memory.marked
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         if self._thread is None:
             self._begin()

@@ -43,10 +43,15 @@ class MemoryState:
         self.counters: ExpiringTable[Counter] = ExpiringTable(most, lambda counter: counter.ends)
         self.marks: ExpiringTable[Mark] = ExpiringTable(most, lambda mark: mark.until)
         self._requests: ExpiringTable[_Request] = ExpiringTable(most, lambda request: request.ends)
+        self._marked_until = 0.0
 
     @property
     def well(self) -> bool:
         return True
+
+    @property
+    def marked(self) -> bool:
+        return self._marked_until > self.clock()
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         return self.taken(request, holds)
@@ -103,26 +108,25 @@ class MemoryState:
             return ()
         held, parts = [], kept.parts
         for name, used in amounts.items():
-            if name in parts:
-                one = parts.pop(name)
-                self._use(one, used, now)
+            if (one := parts.pop(name, None)) is not None:
                 held.append(one)
+                hold, amount, bucket, counter, _ = one
+                counter.give(bucket, amount)
+                if used:
+                    self._use(hold, used, now)
         if not parts:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
             kept.ends = max([one.bucket * one.counter.step for one in parts.values()])
         return held
 
-    def _use(self, held: Held, used: float, now: float) -> None:
-        """Put what was used in place of what was held."""
-        hold, amount, bucket, counter, _ = held
-        counter.give(bucket, amount)
-        if used:
-            counter = self.counter(hold, now)  # another, where that one has ended or is forgotten
-            if hold.sliding:
-                counter.take(used, now, hold.seconds)
-            else:
-                counter.total += used
+    def _use(self, hold: Hold, used: float, now: float) -> None:
+        """Count what was used in place of what was held."""
+        counter = self.counter(hold, now)  # another, where that one has ended or is forgotten
+        if hold.sliding:
+            counter.take(used, now, hold.seconds)
+        else:
+            counter.total += used
 
     def counter(self, hold: Hold, now: float) -> Counter:
         """The counter of a hold, which from now on lives as long as the hold says."""
@@ -131,7 +135,8 @@ class MemoryState:
         if found is None or found.ends <= now:
             found = Counter(life_of(hold))
             self.counters.put(name, found, now)
-        found.ends = max(found.ends, now + seconds + found.step)
+        if found.ends < (ends := now + seconds + found.step):
+            found.ends = ends
         return found
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
@@ -155,6 +160,7 @@ class MemoryState:
         before = self.marks.kept.get(name)
         if not (later and before is not None and before.until > mark.until):
             self.marks.put(name, mark, self.clock())
+            self._marked_until = max(self._marked_until, mark.until)
 
     async def close(self) -> None:
         """There is nothing to write."""

@@ -43,6 +43,10 @@ class RedisState:
     def well(self) -> bool:
         return self.connection.well
 
+    @property
+    def marked(self) -> bool:
+        return True
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         return await _to_the_end(self._take(request, holds)) if holds else Taken({})
 

@@ -58,6 +58,10 @@ class State(Protocol):
     def well(self) -> bool:
         """Whether what is counted is shared now, as the config says."""
 
+    @property
+    def marked(self) -> bool:
+        """Whether there may be a mark to read; False saves to look, and to make up its name."""
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         """Take all holds for a request, or none of them."""
 

@@ -118,6 +118,8 @@ class KeyRing(Readiness):
 
     async def turns(self, model: str, conversation: str) -> Sequence[KeyTurn]:
         if len(self.names) == 1:
+            if self.limit is None and not self.state.marked:
+                return self._alone
             (name,) = self.names
             (rest,) = await self.state.read([self._rest_name(name, model)])
             if rest is None and self.limit is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Event, Events
+from adapters.protocol import ChatRequest, Events
 from middleware.wrappers.base import Wrapper
 
 _LONGEST_PAUSE = 5.0
@@ -66,29 +66,25 @@ class Retry(Wrapper):
         end = now + self.total
         attempts = Attempts(min(end, request.call.deadline or end), now + self.failing)
         self.budget.at_work += 1
+        opened = False
         try:
-            first, events = await self._opened(request, attempts)
-            try:
-                yield first
-                async for batch in events:
-                    yield batch
-            finally:
-                await events.aclose()
+            while True:
+                events = self.inner.stream(request)
+                try:
+                    async for batch in events:
+                        opened = True
+                        yield batch
+                    return
+                except GatewayError as error:
+                    if opened:
+                        raise
+                    await (self.wait_or_raise or self._wait_or_raise)(error, attempts, request)
+                finally:
+                    await events.aclose()
+                request = replace(request, call=replace(request.call, deadline=attempts.end))
         finally:
             self.budget.at_work -= 1
             self.budget.repeating -= attempts.repeated > 0
-
-    async def _opened(
-        self, request: ChatRequest, attempts: Attempts
-    ) -> tuple[tuple[Event, ...], Events]:
-        """Return the first events and the stream they began, once an attempt gets so far."""
-        while True:
-            events = self.inner.stream(request)
-            try:
-                return await anext(events), events
-            except GatewayError as error:
-                await (self.wait_or_raise or self._wait_or_raise)(error, attempts, request)
-            request = replace(request, call=replace(request.call, deadline=attempts.end))
 
     async def _wait_or_raise(
         self, error: GatewayError, attempts: Attempts, _request: ChatRequest

@@ -174,7 +174,7 @@ class Route(Wrapper):
         name = self.name or request.model
         if "*" in name and self.asked:
             name = public_name(name, self.asked, request.model)
-        meant = renamed(request, name)
+        meant = request if name == request.model else renamed(request, name)
         if self.changes is None:
             return meant, ()
         return self.changes.apply(meant), self.changes.receipt(request)

@@ -149,6 +149,21 @@ def test_messages_that_come_again_are_the_same_objects(path: str) -> None:
     assert all(one is other for one, other in pairs)
 
 
+@pytest.mark.parametrize("dumped", [spaced, compact])
+def test_tools_of_many_objects_come_again_as_the_same(dumped: Callable[[Any], bytes]) -> None:
+    either = {"anyOf": [{"type": "string"}, {"items": {"anyOf": [{"type": "null"}]}}, {}]}
+    schema = {"type": "object", "properties": {f"a{at}": either for at in range(40)}}
+    tools = [{"function": {**_FUNCTION, "name": f"f{at}", "parameters": schema}} for at in "abc"]
+    items, doors = [{"role": "user", "content": "Begin. " * 200}], remembering_doors()
+    for round_ in range(9):
+        items += _of_ollama(round_)
+    body = body_of("/api/chat", items, dumped, tools=tools)
+    first, again = read(doors, "/api/chat", body), read(doors, "/api/chat", body)
+    assert not isinstance(first, str)
+    assert not isinstance(again, str)
+    assert first.request.tools is again.request.tools
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -168,6 +183,64 @@ def test_what_is_odd_is_refused_or_read_as_ever(path: str, more: Json) -> None:
     read(doors, path, body_of(path, items, spaced))
     body = body_of(path, items, spaced, **more)
     assert told(read(doors, path, body)) == told(read(DOORS, path, body))
+
+
+@pytest.mark.parametrize("first", ["", "Be brief. " * 200])
+@pytest.mark.parametrize("order", [("tools", "items"), ("items", "tools"), ("items",)])
+@pytest.mark.parametrize("path", FORMS)
+def test_tools_may_stand_anywhere_and_be_written_in_any_way(
+    path: str, order: tuple[str, ...], first: str
+) -> None:
+    doors, (name, rest, more) = remembering_doors(), FORMS[path]
+    items = [{"role": "user", "content": "Begin. " * 200}, *more(1), *more(2)]
+    said, others = {"tools": rest["tools"], "items": items}, {**rest}
+    del others["tools"]
+    for begin in (b"[{", b"[ {", b"[{"):
+        members = {name if key == "items" else key: said[key] for key in order}
+        body = compact({"own": first, "model": "m", **others, **members})
+        body = body.replace(b'"tools":[{', b'"tools":' + begin)
+        assert told(read(doors, path, body)) == told(read(DOORS, path, body))
+
+
+@pytest.mark.parametrize("written", ['"tools":\n[', '"tools": [ ', '"own":{"tools":1},"tools": ['])
+@pytest.mark.parametrize("path", FORMS)
+def test_tools_count_however_they_are_written(path: str, written: str) -> None:
+    items = [{"role": "user", "content": "Begin. " * 200}, *FORMS[path][2](1)]
+    body = body_of(path, items, spaced).replace(b'"tools": [', written.encode())
+    whole = read(DOORS, path, body)
+    assert not isinstance(whole, str)
+    assert whole.request.tools
+    doors = remembering_doors()
+    for _ in range(2):
+        assert told(read(doors, path, body)) == told(whole)
+
+
+def test_turns_that_are_one_to_claude_are_joined() -> None:
+    """Two that call, one after the other: the results of both follow."""
+    begun: list[Json] = [{"role": "user", "content": "Begin. " * 200}]
+    first, results = _of_messages(1)
+    second = {**first, "content": [{"type": "tool_use", "id": "b", "name": "f", "input": {}}]}
+    both = [*results["content"], {**results["content"][0], "tool_use_id": "b"}]
+    talk = [*begun, first, second, {"role": "user", "content": both[::2]}]
+    doors = remembering_doors()
+    for items in (talk, [*begun, *_of_messages(0), *talk[1:]], talk):
+        body = body_of("/v1/messages", items, spaced)
+        whole = read(DOORS, "/v1/messages", body)
+        assert not isinstance(whole, str)
+        assert told(read(doors, "/v1/messages", body)) == told(whole)
+
+
+def test_a_turn_keeps_its_digits_for_its_own_sake_alone() -> None:
+    long = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 12345678901234567890123}}
+    items: list[Json] = [
+        {"role": "user", "content": "Begin. " * 200},
+        {"role": "assistant", "content": [UNSIGNED, long]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}], "own": 10},
+    ]
+    body = body_of("/v1/messages", items, spaced).replace(b'"own": 10', b'"own": 1.10')
+    assert told(read(remembering_doors(), "/v1/messages", body)) == told(
+        read(DOORS, "/v1/messages", body)
+    )
 
 
 def test_a_thought_is_whose_the_secret_says() -> None:

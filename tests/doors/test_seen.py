@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -63,9 +64,27 @@ _TEXTS: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("escaped", [False, True])
 @pytest.mark.parametrize("text", _TEXTS)
 def test_it_takes_no_more_than_it_counts(text: str, escaped: bool) -> None:
-    bodies = [
-        json.dumps(_talk(_TEXTS[text], at), ensure_ascii=escaped).encode() for at in range(40)
-    ]
+    talks = [_talk(_TEXTS[text], at) for at in range(40)]
+    _require_modest([json.dumps(talk, ensure_ascii=escaped).encode() for talk in talks])
+
+
+@pytest.mark.parametrize("value", [[], {}, 0.5, "ab", [[]]])
+@pytest.mark.parametrize("where", ["messages", "tools", "rest"])
+def test_many_small_values_are_counted(where: str, value: Any) -> None:
+    message, own = {"role": "user", "content": "hi"}, {"own": [value] * 400}
+    bodies = []
+    for at in range(120):
+        function = {"name": f"f{at}", "parameters": own if where == "tools" else {}}
+        tools = [{"type": "function", "function": function}]
+        said = {**message, "at": at, **(own if where == "messages" else {})}
+        rest = {"user": f"{at}", **(own if where == "rest" else {})}
+        bodies.append(
+            json.dumps({"model": "m", "messages": [said], "tools": tools, **rest}).encode()
+        )
+    _require_modest(bodies)
+
+
+def _require_modest(bodies: Sequence[bytes]) -> None:
     seen = Seen(1 << 20, least_body=0)
     gc.collect()
     tracemalloc.start()

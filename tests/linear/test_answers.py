@@ -247,22 +247,22 @@ def test_an_answer_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -> N
 def test_what_is_remembered_is_bounded_in_bytes_for_all_together() -> None:
     made: list[bytes] = []
 
-    @bounded(100)
+    @bounded(10_000)
     def length(key: bytes, more: int = 0) -> int:
         made.append(key)
         return len(key) + more
 
-    assert [length(b"a" * 20), length(b"a" * 20), length(b"a" * 20, 1)] == [20, 20, 21]
-    assert made == [b"a" * 20] * 2
+    assert [length(b"a" * 500), length(b"a" * 500), length(b"a" * 500, 1)] == [500, 500, 501]
+    assert made == [b"a" * 500] * 2
     for letter in (b"b", b"c", b"d"):
-        length(letter * 25)  # the first two are out
+        length(letter * 800)  # the first two are out
     made.clear()
-    assert length(b"d" * 25) == 25
+    assert length(b"d" * 800) == 800
     assert not made
-    length(b"a" * 20)
-    assert made == [b"a" * 20]
-    length(b"e" * 26)  # too long to be kept, and drives nothing out
+    length(b"a" * 500)
+    assert made == [b"a" * 500]
+    length(b"e" * 2501)  # too long to be kept, and drives nothing out
     made.clear()
-    length(b"a" * 20)
-    length(b"e" * 26)
-    assert made == [b"e" * 26]
+    length(b"a" * 500)
+    length(b"e" * 2501)
+    assert made == [b"e" * 2501]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from adapters.protocol import ChatRequest, Json
 from adapters.shared.toolbox import toolbox
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.chat.parse import parse
+from middleware.doors.seen import Seen
 from middleware.wrappers.emulation import Emulation
 from middleware.wrappers.emulation.ask.prompted_request import prompt_for
 from middleware.wrappers.recall import MemoryStore, Recall
@@ -180,6 +182,24 @@ def test_halves_of_characters_are_found_in_linear_time() -> None:
     for text in (r"\n", r"\ud83d", r"\ud83d\ude00", r"\\ud83d", r"\ude00\ud83d"):
         body = f'{{"model":"m","messages":[{{"role":"user","content":"{text * 300_000}\\ud83d"}}]}}'
         assert not is_long(seconds_unless_long(partial(parse, body.encode())))
+
+
+_CLOSED = b'{ "role":"user","content":"' + b"}" * 1000 + b'"}'
+_ODD: Mapping[str, tuple[bytes, bytes]] = {
+    "ends that are none": (b"[" + b",".join([_CLOSED] * 300) + b" ]", b"[]"),
+    "tools": (b'[{"role":"user","content":"a"}]', b"[" + b",".join([b'{"":0}'] * 300_000) + b"]"),
+}
+
+
+@pytest.mark.parametrize("name", _ODD)
+def test_what_is_looked_for_in_odd_bodies_is_soon_given_up(name: str) -> None:
+    body = b'{"tools":%b,"messages":%b,"model":"m"}' % _ODD[name][::-1]
+    assert not is_long(seconds_unless_long(partial(_parse_seen, body)))
+
+
+def _parse_seen(body: bytes) -> None:
+    with suppress(GatewayError):
+        parse(body, seen=Seen())
 
 
 # Memory ------------------------------------------------------------------------------------------

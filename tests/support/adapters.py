@@ -9,7 +9,8 @@ from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Event, Events, Json, Planned
 from adapters.receipts import Receipt
 
-PATIENCE = 5.0
+PATIENCE = 30.0
+"""Seconds until what hangs fails: FastAPI alone may take several to be built on a busy machine."""
 
 
 class Wait:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import orjson
 
 from adapters.protocol import CARRIER, Carried, Json
+from adapters.shared.marks import room_of_values
 
 _FEWEST = 8
 """Messages: fewer are written sooner than they are looked for."""
@@ -121,8 +122,8 @@ def _is_marked(message: Json) -> bool:
 
 def _weight(messages: Sequence[Json]) -> int:
     try:
-        length = len(orjson.dumps(messages, default=str)) if messages else 0
-        return _TIMES * length + _EACH * len(messages)
+        text = orjson.dumps(messages, default=str) if messages else b""
+        return _TIMES * len(text) + room_of_values(text) + _EACH * len(messages)
     except orjson.JSONEncodeError:  # no JSON of any upstream either
         return _MOST_BYTES
 

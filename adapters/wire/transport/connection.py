@@ -63,8 +63,9 @@ class Connection(asyncio.Protocol):
                 self.cut()
         return reply
 
-    async def wait(self, incoming: Incoming, due: float) -> None:
-        """Return when something came; raise what broke the answer, or that nothing is in time."""
+    # No coroutine, as each event of a stream would pay for one more.
+    def wait(self, incoming: Incoming, due: float) -> asyncio.Future[None]:
+        """Is over when something came; raise what broke the answer, or that nothing is in time."""
         if incoming.failure is not None:
             raise incoming.failure
         if self._paused and self._transport is not None:
@@ -74,10 +75,11 @@ class Connection(asyncio.Protocol):
             self._set_alarm(due)
         self._due = due
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
+
+    def require_time(self, due: float) -> None:
+        if self._loop.time() >= due:
+            raise TimeoutError
 
     def release(self, incoming: Incoming) -> None:
         """Keep what can carry another exchange, cut what cannot: that cancels."""
@@ -215,6 +217,8 @@ class LiveReply:
 
     async def read(self, due: float) -> bytes:
         incoming = self._incoming
+        if incoming.coded or not incoming.over:
+            self._connection.require_time(due)  # where something always is here, nobody waits
         while not (piece := incoming.take()):
             if incoming.over:
                 return b""

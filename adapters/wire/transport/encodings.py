@@ -14,6 +14,9 @@ _DEFLATE_METHOD = 8
 
 
 class Decoder(Protocol):
+    left: bytes
+    """What came and is not inflated yet."""
+
     def decode(self, data: bytes) -> bytes:
         """Return the next piece of the text; b"": more is needed for one."""
         ...
@@ -38,16 +41,16 @@ class _Zlib:
         self._window = window
         self._inflater = zlib.decompressobj(window)
         self._begun = False
-        self._left = b""
+        self.left = b""
 
     def decode(self, data: bytes) -> bytes:
-        data = self._left + data
+        data = self.left + data
         if data and not self._begun:
             self._begin(data[0])
         try:
             while True:
                 text = self._inflater.decompress(data, MOST_DECODED)
-                data = self._left = self._inflater.unconsumed_tail or self._inflater.unused_data
+                data = self.left = self._inflater.unconsumed_tail or self._inflater.unused_data
                 if self._inflater.eof and data:
                     self._inflater = zlib.decompressobj(self._window)
                 if text or not data:
@@ -67,17 +70,17 @@ class _Brotli:
         brotli = import_module("brotli")  # it ships no types
         self._error = brotli.error
         self._inflater = brotli.Decompressor()
-        self._left = b""
+        self.left = b""
 
     def decode(self, data: bytes) -> bytes:
-        self._left += data
+        self.left += data
         try:
             while True:
                 data = b""
                 if self._inflater.can_accept_more_data():
-                    data, self._left = self._left, b""
+                    data, self.left = self.left, b""
                 text: bytes = self._inflater.process(data, output_buffer_limit=MOST_DECODED)
-                if text or not self._left:
+                if text or not self.left:
                     return text
         except self._error as error:
             raise Undecodable from error

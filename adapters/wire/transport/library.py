@@ -145,6 +145,8 @@ class LibraryReply:
 
     async def read(self, due: float) -> bytes:
         content = self._response.content
+        if not content.is_eof() and asyncio.get_running_loop().time() >= due:
+            raise TimeoutError  # where something always is here, nobody waits
         try:
             async with asyncio.timeout_at(due):
                 return await (self._read_chunk() if self._noted else content.readany())

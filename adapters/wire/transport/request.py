@@ -41,17 +41,10 @@ class Outgoing:
 
     def head(self) -> bytes:
         """The request line and the headers, as aiohttp writes them."""
-        target = target_of(self.url)
-        host = "" if "host" in self.headers else f"Host: {target.host_header}\r\n"
-        named = "".join([f"{name}: {value}\r\n" for name, value in self.headers.items()])
-        length = ""
-        if (self.body is not None or self.method != "GET") and "content-length" not in self.headers:
-            length = f"Content-Length: {len(self.body or b'')}\r\n"
-        text = f"{self.method} {target.path} HTTP/1.1\r\n{host}{named}{length}\r\n"
-        ends = 2 + len(self.headers) + bool(host) + bool(length)
-        if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
-            raise ValueError("A header for an upstream contains a line break: see its config.")
-        return text.encode()
+        start = _start_of_head(self.method, self.url, tuple(self.headers.items()))
+        if (self.body is None and self.method == "GET") or "content-length" in self.headers:
+            return start + b"\r\n"
+        return b"%bContent-Length: %d\r\n\r\n" % (start, len(self.body or b""))
 
 
 @lru_cache(maxsize=256)
@@ -59,3 +52,18 @@ def target_of(url: str) -> Target:
     parsed = URL(url)
     origin = Origin(parsed.raw_host or "", parsed.port or 0, parsed.scheme == "https")
     return Target(origin, parsed.host_port_subcomponent or "", parsed.raw_path_qs)
+
+
+# An upstream is asked with the same headers again and again, but for keys of clients.
+@lru_cache(maxsize=64)
+def _start_of_head(method: str, url: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """All but the body's length."""
+    target = target_of(url)
+    own = () if any(name == "host" for name, _ in headers) else (("Host", target.host_header),)
+    lines = [f"{method} {target.path} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in (*own, *headers)]
+    text = "\r\n".join(lines)
+    ends = len(lines) - 1
+    if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
+        raise ValueError("A header for an upstream contains a line break: see its config.")
+    return f"{text}\r\n".encode()

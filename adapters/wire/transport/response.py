@@ -42,7 +42,7 @@ class Incoming:
         self.reusable = False
         """The connection may carry another request once this is over."""
         self.held = 0
-        """Bytes that came since pieces were taken last."""
+        """Bytes that came since pieces were taken last, or are still to be inflated."""
         self.pieces: list[bytes] = []
         # The parser calls it for each piece; with no function of ours that costs next to nothing.
         self.on_body = self.pieces.append
@@ -103,7 +103,10 @@ class Incoming:
         pieces = self.pieces
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        return piece if self._decoder is None else self._decoder.decode(piece)
+        if self._decoder is not None:
+            piece = self._decoder.decode(piece)
+            self.held = len(self._decoder.left)
+        return piece
 
     # The parser's calls ------------------------------------------------------------------------
 
@@ -116,9 +119,9 @@ class Incoming:
             return  # a trailer
         self._lines += 1
         self._head_size += len(name) + len(value)
-        if self._lines > MAX_HEADERS or self._head_size > MAX_HEAD or b"\0" in value:
+        if self._lines > MAX_HEADERS or self._head_size > MAX_HEAD or 0 in value:
             raise NotHttp
-        known = name.decode("latin-1").lower()
+        known = name.lower().decode("latin-1")
         text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
         self.headers.setdefault(known, text)
         if known == "transfer-encoding" and "chunked" in text.lower():

@@ -60,14 +60,14 @@ class Fold:
 
     def _add(self, event: _Rarer) -> None:
         match event:
-            case ToolCallStart():
-                self._calls.append((event, []))
-            case RefusalDelta(text):
-                self._refusal.append(text)
             case Opened():
                 self.opened = event
             case Finish():
                 self.finish = event
+            case ToolCallStart():
+                self._calls.append((event, []))
+            case RefusalDelta(text):
+                self._refusal.append(text)
             case Noted():
                 pass  # the headers tell it
             case Aside("step" | "own_block" | "own_citations"):

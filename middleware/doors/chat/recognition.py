@@ -15,7 +15,7 @@ from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.chat.messages import Message
 from middleware.doors.chat.shapes import REQUEST, Tools
-from middleware.doors.recognition import Form
+from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(Message)
@@ -50,7 +50,7 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json, checked: Json) -> Json | None:
+def _rest(rest: Json, checked: Json, _: Remember) -> Json | None:
     check_grammars(checked)
     return None if legacy.is_used(checked) else rest
 

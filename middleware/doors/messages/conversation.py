@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -40,6 +41,10 @@ class Exact:
         self._is_long = False
         """A call of the turn that is read has such numbers."""
 
+    def begin(self) -> None:
+        """A turn is read from here on: what was found in the one before says nothing of it."""
+        self._is_long = False
+
     def arguments(self, block: Json) -> str:
         """The input of a call as JSON."""
         written = orjson.dumps(block.get("input") or {})
@@ -51,10 +56,7 @@ class Exact:
 
     def turn(self, turn: Json) -> Json:
         """The whole of it, when its calls were read."""
-        if not self._is_long:
-            return turn
-        self._is_long = False
-        return self._read().get(id(turn), turn)
+        return self._read().get(id(turn), turn) if self._is_long else turn
 
     def _read(self) -> dict[int, Json]:
         if self._precise is None:
@@ -104,6 +106,7 @@ class ReadConversation:
 
     def add(self, turn: Json, position: int) -> None:
         losses, content = Losses(f"messages[{position}]"), turn["content"]
+        self.exact.begin()
         if turn["role"] == "user":
             self._add_user(turn, content, losses)
         elif turn["role"] == "assistant":
@@ -247,6 +250,11 @@ def _result(block: Json, where: str, losses: Losses) -> Json:
     if not isinstance(content, str):
         message[RESULT_OF] = block["tool_use_id"]
     return {**message, "is_error": True} if block.get("is_error") else message
+
+
+def have_calls_in_a_row(messages: Sequence[Json]) -> bool:
+    """Whether they are of turns that are joined to one, and so say nothing each alone."""
+    return any(_calls(one) and _calls(after) for one, after in pairwise(messages))
 
 
 def _calls(message: Json) -> bool:

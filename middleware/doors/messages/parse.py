@@ -15,7 +15,7 @@ from adapters.shared.history import settle
 from middleware.doors.body import read_object
 from middleware.doors.door import Stamp
 from middleware.doors.messages.answer import Answering
-from middleware.doors.messages.conversation import Exact, ReadConversation
+from middleware.doors.messages.conversation import Exact, ReadConversation, have_calls_in_a_row
 from middleware.doors.messages.events import MessageEvents
 from middleware.doors.messages.fold import MessageFold
 from middleware.doors.messages.recognition import form_of
@@ -24,7 +24,7 @@ from middleware.doors.messages.shapes import COUNTED, REQUEST
 from middleware.doors.messages.tools import ReadTools, read_tools
 from middleware.doors.messages.words import THREADS
 from middleware.doors.mistakes import refusal
-from middleware.doors.recognition import recognize
+from middleware.doors.recognition import RecognizedRequest, recognize
 from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
@@ -70,8 +70,7 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     call = call or _LOCAL
-    owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
-    known = recognize(body, seen, owner, form_of(call.secret))
+    known = _recognized(body, seen, call)
     if known is None:
         return _read(body, repair, strict, call, REQUEST)
     rest: RestOfRequest = known.rest
@@ -84,6 +83,17 @@ def parse(
     known.keep(settled=not changed)
     weight = None if changed else rest.weight + known.weight
     return ParsedMessages(request, changed, weight)
+
+
+def _recognized(body: bytes, seen: Seen | None, call: RequestContext) -> RecognizedRequest | None:
+    owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
+    known = recognize(body, seen, owner, form_of(call.secret))
+    if known is None:
+        return None
+    messages, settled = known.messages, known.settled
+    if settled:  # and so without any
+        messages = [*messages[: settled.start + 1], *messages[settled.stop - 1 :]]
+    return None if have_calls_in_a_row(messages) else known
 
 
 def parse_counted(body: bytes, call: RequestContext) -> ParsedMessages:

@@ -16,7 +16,7 @@ from middleware.doors.messages.conversation import Exact, ReadConversation
 from middleware.doors.messages.rest import RestOfRequest, read_rest
 from middleware.doors.messages.shapes import REQUEST, ClientTurn, Tools
 from middleware.doors.messages.tools import read_tools
-from middleware.doors.recognition import Form
+from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece, size_of
 
 _TURN: TypeAdapter[Any] = TypeAdapter(ClientTurn)
@@ -54,10 +54,11 @@ def _are_tools(piece: Piece) -> bool:
         piece.value = read_tools(piece.value)
     except (ValidationError, BadRequest):
         return False
+    piece.size = 2 * size_of(piece.raw)
     return True
 
 
-def _rest(rest: Json, _: Json) -> RestOfRequest | None:
+def _rest(rest: Json, _: Json, __: Remember) -> RestOfRequest | None:
     return None if rest.get("thread") is not None else read_rest(rest)
 
 

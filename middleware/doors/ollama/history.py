@@ -48,6 +48,9 @@ class OllamaConversation:
     def add(self, message: Json) -> None:
         self.messages.append(_message(self, message, len(self.messages)))
 
+    def finish(self) -> list[Json]:
+        return self.messages
+
 
 def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
     """The content of a message that shows images."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
-from adapters.protocol import Carried, Json
+from adapters.protocol import Carried, Json, value_class
 from adapters.receipts import Note
 
 LANGUAGE = "ollama"
@@ -30,7 +30,29 @@ _WHOLE = re.compile(r"-?\d{1,18}")
 _MOST_LOGPROBS = 20
 
 
-def fields(data: Json) -> Json:
+@value_class
+class OllamaFields:
+    """What a request says beside messages and tools. Nobody changes it: many may say the same."""
+
+    name: str
+    """Of the model, as the client said it."""
+    streamed: bool
+    params: Json
+    native: Carried | None
+    unloads: bool
+
+
+def read_fields(data: Json) -> OllamaFields:
+    return OllamaFields(
+        name=data["model"],
+        streamed=data.get("stream") is not False,
+        params=_params(data),
+        native=_native(data),
+        unloads=_is_unloading(data),
+    )
+
+
+def _params(data: Json) -> Json:
     """OpenAI's fields; what is not said is not there."""
     options = data.get("options") or {}
     found = _given(options, _SAME)
@@ -49,7 +71,7 @@ def _stops(stop: Any) -> Any:
     return [stop] if stop and isinstance(stop, str) else stop
 
 
-def native(data: Json) -> Carried | None:
+def _native(data: Json) -> Carried | None:
     """What an Ollama upstream gets as it was said."""
     said = _given(data, _OF_SERVER)
     if isinstance(stay := said.get("keep_alive"), str) and _WHOLE.fullmatch(stay):
@@ -67,7 +89,7 @@ def _given(holder: Json, names: Iterable[str]) -> Json:
     return {name: holder[name] for name in names if holder.get(name) is not None}
 
 
-def is_unloading(data: Json) -> bool:
+def _is_unloading(data: Json) -> bool:
     """Whether the model is not to stay loaded."""
     return str(data.get("keep_alive")).rstrip("hms") in ("0", "0.0")
 

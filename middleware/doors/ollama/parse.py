@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
-from adapters.shared.beginnings import writer_of
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle_kept
+from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.door import Stamp
 from middleware.doors.mistakes import refusal
-from middleware.doors.ollama import members
 from middleware.doors.ollama.forms import CHAT_LINES, GENERATE_LINES, LineForm, bare, loaded
 from middleware.doors.ollama.history import OllamaConversation, with_images
 from middleware.doors.ollama.lines import Lines
+from middleware.doors.ollama.members import OllamaFields, read_fields
 from middleware.doors.ollama.recognition import CHAT_FORM, as_function
 from middleware.doors.ollama.shapes import CHAT, GENERATE
 from middleware.doors.ollama.whole import whole
-from middleware.doors.recognition import recognize
+from middleware.doors.recognition import recognize, settle_items
 from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
+_NONE = range(0)
+"""Nothing was settled before, but arguments are in their one form."""
 _WITHOUT_MODEL = ("template", "raw", "context")
 """What is about the text a model is given, of which the gateway knows nothing."""
 
@@ -75,10 +77,10 @@ def parse_chat(
     known = recognize(body, seen, call.owner, CHAT_FORM)
     if known is None:
         return _whole_chat(body, notes, strict, call)
-    conversation = writer_of(known.messages, lambda: OllamaConversation(Notes()), "ollama")
-    notes.add_all(conversation.notes.receipt())
-    tools = known.tools or ()
-    parsed = _parsed(known.rest, conversation.messages, tools, CHAT_LINES, (notes, strict, call))
+    begin = partial(OllamaConversation, Notes())
+    messages, receipt, changed = settle_items(known.messages, begin, "ollama", repair=True)
+    notes.add_all(receipt + changed)
+    parsed = _parsed(known.rest, messages, known.tools or (), _How(CHAT_LINES, notes, strict, call))
     known.keep(settled=True)
     return parsed
 
@@ -92,8 +94,9 @@ def _whole_chat(body: bytes, notes: Notes, strict: bool, call: RequestContext) -
         conversation.add(message)
     tools = [as_function(tool) for tool in data.get("tools") or ()]
     require_distinct_names(tools)
-    how = (notes, strict, call)
-    return _parsed(data, conversation.messages, tuple(tools), CHAT_LINES, how)
+    messages = conversation.finish()
+    how = _How(CHAT_LINES, notes, strict, call, bool(messages))
+    return _parsed(read_fields(data), _settled(messages, notes), tuple(tools), how)
 
 
 def parse_generate(
@@ -111,7 +114,8 @@ def parse_generate(
     messages = [{"role": "user", "content": content}] if content else []
     if messages and (system := data.get("system")):
         messages.insert(0, {"role": "system", "content": system})
-    return _parsed(data, messages, (), GENERATE_LINES, (notes, strict, call))
+    how = _How(GENERATE_LINES, notes, strict, call, bool(messages))
+    return _parsed(read_fields(data), _settled(messages, notes), (), how)
 
 
 def _read(body: bytes, shape: TypeAdapter[Any], notes: Notes) -> Json:
@@ -127,27 +131,32 @@ def _read(body: bytes, shape: TypeAdapter[Any], notes: Notes) -> Json:
     return data
 
 
-def _parsed(
-    data: Json,
-    messages: list[Json],
-    tools: tuple[Json, ...],
-    form: LineForm,
-    how: tuple[Notes, bool, RequestContext],
-) -> ParsedOllama:
-    notes, strict, call = how
-    settled, changed = settle_kept(messages, repair=True)
+def _settled(messages: list[Json], notes: Notes) -> tuple[Json, ...]:
+    settled, changed = settle(messages, True, _NONE)
     notes.add_all(changed)
-    receipt = notes.receipt()
-    if strict:
+    return settled
+
+
+class _How(NamedTuple):
+    form: LineForm
+    notes: Notes
+    strict: bool
+    call: RequestContext
+    asks: bool = True
+
+
+def _parsed(
+    fields: OllamaFields, messages: tuple[Json, ...], tools: tuple[Json, ...], how: _How
+) -> ParsedOllama:
+    receipt = how.notes.receipt()
+    if how.strict:
         refuse_losses(receipt)
-    name: str = data["model"]
     request = ChatRequest(
-        model=bare(name),
-        messages=settled,
+        model=bare(fields.name),
+        messages=messages,
         tools=tools,
-        params=members.fields(data),
-        call=asked_so(call, data.get("stream") is not False),
-        native=members.native(data),
+        params=fields.params,
+        call=asked_so(how.call, fields.streamed),
+        native=fields.native,
     )
-    unloads = members.is_unloading(data)
-    return ParsedOllama(request, form, name, receipt, bool(messages), unloads)
+    return ParsedOllama(request, how.form, fields.name, receipt, how.asks, fields.unloads)

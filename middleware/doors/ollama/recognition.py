@@ -9,8 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from middleware.doors.chat.checks import require_distinct_names
+from middleware.doors.ollama.members import OllamaFields, read_fields
 from middleware.doors.ollama.shapes import CHAT, SentMessage, Tools
-from middleware.doors.recognition import Form
+from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(SentMessage)
@@ -41,8 +42,8 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json, _: Json) -> Json | None:
-    return None if rest.get("_debug_render_only") else rest
+def _rest(rest: Json, _: Json, __: Remember) -> OllamaFields | None:
+    return None if rest.get("_debug_render_only") else read_fields(rest)
 
 
 CHAT_FORM = Form("ollama", "messages", _is_message, _are_tools, CHAT, [], _rest)

@@ -15,12 +15,15 @@ from middleware.doors.door import (
     KeptAnswer,
     KeptRecord,
     ParsedRequest,
+    References,
     Stamp,
     wait_headers,
 )
+from middleware.doors.recognition import recognize
 from middleware.doors.responses.endpoint import ENDPOINT
 from middleware.doors.responses.errors import error_body
 from middleware.doors.responses.parse import ParsedResponse, parse
+from middleware.doors.responses.recognition import RESPONSES_FORM
 from middleware.doors.responses.state import Kept, references, unpacked
 from middleware.doors.seen import Seen
 
@@ -31,12 +34,15 @@ class _Responses:
     name = "responses"
     endpoint = ENDPOINT
     roots = (ENDPOINT.path, "/v1/conversations")
-    references = staticmethod(references)
     unpacked = staticmethod(unpacked)
     error_body = staticmethod(error_body)
 
     def headers(self, _request_id: str, error: GatewayError | None = None) -> Mapping[str, str]:
         return wait_headers(error)
+
+    def references(self, body: bytes, owner: str) -> References:
+        known = recognize(body, self.kept.seen, owner, RESPONSES_FORM)
+        return references(body) if known is None else References(known=known)
 
     def parse(
         self, body: bytes, *, repair: bool, strict: bool, call: RequestContext | None = None
@@ -46,11 +52,11 @@ class _Responses:
     def error_status(self, error: GatewayError) -> int:
         return error.status
 
-    def knowing(self, answers: Mapping[str, KeptAnswer] | None) -> KeepingDoor:
-        return self if answers is None else _Responses(Kept(answers, True, self.kept.seen))
+    def knowing(self, answers: Mapping[str, KeptAnswer] | None, wanted: References) -> KeepingDoor:
+        return _Responses(Kept(answers or {}, answers is not None, known=wanted.known))
 
     def keeps(self, parsed: ParsedRequest) -> bool:
-        return isinstance(parsed, ParsedResponse) and parsed.base["store"] is True
+        return isinstance(parsed, ParsedResponse) and parsed.echo.store
 
     def record(self, parsed: ParsedRequest, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         assert isinstance(parsed, ParsedResponse)

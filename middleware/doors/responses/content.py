@@ -12,11 +12,10 @@ def user_content(content: str | list[Json], where: str) -> str | list[Json]:
     """A text alone is a string, as most clients of chat send it."""
     if isinstance(content, str):
         return content
-    parts = [_part(part, f"{where}.content[{at}]") for at, part in enumerate(content)]
-    if len(parts) == 1 and parts[0]["type"] == "text":
-        text: str = parts[0]["text"]
+    if len(content) == 1 and "text" in content[0]:
+        text: str = content[0]["text"]
         return text
-    return parts
+    return [_part(part, f"{where}.content[{at}]") for at, part in enumerate(content)]
 
 
 def text_of_parts(content: str | list[Json], where: str) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json
-from adapters.receipts import Notes
+from adapters.protocol import Json, value_class
+from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import unsupported
+from middleware.doors.chat.grammars import check_grammars
+from middleware.doors.responses.shapes import OWN_FIELDS
 
 _SAME: Mapping[str, str] = {
     **{
@@ -16,19 +20,20 @@ _SAME: Mapping[str, str] = {
         for name in (
             *("temperature", "top_p", "metadata", "user", "safety_identifier", "prompt_cache_key"),
             *("prompt_cache_options", "prompt_cache_retention", "service_tier", "moderation"),
+            "parallel_tool_calls",
         )
     },
     "max_output_tokens": "max_completion_tokens",
 }
 """Fields that chat has too, and their names there."""
-_OF_TOOLS: Mapping[str, str] = {"parallel_tool_calls": "parallel_tool_calls"}
+_OF_TOOLS = frozenset({"parallel_tool_calls"})
+"""Those that say nothing where there are none."""
 _REFUSED: Mapping[str, str] = {
     "background": "Answers in the background are not made here. Ask with 'stream': true.",
     "conversation": "Conversations are not kept here. Send 'previous_response_id', or the items.",
     "prompt": "Prompts are not kept here. Send their text in 'instructions' or 'input'.",
 }
 _LEFT: Mapping[str, str] = {
-    "max_tool_calls": "this gateway's config bounds the calls of its own tools",
     "context_management": "this gateway does not compact conversations",
 }
 _LOGPROBS, _THOUGHTS = "message.output_text.logprobs", "reasoning.encrypted_content"
@@ -46,28 +51,92 @@ _USUAL: Mapping[str, Any] = {
 }
 
 
-def echo(data: Json, keeps: bool) -> Json:
-    """Members that every response object has; `store` says what is done."""
+_SPLIT = b"\0"
+"""No JSON has it."""
+_LATER = orjson.Fragment(_SPLIT)
+
+
+class Echo(NamedTuple):
+    """What every response object repeats of its request, as text."""
+
+    before: bytes
+    """Members up to the tools."""
+    between: bytes
+    """Those from the tools up to `store`."""
+    behind: bytes
+    tools: bytes = b"[]"
+    store: bool = False
+    """What is done."""
+
+    def text(self, tools: bytes) -> Sequence[bytes]:
+        """In pieces, as tools may be long."""
+        store = b"true" if self.store else b"false"
+        return self.before, tools, self.between, store, self.behind
+
+
+@value_class
+class RequestFields:
+    """What a request says beside items and tools; nobody changes it: many requests may say so."""
+
+    model: str
+    streamed: bool
+    params: Json
+    params_without_tools: Json
+    extra: Json
+    choice: Any
+    """`tool_choice`."""
+    most_calls: int | None
+    """`max_tool_calls`."""
+    instructions: str
+    stores: bool
+    receipt: Receipt
+    echo: Echo
+
+
+def read_fields(data: Json) -> RequestFields:
+    """OpenAI's fields as chat has them; raise where their loss would change the meaning."""
+    notes = Notes()
+    params = _params_of(data, notes)
+    extra = {name: value for name, value in data.items() if name not in OWN_FIELDS}
+    if extra or "response_format" in params:
+        check_grammars({**params, **extra})
+    return RequestFields(
+        model=data["model"],
+        streamed=data.get("stream") is True,
+        params=params,
+        params_without_tools={name: params[name] for name in params if name not in _OF_TOOLS},
+        extra=extra,
+        choice=data.get("tool_choice"),
+        most_calls=data.get("max_tool_calls"),
+        instructions=data.get("instructions") or "",
+        stores=data.get("store") is not False,
+        receipt=notes.receipt(),
+        echo=_echo(data),
+    )
+
+
+def _echo(data: Json) -> Echo:
     thinking, text = data.get("reasoning") or {}, data.get("text") or {}
-    said = {name: data[name] for name in _USUAL.keys() & data.keys() if data[name] is not None}
-    return {
+    said = {name: data[name] for name in _USUAL if data.get(name) is not None}
+    members = {
         "model": data["model"],
         **_USUAL,
         **said,
+        "tools": _LATER,
         "reasoning": {"effort": thinking.get("effort"), "summary": thinking.get("summary")},
-        "store": keeps and data.get("store") is not False,
+        "store": _LATER,
         "text": {**text, "format": text.get("format") or {"type": "text"}},
     }
+    before, between, behind = orjson.dumps(members)[1:-1].split(_SPLIT)
+    return Echo(before, between, behind)
 
 
-def params_of(data: Json, has_tools: bool, notes: Notes) -> Json:
-    """OpenAI's fields as chat has them; raise where their loss would change the meaning."""
+def _params_of(data: Json, notes: Notes) -> Json:
     said = {name: value for name, value in data.items() if value is not None}
     for name in filter(data.get, _REFUSED):
         raise unsupported(name, _REFUSED[name])
-    same = {**_SAME, **_OF_TOOLS} if has_tools else _SAME
-    params = {same[name]: value for name, value in said.items() if name in same}
-    for name in _READ.keys() & said.keys():
+    params = {_SAME[name]: value for name, value in said.items() if name in _SAME}
+    for name in filter(said.__contains__, _READ):
         _READ[name](said[name], params, notes)
     for name in filter(data.get, _LEFT):
         notes.add("parameter_dropped", name, _LEFT[name])

@@ -56,7 +56,7 @@ class Frames:
         if self._number == 0:
             self._begin()
         elif not self._items.output:
-            self._progress("in_progress")
+            self._object("in_progress", (self._heading.begun(),))
         else:
             self.event("keepalive", {})
         return self._written()
@@ -70,26 +70,32 @@ class Frames:
         why = failure(error, request_id)
         for item in items.output[-1:]:
             item["status"] = "incomplete" if item["status"] == "in_progress" else item["status"]
-        self._end(self._heading.object("failed", items.output, error=why, **own))
+        self._object(
+            "failed", self._heading.ended({"status": "failed", "error": why}, items.output, **own)
+        )
         return self._written()
 
     def render(self, events: Sequence[Event]) -> bytes:
         items, frames = self._items, self._frames
+        opened, head, number = items.open, items.head, self._number
         for event in events:
             # What makes up almost all of a stream comes first.
-            if type(event) is TextDelta and items.open == TEXT and not event.logprobs:
+            if type(event) is TextDelta and opened == TEXT and not event.logprobs:
                 piece = event.text
-            elif type(event) is ToolCallDelta and items.open in CALLS:
+            elif type(event) is ToolCallDelta and opened in CALLS:
                 piece = event.arguments
-            elif type(event) is ReasoningDelta and items.open == THOUGHT:
+            elif type(event) is ReasoningDelta and opened == THOUGHT:
                 piece = event.text
             else:
+                self._number = number
                 self._rarer(event)
+                opened, head, number = items.open, items.head, self._number
                 continue
             if piece:
                 items.pieces.append(piece)
-                frames.append(b'%b%d,"delta":%b}\n\n' % (items.head, self._number, _dumps(piece)))
-                self._number += 1
+                frames += (head, b'%d,"delta":' % number, _dumps(piece), b"}\n\n")
+                number += 1
+        self._number = number
         return self._written()
 
     def _rarer(self, event: Event) -> None:
@@ -97,7 +103,7 @@ class Frames:
             self._begin()
         self._items.add(event)
         if type(event) is Finish:
-            self._end(finished(self._heading, self._items, event, self._told))
+            self._object(*finished(self._heading, self._items, event, self._told))
 
     def _written(self) -> bytes:
         written = b"".join(self._frames)
@@ -117,22 +123,25 @@ class Frames:
         self._number += 1
 
     def _begin(self) -> None:
-        self._progress("created")
-        self._progress("in_progress")
+        begun = self._heading.begun()
+        self._object("created", (begun,))
+        self._object("in_progress", (begun,))
 
-    def _progress(self, step: str) -> None:
-        self.event(f"response.{step}", {"response": self._heading.object("in_progress", [])})
+    def _object(self, step: str, response: Sequence[bytes]) -> None:
+        kind = b"response." + step.encode()
+        head = b'event: %b\ndata: {"type":"%b","sequence_number":%d,"response":'
+        self._frames += (head % (kind, kind, self._number), *response, b"}\n\n")
+        self._number += 1
 
-    def _end(self, response: Json) -> None:
-        self.event(f"response.{response['status']}", {"response": response})
 
-
-def finished(heading: ResponseHeading, items: Items, finish: Finish, told: Json) -> Json:
-    """The whole object of an answer that has an end."""
+def finished(
+    heading: ResponseHeading, items: Items, finish: Finish, told: Json
+) -> tuple[str, Sequence[bytes]]:
+    """How an answer ended, and its whole object."""
     if finish.usage is None:
         items.late += (USAGE_UNKNOWN,)
-    ended = how_it_ended(finish.reason, items.refused)
+    how = how_it_ended(finish.reason, items.refused)
     told = told | ({"steps": items.steps} if items.steps else {})
     more = {"usage": tokens(finish.usage)} if finish.usage else {}
     more |= own_words(items.late, told, finish.usage)
-    return heading.object(ended.pop("status"), items.output, **ended, **more)
+    return how["status"], heading.ended(how, items.output, **more)

@@ -6,7 +6,7 @@ What the assistant said, thought and called between two others is one message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -60,6 +60,8 @@ class ItemReader:
     """Opens the thoughts that clients carry."""
     repair: bool = False
     """Calls without results, and results without calls, are mended later on."""
+    canonical: bool = False
+    """Arguments are in their one form."""
     messages: list[Json] = field(default_factory=list)
     tools: list[tuple[str, list[Json]]] = field(default_factory=list)
     """Those that are declared among the items, and where."""
@@ -74,22 +76,27 @@ class ItemReader:
     _room: int = MOST_REWRITTEN
 
     def copy(self) -> ItemReader:
-        turn = self._turn and self._turn.copy()
-        return replace(
-            self,
-            notes=self.notes.copy(),
-            messages=[*self.messages],
-            tools=[*self.tools],
-            _turn=turn,
-            _waiting=self._waiting.copy(),
-            _answered=self._answered.copy(),
+        # Written out, as `replace` looks at each field.
+        return ItemReader(
+            self.notes.copy(),
+            self.secret,
+            self.repair,
+            self.canonical,
+            [*self.messages],
+            [*self.tools],
+            [*self.found],
+            self._turn and self._turn.copy(),
+            self._waiting.copy(),
+            self._answered.copy(),
+            self._pairs,
+            self._position,
+            self._room,
         )
 
     def add(self, item: Json) -> None:
-        """Read one of the request's own input."""
-        where = f"input[{self._position}]"
+        """Read one of the request's own input, of a kind that stands for itself."""
+        _TAKE[item.get("type") or "message"](self, item, f"input[{self._position}]")
         self._position += 1
-        self._take(item, where)
 
     def read(self, items: Iterable[tuple[str, Json]]) -> list[Json]:
         """`items` with where each stands."""
@@ -220,11 +227,14 @@ class ItemReader:
         return self._turn
 
     def _end_turn(self) -> None:
-        if self._turn is not None:
-            message, self._room = with_canonical_calls(self._turn.message(), self._room)
-            self.messages.append(message)
-            self._turn = None
-            self._answered.clear()
+        if self._turn is None:
+            return
+        message = self._turn.message()
+        if not self.canonical:
+            message, self._room = with_canonical_calls(message, self._room)
+        self.messages.append(message)
+        self._turn = None
+        self._answered.clear()
 
 
 def _paired(items: Iterable[Json]) -> Mapping[str, int]:

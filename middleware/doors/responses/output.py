@@ -43,6 +43,12 @@ _DELTAS: Mapping[str, str] = {
     "function_call": "response.function_call_arguments",
     "custom_tool_call": "response.custom_tool_call_input",
 }
+_EMPTY: Mapping[str, Json] = {
+    TEXT: {"type": TEXT, "text": "", "annotations": [], "logprobs": []},
+    REFUSAL: {"type": REFUSAL, "refusal": ""},
+    THOUGHT: {"type": "summary_text", "text": ""},
+}
+"""Parts as they begin."""
 
 
 class OutputListener(Protocol):
@@ -53,23 +59,14 @@ class OutputListener(Protocol):
         """A piece of what is open."""
 
 
-class Nobody:
-    """Listens where an answer is folded."""
-
-    def event(self, kind: str, members: Json) -> None:
-        pass
-
-    def delta(self, piece: str, logprobs: tuple[Json, ...]) -> None:
-        pass
-
-
 @dataclass(slots=True)
 class Items:
     response: str
     """Id of the answer."""
     tools: ToolSet
     secret: bytes
-    listener: OutputListener
+    listener: OutputListener | None = None
+    """None: nobody listens."""
     output: list[Json] = field(default_factory=list)
     open: str = ""
     """What its next piece belongs to: text, refusal, thought or a kind of call."""
@@ -83,9 +80,10 @@ class Items:
     _upstream: str = ""
     _item: Json | None = None
     """The one that is open: the last of `output`."""
-    _thought: SealedThought = field(default_factory=SealedThought)
-    _logprobs: list[Json] = field(default_factory=list)
-    _annotations: list[Json] = field(default_factory=list)
+    _thought: SealedThought = field(init=False)
+    _logprobs: list[Json] = field(init=False)
+    _annotations: list[Json] = field(init=False)
+    """Of the part that is open."""
     _held: list[Event] = field(default_factory=list)
     """What came in the middle of a call."""
 
@@ -96,8 +94,10 @@ class Items:
                 self.pieces.append(event.text)
             elif type(event) is ToolCallDelta and self.open in CALLS:
                 self.pieces.append(event.arguments)
-            else:
+            elif self.open in _HOLDING:
                 self.add(event)
+            else:
+                self._add(event)
 
     def add(self, event: Event) -> None:
         if self.open in _HOLDING and self._waits_for_call(event):
@@ -106,7 +106,11 @@ class Items:
             self._add(event)
 
     def _add(self, event: Event) -> None:
-        match event:
+        match event:  # what is in every answer first
+            case Opened():
+                self._upstream = event.upstream.name
+            case Finish():
+                self._finish(event)
             case TextDelta(text, logprobs):
                 self._say(TEXT, text, logprobs)
             case ReasoningDelta(text):
@@ -118,14 +122,10 @@ class Items:
             case RefusalDelta(text):
                 self.refused = True
                 self._say(REFUSAL, text)
-            case Opened():
-                self._upstream = event.upstream.name
             case Aside():
                 self._aside(event)
             case Noted(receipt):
                 self.late += receipt
-            case Finish():
-                self._finish(event)
             case _:
                 assert_never(event)
 
@@ -147,7 +147,8 @@ class Items:
 
     def _piece(self, piece: str, logprobs: tuple[Json, ...] = ()) -> None:
         self.pieces.append(piece)
-        self.listener.delta(piece, logprobs)
+        if self.listener is not None:
+            self.listener.delta(piece, logprobs)
 
     def _argue(self, piece: str) -> None:
         if self.open in CALLS:
@@ -164,19 +165,22 @@ class Items:
             self._open_item(holder)
         else:
             self._close_part()
+        self.open, self.pieces, self._logprobs, self._annotations = kind, [], [], []
+        if self.listener is not None:
+            self._tell_part(self.listener, "added", _EMPTY[kind])
+            self._head(self._place() | ({"logprobs": []} if kind == TEXT else {}))
+
+    def _place(self) -> Json:
+        """Where the part that is open stands."""
         item = self._item
         assert item is not None
-        self.open, self.pieces, self._logprobs, self._annotations = kind, [], [], []
-        where = self._where()
-        if kind == THOUGHT:
-            added, where["summary_index"] = "reasoning_summary_part", 0
-            part: Json = {"type": "summary_text", "text": ""}
-        else:
-            added, where["content_index"] = "content_part", len(item["content"])
-            part = {"type": TEXT, "text": "", "annotations": [], "logprobs": []}
-            part = part if kind == TEXT else {"type": REFUSAL, "refusal": ""}
-        self.listener.event(f"response.{added}.added", {**where, "part": part})
-        self._head(where | ({"logprobs": []} if kind == TEXT else {}))
+        if item["type"] == THOUGHT:
+            return {**self._where(), "summary_index": 0}
+        return {**self._where(), "content_index": len(item["content"])}
+
+    def _tell_part(self, listener: OutputListener, step: str, part: Json) -> None:
+        kind = "reasoning_summary_part" if self.open == THOUGHT else "content_part"
+        listener.event(f"response.{kind}.{step}", {**self._place(), "part": part})
 
     def _where(self) -> Json:
         assert self._item is not None
@@ -188,25 +192,25 @@ class Items:
         self.head = b'event: %b\ndata: %b,"sequence_number":' % (kind.encode(), said)
 
     def _close_part(self) -> None:
-        if self.open in ("", *CALLS, *QUIET):
+        item, kind = self._item, self.open
+        if item is None or kind in ("", *CALLS, *QUIET):
             return
-        item, kind, said = self._item, self.open, "".join(self.pieces)
-        assert item is not None
-        self.open, where = "", self._where()
+        said = "".join(self.pieces)
+        part: Json
+        done: Json
         if kind == THOUGHT:
-            part: Json = {"type": "summary_text", "text": said}
-            added, where["summary_index"] = "reasoning_summary_part", 0
-            done: Json = {"text": said}
+            part, done, parts = {"type": "summary_text", "text": said}, {"text": said}, "summary"
             self._thought.text = said
-            item["summary"].append(part)
+        elif kind == TEXT:
+            done, parts = {"text": said, "logprobs": self._logprobs}, "content"
+            part = {"type": TEXT, **done, "annotations": self._annotations}
         else:
-            added, where["content_index"] = "content_part", len(item["content"])
-            done = {"text": said, "logprobs": self._logprobs} if kind == TEXT else {kind: said}
-            more = {"annotations": self._annotations} if kind == TEXT else {}
-            part = {"type": kind, **done, **more}
-            item["content"].append(part)
-        self.listener.event(f"{_DELTAS[kind]}.done", {**where, **done})
-        self.listener.event(f"response.{added}.done", {**where, "part": part})
+            part, done, parts = {"type": kind, kind: said}, {kind: said}, "content"
+        if self.listener is not None:
+            self.listener.event(f"{_DELTAS[kind]}.done", {**self._place(), **done})
+            self._tell_part(self.listener, "done", part)
+        self.open = ""
+        item[parts].append(part)
 
     # Items ---------------------------------------------------------------------------------------
 
@@ -222,8 +226,7 @@ class Items:
             self._thought = SealedThought(upstream=self._upstream)
         self._item = item
         self.output.append(item)
-        where = {"output_index": len(self.output) - 1}
-        self.listener.event("response.output_item.added", {**where, "item": item})
+        self._tell_item("added", item)
 
     def _call(self, start: ToolCallStart) -> None:
         kind = self.tools.item_kind(start.name, start.kind)
@@ -233,7 +236,7 @@ class Items:
             named = self.tools.own_name(start.name)
             self._open_item(kind, {"call_id": start.id, **named, _CALL_KEYS[kind]: ""})
         self.open, self.pieces = kind, []
-        if kind not in QUIET:
+        if self.listener is not None and kind not in QUIET:
             self._head(self._where())
 
     def close(self, status: str = "completed") -> None:
@@ -250,7 +253,7 @@ class Items:
             item["status"] = status
             if item["type"] == THOUGHT and (self._thought.text or self._thought.members):
                 item["encrypted_content"] = sealed(self._thought, self.secret)
-            self._item_done(item)
+            self._tell_item("done", item)
         self._item, self.open = None, ""
         held, self._held = self._held, []
         for event in held:
@@ -263,19 +266,21 @@ class Items:
             return  # some clients make every call that is done
         named = {"name": item["name"]} if key == "arguments" else {}
         done = {**self._where(), **named, key: said}
-        self.listener.event(f"{_DELTAS[item['type']]}.done", done)
-        self._item_done(item)
+        if self.listener is not None:
+            self.listener.event(f"{_DELTAS[item['type']]}.done", done)
+        self._tell_item("done", item)
 
     def _close_quiet_call(self, item: Json, status: str) -> None:
         said = "".join(self.pieces)
         item["status"] = status
         if status == "completed":
             item |= shown(item["type"], orjson.loads(said) if is_json_object(said) else {})
-            self._item_done(item)
+            self._tell_item("done", item)
 
-    def _item_done(self, item: Json) -> None:
-        where = {"output_index": len(self.output) - 1}
-        self.listener.event("response.output_item.done", {**where, "item": item})
+    def _tell_item(self, step: str, item: Json) -> None:
+        if self.listener is not None:
+            said = {"output_index": len(self.output) - 1, "item": item}
+            self.listener.event(f"response.output_item.{step}", said)
 
     # The rest ------------------------------------------------------------------------------------
 
@@ -308,11 +313,11 @@ class Items:
             return
         for one in found:
             said = {"type": one["type"], **one.get(one["type"], {})}
-            where = {**self._where(), "content_index": len(self.output[-1]["content"])}
-            where["annotation_index"] = len(self._annotations)
+            where = {**self._place(), "annotation_index": len(self._annotations)}
             self._annotations.append(said)
-            kind = "response.output_text.annotation.added"
-            self.listener.event(kind, {**where, "annotation": said})
+            if self.listener is not None:
+                kind = "response.output_text.annotation.added"
+                self.listener.event(kind, {**where, "annotation": said})
 
     def _note(self, note: Note) -> None:
         if note not in self.late:

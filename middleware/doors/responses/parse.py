@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from functools import partial
+from typing import NamedTuple
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from adapters.errors import BadRequest, Truncated
-from adapters.protocol import (
-    ChatRequest,
-    Event,
-    Finish,
-    Json,
-    RequestContext,
-    value_class,
-)
+from adapters.errors import Truncated
+from adapters.protocol import ChatRequest, Event, Finish, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
-from adapters.shared.beginnings import writer_of
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle_kept
+from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
-from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.door import KeptRecord, Stamp
 from middleware.doors.mistakes import refusal
-from middleware.doors.recognition import Form, RecognizedRequest, recognize
-from middleware.doors.responses.fields import echo, params_of
+from middleware.doors.recognition import RecognizedRequest, recognize, settle_items
+from middleware.doors.responses.fields import Echo, RequestFields, read_fields
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.output import Items, Nobody
+from middleware.doors.responses.output import Items
+from middleware.doors.responses.recognition import RESPONSES_FORM, KnownRest, KnownTools, told
 from middleware.doors.responses.response_object import ResponseHeading
-from middleware.doors.responses.shapes import BODY, OWN_FIELDS, Item, Tools, kind_of
-from middleware.doors.responses.state import Kept, packed, with_ids
+from middleware.doors.responses.shapes import BODY
+from middleware.doors.responses.state import Kept, packed
 from middleware.doors.responses.tools import ToolSet
-from middleware.doors.seen import Piece
 
 _LOCAL = RequestContext()
+_NO_TOOLS = KnownTools(ToolSet())
+_NONE = range(0)
+"""Nothing was settled before, but arguments are in their one form."""
 
 
 @value_class
@@ -46,11 +41,10 @@ class ParsedResponse:
     """A request, and what its answer must look like."""
 
     request: ChatRequest
-    base: Json
-    """What of the request its answer repeats."""
+    echo: Echo
     tools: ToolSet
-    items: list[Json]
-    """Those that are new."""
+    items: Callable[[], Iterable[bytes]]
+    """Those that are new, as JSON."""
     before: list[str]
     """Ids of the answers before it."""
     receipt: Receipt = ()
@@ -68,27 +62,26 @@ class ParsedResponse:
         for known, body in self.last:
             if [*map(id, known)] == [*map(id, events)]:
                 return body
-        body = orjson.dumps(self._folded(stamp, events))
+        body = self._folded(stamp, events)
         self.last[:] = [(events, body)]
         return body
 
-    def _folded(self, stamp: Stamp, events: Sequence[Event]) -> Json:
+    def _folded(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         heading = self._heading(stamp)
-        items = Items(heading.id, self.tools, self.request.call.secret, Nobody())
+        items = Items(heading.id, self.tools, self.request.call.secret)
         end = events[-1] if events else None
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
         items.add_all(events)
-        return finished(heading, items, end, {})
+        return b"".join(finished(heading, items, end, {})[1])
 
     def record(self, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         """What is kept of it."""
-        identity = response_id(stamp.id)
-        value = packed(self.fold(stamp, events), with_ids(self.items, identity), self.before)
-        return KeptRecord(identity, value, self.before)
+        value = packed(self.fold(stamp, events), self.items(), self.before)
+        return KeptRecord(response_id(stamp.id), value, self.before)
 
     def _heading(self, stamp: Stamp) -> ResponseHeading:
-        return ResponseHeading(response_id(stamp.id), stamp.created, self.base)
+        return ResponseHeading(response_id(stamp.id), stamp.created, self.echo)
 
 
 def parse(
@@ -104,82 +97,72 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     notes, kept, call = Notes(), kept or Kept(), call or _LOCAL
-    known = recognize(body, kept.seen, call.owner, RESPONSES_FORM)
-    reader = ItemReader(notes, call.secret, repair)
-    said = _whole(body, kept, reader) if known is None else _pieces(known, reader)
-    data, tools = said.data, said.tools
-    call = asked_so(call, data.get("stream") is True)
-    messages, changed = settle_kept(said.messages, repair)
-    notes.add_all(changed)
-    choice = tools.choice(data.get("tool_choice"))
-    native = tools.native(notes)
+    known = kept.known or recognize(body, kept.seen, call.owner, RESPONSES_FORM)
+    if known is None:
+        said = _whole(body, kept, ItemReader(notes, call.secret, repair))
+    else:
+        said = _pieces(known, notes, call.secret, repair)
+    fields, (tools, offered, text, _) = said.fields, said.tools
+    choice = tools.choice(fields.choice)
+    native = tools.native(fields.choice, notes)
+    notes.add_all(fields.receipt)
     request = ChatRequest(
-        model=data["model"],
-        messages=messages,
-        tools=said.offered,
+        model=fields.model,
+        messages=said.messages,
+        tools=offered,
         tool_choice=choice,
-        params=params_of(data, bool(said.offered), notes),
-        extra={name: value for name, value in data.items() if name not in OWN_FIELDS},
-        call=call,
+        params=fields.params if offered else fields.params_without_tools,
+        extra=fields.extra,
+        call=asked_so(call, fields.streamed, fields.most_calls),
         native=native,
     )
-    if request.extra or "response_format" in request.params:
-        check_grammars({**request.params, **request.extra})
     receipt = notes.receipt()
     if strict:
         refuse_losses(receipt)
     if known is not None:
         known.keep(settled=True)
-    base = echo(data, kept.keeps)
-    if known is not None and known.tools is not None:
-        base["tools"] = known.tools.text
-    return ParsedResponse(request, base, tools, said.items, said.before, receipt)
+    echo = fields.echo._replace(tools=text, store=kept.keeps and fields.stores)
+    return ParsedResponse(request, echo, tools, said.items, said.before, receipt)
 
 
 class _Said(NamedTuple):
     """A valid body, read."""
 
-    data: Json
-    items: list[Json]
-    messages: list[Json]
-    tools: ToolSet
-    offered: tuple[Json, ...]
+    fields: RequestFields
+    messages: tuple[Json, ...]
+    tools: KnownTools
+    items: Callable[[], Iterable[bytes]]
     before: list[str]
 
 
 def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
-    data = read_object(body, reader.notes)
+    notes = reader.notes
+    data = read_object(body, notes)
     try:
         BODY.validator.validate_python(data)
     except ValidationError as error:
         raise refusal(error) from None
-    items = [*_own_items(data["input"], kept, reader.notes)]
+    items = [*_own_items(data["input"], kept, notes)]
     before = kept.ids_before(data.get("previous_response_id"))
     messages, tools = _messages(data, items, kept, reader)
-    own = [item for _, item in items]
-    return _Said(data, own, messages, tools, tuple(tools.tools), before)
+    settled, changed = settle(messages, reader.repair, _NONE)
+    notes.add_all(changed)
+    text = orjson.dumps(data.get("tools") or ())
+    known = KnownTools(tools, tuple(tools.tools), text)
+    own = partial(map, orjson.dumps, [item for _, item in items])
+    return _Said(read_fields(data), settled, known, own, before)
 
 
-def _pieces(known: RecognizedRequest, begun: ItemReader) -> _Said:
+def _pieces(known: RecognizedRequest, notes: Notes, secret: bytes, repair: bool) -> _Said:
     """A body of which most was seen; what was made of its items is the same again."""
-    items, notes = known.messages, begun.notes
-    context = "responses", begun.secret, begun.repair
-    reader = writer_of(items, begun.copy, context)
-    messages = reader.finish()
-    notes.add_all(reader.notes.receipt())
-    data: Json = known.rest
-    tools, offered = ToolSet(), ()
-    if (declared := known.tools) is not None:
-        data = {**data, "tools": declared.declared}
-        tools, offered = replace(declared.tools), declared.offered
-        notes.add_all(declared.receipt)
-    if instructions := data.get("instructions"):
-        messages = [known.text(instructions, _told), *messages]
-    return _Said(data, items, messages, tools, offered, [])
-
-
-def _told(instructions: str) -> Json:
-    return {"role": "system", "content": instructions}
+    rest: KnownRest = known.rest
+    tools: KnownTools = known.tools or _NO_TOOLS
+    begin = partial(ItemReader, Notes(), secret, repair, canonical=True)
+    context, before = ("responses", secret), len(rest.system)
+    messages, receipt, changed = settle_items(known.messages, begin, context, repair, before)
+    notes.add_all(receipt + tools.receipt + changed)
+    messages = (*rest.system, *messages) if before else messages
+    return _Said(rest.fields, messages, tools, known.raw_items, [])
 
 
 def _own_items(given: str | list[Json], kept: Kept, notes: Notes) -> Iterator[tuple[str, Json]]:
@@ -198,7 +181,7 @@ def _messages(
     data: Json, items: list[tuple[str, Json]], kept: Kept, conversation: ItemReader
 ) -> tuple[list[Json], ToolSet]:
     if data.get("instructions"):
-        conversation.messages.append(_told(data["instructions"]))
+        conversation.messages += told(data["instructions"])
     previous = data.get("previous_response_id")
     joined = [*kept.before(previous), *items] if previous else items
     messages = conversation.read(joined)
@@ -209,60 +192,3 @@ def _messages(
     for where, found in conversation.found:
         tools.declare(found, where, conversation.notes, tools.names())
     return messages, tools
-
-
-# The pieces of a request, each checked alone
-
-_ITEM: TypeAdapter[Any] = TypeAdapter(Item)
-_TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
-_ANY = "?"
-_REGULAR = frozenset(
-    {
-        *("message", "reasoning", "function_call", "function_call_output"),
-        *("custom_tool_call", "custom_tool_call_output"),
-    }
-)
-"""Kinds of items that stand for themselves."""
-
-
-class KnownTools(NamedTuple):
-    declared: list[Json]
-    """As the client said it."""
-    text: orjson.Fragment
-    """The same, for answers."""
-    offered: tuple[Json, ...]
-    """As chat declares them."""
-    tools: ToolSet
-    receipt: Receipt
-
-
-def _is_item(piece: Piece) -> bool:
-    item = piece.value
-    try:
-        _ITEM.validator.validate_python(item)
-    except ValidationError:
-        return False
-    piece.arguments = len(item.get("arguments") or "")
-    piece.value = [item]
-    return kind_of(item) in _REGULAR
-
-
-def _are_tools(piece: Piece) -> bool:
-    declared, tools, notes = piece.value, ToolSet(), Notes()
-    try:
-        _TOOLS.validator.validate_python(declared)
-        tools.declare(declared, "tools", notes)
-        tools.require_distinct()
-    except (ValidationError, BadRequest):
-        return False
-    text = orjson.Fragment(orjson.dumps(declared))
-    piece.value = KnownTools(declared, text, tuple(tools.tools), tools, notes.receipt())
-    return True
-
-
-def _rest(rest: Json, _: Json) -> Json | None:
-    # What stands before is found by its id, and read with it.
-    return None if rest.get("previous_response_id") else rest
-
-
-RESPONSES_FORM = Form("responses", "input", _is_item, _are_tools, BODY, _ANY, _rest)

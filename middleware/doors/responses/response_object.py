@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from adapters.protocol import FinishReason, Json, Usage, value_class
 from adapters.receipts import Receipt
+from middleware.doors.responses.fields import Echo
 from middleware.doors.x_usetool import usage_parts, warnings_object
 
 _CUT: Mapping[FinishReason, str] = {
@@ -19,27 +22,29 @@ _CUT: Mapping[FinishReason, str] = {
 class ResponseHeading:
     id: str
     created: int
-    base: Json
-    """Members that echo the request."""
+    echo: Echo
 
-    def object(self, status: str, output: list[Json], **more: Any) -> Json:
-        began = status == "in_progress"
-        said: Json = {
+    def begun(self) -> bytes:
+        """The object of an answer that goes on. Tools may be long, and nobody reads them there."""
+        return b"".join(self._parts({"status": "in_progress"}, b"[]", []))
+
+    def ended(self, how: Json, output: list[Json], **more: Any) -> Sequence[bytes]:
+        """The whole object, in pieces; `how` it ended."""
+        return self._parts(how, self.echo.tools, output, **more)
+
+    def _parts(self, how: Json, tools: bytes, output: list[Json], **more: Any) -> Sequence[bytes]:
+        said = {
             "id": self.id,
             "object": "response",
             "created_at": self.created,
-            "status": status,
+            "status": "",
             "background": False,
             "error": None,
             "incomplete_details": None,
-            **self.base,
-            "output": output,
-            "usage": None,
-            **more,
+            **how,
         }
-        if began:  # they may be long, and nobody reads them there
-            said["tools"] = []
-        return said
+        last = {"output": output, "usage": None, **more}
+        return orjson.dumps(said)[:-1], b",", *self.echo.text(tools), b",", orjson.dumps(last)[1:]
 
 
 def how_it_ended(reason: FinishReason, refused: bool) -> Json:

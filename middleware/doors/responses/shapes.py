@@ -254,7 +254,7 @@ class ResponsesBody(TypedDict):
     tool_choice: NotRequired[_Choice | None]
     parallel_tool_calls: NotRequired[bool | None]
     max_output_tokens: NotRequired[_Positive | None]
-    max_tool_calls: NotRequired[int | None]
+    max_tool_calls: NotRequired[_Positive | None]
     reasoning: NotRequired[Reasoning | None]
     text: NotRequired[TextConfig | None]
     include: NotRequired[list[str] | None]

@@ -8,7 +8,7 @@ item's id tells of.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes
 from middleware.doors.door import KeptAnswer, References
+from middleware.doors.recognition import RecognizedRequest
 from middleware.doors.responses.ids import THOUGHT, input_id, response_of
 from middleware.doors.responses.shapes import kind_of
 from middleware.doors.seen import Seen
@@ -41,6 +42,8 @@ class Kept:
     """Whether this one's answer can be kept."""
     seen: Seen | None = None
     """What was read before; None: it is not remembered."""
+    known: RecognizedRequest | None = None
+    """The request, where most of it was seen: it names nothing."""
 
     def before(self, previous: str) -> Iterator[tuple[str, Json]]:
         """The items of an answer and of all before it."""
@@ -99,7 +102,7 @@ class Kept:
 
 def references(body: bytes) -> References:
     """What a body names; read only where there may be something."""
-    if _PREVIOUS not in body and _ITEM not in body and not _has_bare_id(body):
+    if body.find(_PREVIOUS) < 0 and body.find(_ITEM) < 0 and not _has_bare_id(body):
         return References()
     try:
         data = orjson.loads(body)
@@ -112,7 +115,7 @@ def references(body: bytes) -> References:
 
 
 def _has_bare_id(body: bytes) -> bool:
-    return b'"id"' in body and _BARE_ID.search(body) is not None
+    return body.find(b'"id"') >= 0 and _BARE_ID.search(body) is not None
 
 
 def _text(data: Json, name: str) -> str:
@@ -129,20 +132,22 @@ def _owners(items: Any) -> Iterator[str]:
                 yield owner
 
 
-def packed(response: bytes, items: list[Json], before: list[str]) -> bytes:
-    """One record; `response` is its JSON."""
-    return _RECORD + orjson.dumps([orjson.Fragment(response), items, before])
+def packed(response: bytes, items: Iterable[bytes], before: list[str]) -> bytes:
+    """One record; `response` and `items` are JSON. It may be long, so it is written once."""
+    new = b",".join(items)
+    return b"".join((_RECORD, b"[", response, b",[", new, b"],", orjson.dumps(before), b"]"))
 
 
 def unpacked(record: bytes) -> KeptAnswer | None:
     """Undo `packed`; None: what is kept is of another version."""
     if not record.startswith(_RECORD):
         return None
-    return KeptAnswer(*orjson.loads(record[len(_RECORD) :]))
+    response, items, before = orjson.loads(record[len(_RECORD) :])
+    return KeptAnswer(response, with_ids(items, response["id"]), before)
 
 
 def with_ids(items: list[Json], response: str) -> list[Json]:
-    """Items as they are kept: each has a type, and an id of its own."""
+    """Items as they are told: each has a type, and an id of its own."""
     return [_with_id(item, response, at) for at, item in enumerate(items)]
 
 

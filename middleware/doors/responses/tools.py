@@ -74,8 +74,6 @@ class ToolSet:
     """Flat name → namespace and name."""
     hosted: dict[str, str] = field(default_factory=dict)
     """Type of a tool that OpenAI runs → where it is declared."""
-    forced: str = ""
-    """The hosted tool that must be called."""
     defined: set[str] = field(default_factory=set)
     """Names of those that OpenAI defines and the client runs."""
 
@@ -149,7 +147,6 @@ class ToolSet:
             return self._named(choice)
         if choice["type"] in self.defined:
             return {"type": "function", "function": {"name": choice["type"]}}
-        self.forced = choice["type"]
         return None
 
     def _word(self, choice: str) -> str | None:
@@ -175,7 +172,7 @@ class ToolSet:
             )
         return {"type": kind, kind: {"name": name}}
 
-    def native(self, notes: Notes) -> Carried | None:
+    def native(self, choice: Any, notes: Notes) -> Carried | None:
         """A search of the web, which a server tool may do instead; others nobody runs here."""
         lost: list[Note] = []
         others: list[Note] = []
@@ -183,19 +180,24 @@ class ToolSet:
             told = lost.append if kind.startswith(_SEARCH) else others.append
             told(_dropped(kind, at))
         notes.add_all(tuple(others))
-        refusal = self._refusal()
+        refusal = self._refusal(choice)
         if refusal is not None and not lost:
             raise refusal
         return Carried("responses", None, tuple(lost), refusal, search=True) if lost else None
 
-    def _refusal(self) -> BadRequest | None:
+    def _refusal(self, choice: Any) -> BadRequest | None:
         """Of a tool that is forced or alone, which nobody runs; a search may still be."""
-        wanted = self.forced or ("" if self.tools else next(iter(self.hosted), ""))
+        wanted = self._forced(choice) or ("" if self.tools else next(iter(self.hosted), ""))
         if not wanted:
             return None
         if not wanted.startswith(_SEARCH):
             raise _refusal(wanted)
         return _refusal(wanted)
+
+    def _forced(self, choice: Any) -> str:
+        """The hosted tool that must be called."""
+        kind: str = choice["type"] if isinstance(choice, dict) else "allowed_tools"
+        return "" if kind in ("allowed_tools", *_OWN, *self.defined) else kind
 
     def item_kind(self, name: str, kind: CallKind) -> str:
         """The kind of item that a call becomes."""

@@ -110,7 +110,8 @@ class Cycle(RequestResponseCycle):
         said = [*self.default_headers, *headers]
         lines = [_STATUS_LINES[status], *[_as_named(name) + value for name, value in said]]
         named = dict(said)
-        if b"close" in named.get(b"connection", b""):
+        connection = named.get(b"connection")
+        if connection is not None and b"close" in connection:
             self.keep_alive = False
         elif not self.keep_alive:
             lines.append(b"connection: close")
@@ -148,8 +149,12 @@ class Cycle(RequestResponseCycle):
     def _complete(self) -> None:
         self.response_complete, self._when_left = True, None
         self.message_event.set()
-        if not self.keep_alive:
+        if not self.keep_alive and not self.more_body:
             self.transport.close()
+        elif not (self.keep_alive or self.transport.is_closing()):
+            # Its client still sends. Closed on that, it would lose the answer: a reset takes back
+            # what was not read. https://www.rfc-editor.org/rfc/rfc9112#section-9.6
+            self.transport.write_eof()
         self.on_response()
 
 

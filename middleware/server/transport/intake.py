@@ -15,6 +15,7 @@ from middleware.accounts.clients import Client, digest
 
 _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
+_TILDE = ord("~")
 _KEYS_SENT_AS = frozenset((b"authorization", b"x-api-key", b"api-key"))
 _HOW_TO_SEND_A_KEY = (
     "Send one of the gateway's own keys (`[server] keys` or `[clients]` in its config) as "
@@ -63,7 +64,7 @@ class Keys:
     def _known(self, sent: bytes) -> Iterator[Caller]:
         key, suffix = sent, b""
         client = self._clients.get(digest(key))
-        if client is None and self._cuts and b"~" in sent:
+        if client is None and self._cuts and _TILDE in sent:
             key, _, suffix = sent.rpartition(b"~")
             client = self._clients.get(digest(key))
         if client is not None:
@@ -71,7 +72,9 @@ class Keys:
 
     def _guest(self, sent: bytes) -> Caller:
         """Where no key is asked, what clients send tells them apart."""
-        key, _, suffix = sent.rpartition(b"~") if self._cuts and b"~" in sent else (sent, b"", b"")
+        key, _, suffix = (
+            sent.rpartition(b"~") if self._cuts and _TILDE in sent else (sent, b"", b"")
+        )
         client = Client(owner=digest(key))
         return Caller(client, key.decode("latin-1"), suffix.decode("utf-8", "replace"))
 

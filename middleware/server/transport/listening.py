@@ -30,7 +30,11 @@ from middleware.server.transport.responses import CONNECTION
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
-"""Bytes of a request's head; of a request that has its answer before it is all here."""
+"""Bytes of a request's head, or behind it without any of a body, such as trailers; of a request
+that has its answer before it is all here.
+"""
+_MOST_WAITING = 100
+"""Requests of one connection that wait behind another: each takes a hundred times its bytes."""
 _LEAST = 1024
 """Bytes a client must take in `idle` seconds: one that takes a byte a minute would never end."""
 _PROBES, _FIRST_PAUSE = 4, 0.03
@@ -60,6 +64,8 @@ class Protocol(HttpToolsProtocol):
     """Without the trailers, which come behind the body: no header that counts may hide there."""
     _size = 0
     """Bytes of a request that came in parts."""
+    _barren = 0
+    """Those of them that brought nothing of a body."""
     _wrong = ""
     """What is wrong with a head that can be read."""
     _refusal: bytes | None = None
@@ -149,17 +155,18 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._idle_since = None
         while data and self._refusal is None:
             size, data = len(data), self._feed(data)
             if self._began is not None and self._refusal is None:
                 self._count(size)
 
     def _count(self, size: int) -> None:
-        """Bound what uvicorn would keep for ever: a head, and what comes behind an answer."""
+        """Bound what uvicorn would keep for ever: a head, trailers, what comes behind an answer."""
         self._size += size
-        if not self._in_body and self._size > _MOST_HEAD:
-            what = f"The request's head is larger than {_MOST_HEAD} bytes."
+        self._barren += size
+        if self._barren > _MOST_HEAD:
+            part = "trailer" if self._in_body else "head"
+            what = f"The request's {part} is larger than {_MOST_HEAD} bytes."
             self._refuse(431, b"Request Header Fields Too Large", what)
         elif self._in_body and self.cycle.response_complete and self._size > _MOST_UNWANTED:
             self.transport.close()
@@ -169,7 +176,8 @@ class Protocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
-            self.send_400_response(self._wrong or "Invalid HTTP request received.")
+            said = self._wrong or "Invalid HTTP request received. It is not valid HTTP/1.1."
+            self._refuse(400, b"Bad Request", said)
         except httptools.HttpParserUpgrade as offer:
             # The parser stops behind such a head, and the body is lost. Java's HttpClient offers
             # HTTP/2 with every request: https://www.rfc-editor.org/rfc/rfc9110#section-7.8
@@ -191,7 +199,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._began, self._asked, self._in_body = self.loop.time(), True, False
-        self._size = 0
+        self._size = self._barren = 0
+        self._idle_since = None  # and not before: empty lines between requests are none
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -200,7 +209,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
         names = [name for name, _ in head]
-        self._wrong = self._wrong_host(names.count(b"host"))
+        self._wrong = self._wrong_head(names.count(b"host"))
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
         if b"expect" in names:
@@ -213,6 +222,8 @@ class Protocol(HttpToolsProtocol):
 
     def _queue_cycle(self) -> None:
         """Answer the request whose head is here, or have it wait for the answer before."""
+        if self.transport.is_closing():
+            return
         parser, scope = self.parser, self.scope
         version, url = parser.get_http_version(), httptools.parse_url(self.url)
         path = url.path.decode("ascii")
@@ -228,14 +239,17 @@ class Protocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
-    def _wrong_host(self, count: int) -> str:
+    def _wrong_head(self, hosts: int) -> str:
+        if len(self.pipeline) >= _MOST_WAITING:
+            return f"Over {_MOST_WAITING} requests wait for their answers on this connection."
         # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
-        if count == 1 or (not count and self.parser.get_http_version() == "1.0"):
+        if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
             return ""
-        return f"The request has {count or 'no'} Host headers, and must have one."
+        found = f"The request has {hosts or 'no'} Host headers, and must have one."
+        return f"{found} It is not valid HTTP/1.1."
 
     def on_body(self, body: bytes) -> None:
-        cycle = self.cycle
+        cycle, self._barren = self.cycle, 0
         if (self.parser.should_upgrade() and self._should_upgrade()) or cycle.response_complete:
             return
         cycle.take(body)
@@ -245,9 +259,9 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
         super().on_message_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(400, b"Bad Request", f"{msg} It is not valid HTTP/1.1.")
+        active = self._active
+        if active is not None and active.response_complete and not active.keep_alive:
+            self.transport.close()  # which waited for the body
 
     def _look(self) -> None:
         self._look_at_unread()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -58,6 +59,9 @@ class _Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(*_COLLECT)
         gc.enable()
+        # A loop notes every generator, to close at its end those that nobody did; ours are closed
+        # by who reads them, and each request has several.
+        sys.set_asyncgen_hooks(firstiter=None)
         with taken_addresses(sockets or ()):
             await super().startup(sockets)
         self._reloader.heed_signals()

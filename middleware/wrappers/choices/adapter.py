@@ -13,7 +13,7 @@ from middleware.config.shape import Pick
 from middleware.state.store import State
 from middleware.wrappers.base import Fork
 from middleware.wrappers.choices.alternative import Alternative
-from middleware.wrappers.choices.conversation import LastPlace, conversation_of, last_place
+from middleware.wrappers.choices.conversation import LastPlace, conversation_of
 from middleware.wrappers.choices.inquiry import Inquiry
 from middleware.wrappers.choices.needs import Needs
 from middleware.wrappers.choices.no_choice import Excluded, no_choice
@@ -33,6 +33,8 @@ class ChoiceSettings:
     """How often one who failed may be asked again."""
     total: float = 600
     """Seconds until a request's end, whoever is asked."""
+    keyed: bool = False
+    """One of its places has several keys, which conversations are spread over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Choices(Fork):
         try:
             first, events = await inquiry.opened()
             try:
-                await self._note(inquiry, where)
+                if self._is_elsewhere(inquiry, where):
+                    await where.remember(inquiry.journey.pins[self.name])
                 yield first
                 async for batch in events:
                     yield batch
@@ -86,40 +89,44 @@ class Choices(Fork):
                 excluded.append(Excluded(name, "lossy", error))
         raise no_choice(self.name, excluded)
 
-    async def _begun(self, request: ChatRequest) -> tuple[Inquiry, LastPlace | None]:
-        settings, needs = self.settings, Needs(request)
-        journey = request.call.journey
+    async def _begun(self, request: ChatRequest) -> tuple[Inquiry, LastPlace]:
+        settings, journey = self.settings, request.call.journey
         if journey is None:
             journey = Journey()
             request = replace(request, call=replace(request.call, journey=journey))
-        named = settings.sticky or any(place.several_keys for place in self.places)
-        conversation = conversation_of(request) if named else ""
-        where = await last_place(self.state, conversation) if settings.sticky else None
-        front = journey.pins.get(self.name) or (where.place if where else "")
-        if settings.pick == "order":
-            order = moved_to_front((*self.places, *self.fallback), front)
-        else:
-            order = await self._order(needs, conversation, front)
+        conversation = self._conversation(request)
+        where = LastPlace(self.state, request, conversation)
+        if settings.sticky and self.state.marked:
+            await where.look()
+        needs = Needs(request)
+        order = await self._order(needs, conversation, journey.pins.get(self.name) or where.place)
         if request.call.capture is not None and (known := request.call.capture.expected()):
             order = as_expected(order, known)
         now = asyncio.get_running_loop().time()
         end = min(now + settings.total, request.call.deadline or math.inf)
+        attempts = Attempts(end, now + LONGEST_FAILING)
         inquiry = Inquiry(
             self.name,
             request,
             journey,
             needs,
             order,
-            Attempts(end, now + LONGEST_FAILING),
+            attempts,
             conversation,
             settings.native,
             settings.times,
         )
         return inquiry, where
 
+    def _conversation(self, request: ChatRequest) -> str:
+        """Which it is, if somebody asks: where nothing is marked, all are where the order says."""
+        settings = self.settings
+        sticks = settings.sticky and (self.state.marked or settings.pick != "order")
+        return conversation_of(request) if settings.keyed or sticks else ""
+
     async def _order(self, needs: Needs, conversation: str, front: str) -> Sequence[Alternative]:
         pick, sticking = self.settings.pick, conversation if self.settings.sticky else ""
-        if len(self.places) == 1:
+        if pick == "order" or len(self.places) == 1:
             return moved_to_front((*self.places, *self.fallback), front)
         if pick != "weight" or front not in {place.name for place in self.places}:
             places = await picked(pick, self.places, needs, sticking)
@@ -127,11 +134,10 @@ class Choices(Fork):
         # It may have more to do than its share, and be left to the end.
         return (*await picked(pick, self.places, needs, sticking, front), *self.fallback)
 
-    async def _note(self, inquiry: Inquiry, where: LastPlace | None) -> None:
-        """Where the conversation is now: its next turns ask there first."""
+    def _is_elsewhere(self, inquiry: Inquiry, where: LastPlace) -> bool:
+        """Whether the next turns have to be told where the conversation is now."""
         place = inquiry.answers
         assert place is not None
         inquiry.journey.pins[self.name] = place.name
         said = place is inquiry.first and self.settings.pick in LASTING
-        if where is not None and (where.place or not said):
-            await where.remember(place.name)
+        return self.settings.sticky and bool(where.place or not said)

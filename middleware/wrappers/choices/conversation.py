@@ -25,20 +25,24 @@ class LastPlace:
     """The place of one conversation, where that is not what the pick says by itself."""
 
     state: State
-    name: str
+    request: ChatRequest
+    conversation: str = ""
+    """Found out when somebody has to know."""
     mark: Mark | None = None
 
     @property
     def place(self) -> str:
         return self.mark.text if self.mark else ""
 
+    async def look(self) -> None:
+        self.mark = (await self.state.read([self._name()]))[0]
+
     async def remember(self, place: str) -> None:
         """Not written again before half of the time is over."""
         mark = self.mark
         if mark is None or mark.text != place or mark.until - time.time() < _REMEMBERED / 2:
-            await self.state.mark(self.name, place, _REMEMBERED)
+            await self.state.mark(self._name(), place, _REMEMBERED)
 
-
-async def last_place(state: State, conversation: str) -> LastPlace:
-    name = f"conversation:{conversation}"
-    return LastPlace(state, name, (await state.read([name]))[0])
+    def _name(self) -> str:
+        self.conversation = self.conversation or conversation_of(self.request)
+        return f"conversation:{self.conversation}"

@@ -16,6 +16,7 @@ import orjson
 from adapters.protocol import TURN, ChatRequest, Json
 from adapters.receipts import Note, Receipt
 from adapters.shared.beginnings import writer_of
+from adapters.shared.cache import fitted
 from middleware.wrappers.recall.fingerprint import calls_of, collapsed, identity_of, plain_text
 from middleware.wrappers.recall.memory import Memory, loaded
 from middleware.wrappers.recall.reading import ReadTurns, Turn, ids_of, results_of
@@ -61,7 +62,7 @@ class RememberedHistory:
 
     def entries(self, memory: Memory) -> list[Entry]:
         """What is kept of the turn that follows here."""
-        calls, value = calls_of(memory.message()), orjson.dumps(memory)
+        calls, value = calls_of(memory.message()), fitted(orjson.dumps(memory))
         keys = self._read.keys(plain_text(memory.text), calls, memory.ids())
         identity = identity_of(value)
         return [Entry(identity, value), *(Entry(key, identity) for key in keys)]

@@ -98,6 +98,11 @@ class _Conversation:
     taken: Round | None = None
     """The last round that is part of it."""
     sources: list[Json] = field(default_factory=list)
+    left: int | None = field(init=False)
+    """Calls that may still be run; None: as many as the rounds have."""
+
+    def __post_init__(self) -> None:
+        self.left = self.asked.call.most_calls
 
     async def events(self) -> Events:
         request, number, journey = self.menu.request, 0, self.asked.call.journey
@@ -105,7 +110,7 @@ class _Conversation:
         client = ClientAnswer(self.receipt, _wants_json(request))
         while True:
             number += 1
-            answer = Round(number, self.menu.of_client)
+            answer = Round(number, self.menu.of_client, self.left)
             journey.rounds = number
             passage = self._passage(answer, client)
             async with aclosing(self.wrapper.inner.stream(request)) as events:
@@ -142,8 +147,8 @@ class _Conversation:
             yield told
 
     def _may_run(self, number: int) -> bool:
-        """Whether tools were offered in this round."""
-        return number <= self.wrapper.settings.max_rounds
+        """Whether tools are offered in this round."""
+        return number <= self.wrapper.settings.max_rounds and self.left != 0
 
     def _take(self, answer: Round) -> None:
         """Add a round to what was said."""
@@ -152,6 +157,8 @@ class _Conversation:
             turn |= answer.own_thoughts()
         self.said += [turn, *answer.results()]
         self.taken = answer
+        if self.left is not None:
+            self.left -= len(answer.run_here)
         for call in answer.run_here:
             if call.result is not None:
                 self.sources += call.result.sources
@@ -164,7 +171,10 @@ class _Conversation:
         obeyed = any(call.start.name in self.menu.run_here for call in answer.run_here)
         request = self.menu.without_choice() if obeyed else self.menu.request
         following = answer.number + 1
-        if not self._may_run(following):
+        if self.left == 0:
+            self.menu = self.menu.of_client_alone()
+            request = self.menu.without_choice()
+        elif not self._may_run(following):
             request = self.menu.without_tools()
         # Ids that a leaf makes are made of this one.
         call = replace(request.call, id=f"{request.call.id}_{following}")
@@ -174,6 +184,9 @@ class _Conversation:
         cut = tuple(self._cut(call) for call in answer.run_here if call.result and call.result.cut)
         if answer.has_client_calls or self._may_run(number + 1):
             return cut
+        if self.left == 0:
+            text = f"after {self.asked.call.most_calls} calls the gateway offered no tools any more"
+            return (*cut, Note("rounds_exhausted", "max_tool_calls", text))
         text = f"after {number} rounds the model was asked to answer without tools"
         return (*cut, Note("rounds_exhausted", "max_rounds", text))
 

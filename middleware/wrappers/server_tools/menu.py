@@ -55,6 +55,8 @@ class Menu:
     run_here: Mapping[str, Offer]
     """By the names the model sees."""
     of_client: frozenset[str]
+    asked: ChatRequest
+    """With what the client declared alone."""
     receipt: Receipt = ()
     known: tuple[Json, ...] = ()
     """What a recording needs of all that the client may have, whether offered now or not."""
@@ -67,6 +69,11 @@ class Menu:
         """For the rounds behind the first: a call that was forced has been made."""
         choice = self.request.tool_choice
         return replace(self.request, tool_choice=None) if _is_forced(choice) else self.request
+
+    def of_client_alone(self) -> Menu:
+        """Where nothing may be run here any more: what the client declared, it runs itself."""
+        declared = frozenset(map(_name, self.asked.tools))
+        return Menu(self.asked, {}, declared, self.asked, known=self.known)
 
     def without_tools(self) -> ChatRequest:
         return replace(self.request, tools=(), tool_choice=None)
@@ -81,7 +88,7 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
         searches = _searches({**own, **shelf.taken(settings.takeover, settings.takeover, client)})
     known = (*map(_recorded, {**own, **searches}.values()), *_only_taken(own, taken))
     if choice == "none":
-        return Menu(request, {}, frozenset(declared), known=known)
+        return Menu(request, {}, frozenset(declared), request, known=known)
     if searches and request.native is not None:
         request = replace(request, native=with_search(request.native))
     own = {**({} if _is_forced(choice) else own), **searches}
@@ -91,6 +98,7 @@ def menu_of(request: ChatRequest, shelf: ToolSource, settings: ServerToolSetting
         _with_tools(request, added) if added else request,
         {**taken, **added},
         frozenset(declared) - taken.keys(),
+        request,
         tuple(_shadowed(own[name]) for name in sorted(shadowed)),
         known,
     )

@@ -60,6 +60,8 @@ class RoundCall:
 class Round:
     number: int
     of_client: Collection[str]
+    most: int | None = None
+    """Calls that may be run here; None: all."""
     text: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     calls: list[RoundCall] = field(default_factory=list)
@@ -71,9 +73,11 @@ class Round:
 
     @property
     def run_here(self) -> list[RoundCall]:
-        """The calls that are not the client's; none if they may have been cut."""
+        """The calls that are not the client's, as many as may be; none if they may have been
+        cut.
+        """
         complete = self.finish is not None and self.finish.reason in ("tool_calls", "stop")
-        return [call for call in self.calls if not call.of_client] if complete else []
+        return [call for call in self.calls if not call.of_client][: self.most] if complete else []
 
     @property
     def has_client_calls(self) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 from adapters.shared.cache import by_identity
-from adapters.shared.toolbox import key_of, toolbox
+from adapters.shared.toolbox import REMEMBERED, declared_tools, key_of, toolbox
 from tests.adapters.shared.test_toolbox import ALL, WEATHER, request
 
 
 def test_an_object_is_read_once_and_an_equal_one_anew() -> None:
     made: list[tuple[int, ...]] = []
 
-    @by_identity(100)
+    @by_identity(6150)
     def text(numbers: tuple[int, ...]) -> bytes:
         made.append(numbers)
         return bytes(numbers)
@@ -28,6 +31,22 @@ def test_an_object_is_read_once_and_an_equal_one_anew() -> None:
     text(())
     text(())
     assert made == [(), ()], "what is empty is not kept"
+
+
+def test_many_small_tools_take_no_more_room_than_a_few_large_ones() -> None:
+    def remember(first: int) -> None:
+        for at in range(first, first + 4000):
+            function = {**WEATHER["function"], "name": f"f{at}"}
+            declared_tools(key_of(({**WEATHER, "function": function},)))
+
+    remember(0)
+    gc.collect()
+    tracemalloc.start()
+    remember(4000)
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 3 * REMEMBERED
 
 
 def test_tools_are_known_by_the_tuple_they_come_in() -> None:

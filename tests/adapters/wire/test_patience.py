@@ -11,7 +11,8 @@ import pytest
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.errors import Truncated, Unavailable
 from adapters.protocol import RequestContext, TextDelta
-from adapters.wire.exchange import Clock, Exchange, converse
+from adapters.wire.clock import Clock
+from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Timeouts
 from tests.adapters.wire.talking import PING, never, pings_after, says

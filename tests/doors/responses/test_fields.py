@@ -41,8 +41,7 @@ def test_fields_become_chats(fields: Json, params: Json) -> None:
     assert parsed.receipt == ()
 
 
-NAMED: tuple[Json, ...] = ({"truncation": "auto"}, {"max_tool_calls": 2},
-         {"context_management": [{}]},
+NAMED: tuple[Json, ...] = ({"truncation": "auto"}, {"context_management": [{}]},
          {"include": ["file_search_call.results"]}, {"include": ["message.output_text.logprobs"]},
          {"reasoning": {"context": "all"}})  # fmt: skip
 
@@ -55,7 +54,14 @@ def test_what_has_no_place_is_named(fields: Json) -> None:
         read(strict=True, **fields)
 
 
+def test_the_bound_for_calls_goes_with_the_request() -> None:
+    parsed = read(max_tool_calls=2)
+    assert (parsed.request.call.most_calls, parsed.receipt) == (2, ())
+    assert "max_tool_calls" not in {**parsed.request.params, **parsed.request.extra}
+
+
 REFUSED: tuple[tuple[Json, str], ...] = (
+    ({"max_tool_calls": 0}, "max_tool_calls"),
     ({"background": True}, "background"),
     ({"conversation": "conv_1"}, "conversation"),
     ({"prompt": {"id": "p"}}, "prompt"),

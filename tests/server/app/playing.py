@@ -28,7 +28,7 @@ TINY = "heartbeat = 0.02"
 
 
 def play(script: Callable[[], Awaitable[Any]]) -> Any:
-    return asyncio.run(asyncio.wait_for(script(), 20))
+    return asyncio.run(asyncio.wait_for(script(), 60))
 
 
 def asked(*steps: Step, server: str = "", **fields: Any) -> Heard:

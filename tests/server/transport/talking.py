@@ -75,6 +75,9 @@ def talk(app: Any, protocol: type[Protocol], script: Talk) -> bytes:
             with suppress(ConnectionError):
                 await writer.wait_closed()
             await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
+            async with asyncio.timeout(5):
+                while server.server_state.connections:  # what has not heard yet that we left
+                    await asyncio.sleep(0.001)
 
     return asyncio.run(scene())
 

@@ -16,6 +16,7 @@ from tests.server.transport.talking import (
     PATIENCE,
     Hasty,
     Patient,
+    Talk,
     answers,
     echo,
     refusal,
@@ -61,16 +62,35 @@ def test_trailers_are_no_headers() -> None:
         assert found == [(200, b"POST host,connection,transfer-encoding 12345")]
 
 
-def test_an_endless_head_is_refused() -> None:
+TRAILER = HEAD + b"transfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+
+
+def flooding(begun: bytes, piece: bytes) -> Talk:
+    """Send this for ever; return what is heard until the server closes."""
+
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         listening = asyncio.create_task(reader.read())
-        writer.write(HEAD)
+        writer.write(begun)
+        sent = 0
         while not listening.done():
-            writer.write(b"x-drop: %b\r\n" % (b"a" * 32_000))
+            writer.write(piece)
+            sent += len(piece)
             await asyncio.wait([listening], timeout=0.01)
+        assert sent < 4 << 20
         return await listening
 
-    assert refusal(talk(echo, Patient, script))[0] == 431
+    return script
+
+
+@pytest.mark.parametrize("begun", [HEAD, TRAILER], ids=["head", "trailer"])
+@pytest.mark.parametrize("piece", [b"x-drop: %b\r\n" % (b"a" * 32_000), b"x" * 32_000])
+def test_an_endless_head_or_trailer_is_refused(begun: bytes, piece: bytes) -> None:
+    assert refusal(talk(echo, Patient, flooding(begun, piece)))[0] == 431
+
+
+def test_an_endless_trailer_behind_an_answer_ends_the_connection() -> None:
+    heard = talk(refuse_at_once, Patient, flooding(TRAILER, b"x" * 32_000))
+    assert heard.endswith(b"refused\r\n0\r\n\r\n")
 
 
 async def answer_late(_: Scope, receive: Receive, send: Send) -> None:
@@ -216,10 +236,42 @@ def test_an_answer_that_is_read_slowly_comes_to_its_end() -> None:
     assert len(talk(one_long_answer, Stern, script)) > len(LONG) * 16
 
 
+def test_only_so_many_requests_wait_behind_another() -> None:
+    async def app(_: Scope, __: Receive, send: Send) -> None:
+        await asyncio.sleep(0.01)
+        start = {"type": "http.response.start", "status": 200}
+        await send({**start, "headers": [(b"content-length", b"4")]})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    *good, (status, body) = answers(talk(app, Patient, sending(ONE * 3000)))
+    assert good == [(200, b"done")] * 101
+    assert (status, b"wait for their answers" in body) == (400, True)
+
+
 def test_nothing_is_said_behind_an_answer_that_came_before_the_body() -> None:
     heard = talk(refuse_at_once, Hasty, sending(HEAD + BODY + b"123"))
     assert heard.count(b"HTTP/1.1") == 1
     assert heard.endswith(b"refused\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_who_still_sends_is_not_cut_off_from_its_answer(version: bytes) -> None:
+    size, calls = 8 << 20, []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        calls.append(scope["path"])
+        await refuse_at_once(scope, receive, send)
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        head = HEAD.replace(b"1.1", version) + b"connection: close\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % size + b"x" * size + LAST)
+        await writer.drain()
+        return await reader.read()
+
+    heard = talk(app, Patient, script)
+    assert b"\r\nconnection: close\r\n" in heard
+    assert b"refused" in heard
+    assert calls == ["/"]  # what stands behind a last request is none
 
 
 async def tell(scope: Scope, receive: Receive, send: Send) -> None:

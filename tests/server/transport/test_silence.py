@@ -1,5 +1,5 @@
 """Long silences behind a proxy that cuts silent connections: pings keep the stream, nothing else
-changes. The times are those of nginx and of slow models, a hundred times shorter.
+changes. The times are those of nginx and of slow models, sixty times shorter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openai import AsyncOpenAI
 from tests.support.day_one import Json, running
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
-SILENCE, READ_TIMEOUT, HEARTBEAT = 0.75, 0.3, 0.15
+SILENCE, READ_TIMEOUT, HEARTBEAT = 1.5, 1.0, 0.3
 TOOL: Any = {
     "type": "function",
     "function": {

@@ -287,7 +287,8 @@ def test_a_head_that_waits_for_its_body_is_not_followed_by_a_probe() -> None:
     asyncio.run(scene())
 
 
-def test_a_connection_on_which_nothing_follows_is_closed() -> None:
+@pytest.mark.parametrize("after", [b"", b"\r\n"], ids=["nothing", "an empty line"])
+def test_a_connection_on_which_nothing_follows_is_closed(after: bytes) -> None:
     async def scene() -> None:
         protocol, paper = serving(measured, keep_alive=0)
         protocol.data_received(ONE)
@@ -295,6 +296,8 @@ def test_a_connection_on_which_nothing_follows_is_closed() -> None:
             (200, b"done")
         ]
         before = paper.is_closing()
+        if after:
+            protocol.data_received(after)
         await asyncio.sleep(Hasty.seconds * 2)
         assert (before, paper.is_closing()) == (False, True)
         protocol.connection_lost(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gzip
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
@@ -15,8 +16,10 @@ from adapters.errors import GatewayError, Unavailable
 from adapters.wire.http import Transport
 from adapters.wire.transport.client import HttpClient
 from adapters.wire.transport.connection import MOST_HELD, Connection
+from adapters.wire.transport.library import LibraryClient
 from adapters.wire.transport.response import Incoming
-from tests.adapters.wire.asking import BODY, ask, soon
+from adapters.wire.transport.seam import Sender
+from tests.adapters.wire.asking import BODY, answering, ask, soon
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 Go = Callable[[Callable[[], Awaitable[None]]], None]
@@ -206,6 +209,56 @@ def test_an_upstream_waits_for_a_slow_reader(go: Go) -> None:
             reply.close()
             assert size == 4096 * len(PIECE)
             assert most <= MOST_HELD + READ
+
+    go(check)
+
+
+@pytest.mark.parametrize("sender", [HttpClient, LibraryClient])
+def test_an_answer_that_never_ends_has_its_time(go: Go, sender: type[Sender]) -> None:
+    async def behave(peer: Peer) -> None:
+        await peer.request()
+        await peer.start()
+        while True:
+            await peer.chunk(PIECE)
+
+    async def check() -> None:
+        async with loopback(behave) as up:
+            transport = Transport(sender())
+            reply = await replace(up.link, transport=transport).post("/", BODY, soon())
+            due = soon(0.2)
+            with pytest.raises(GatewayError) as failure:
+                while soon(0) < due + 5:
+                    await reply.read(due)
+                    await asyncio.sleep(0.01)  # so that something always is here
+            assert failure.value.code == "upstream_timeout"
+            reply.close()
+            await transport.close()
+
+    go(check)
+
+
+def test_what_inflates_far_has_its_time(go: Go) -> None:
+    bomb = gzip.compress(bytes(64 << 20))
+
+    async def check() -> None:
+        async with loopback(answering(bomb, "content-encoding: gzip")) as up:
+            reply = await up.link.post("/", BODY, soon())
+            due = soon(0.2)
+            with pytest.raises(GatewayError, match="silent"):
+                while await reply.read(due):
+                    await asyncio.sleep(0.01)
+            reply.close()
+
+    go(check)
+
+
+def test_what_is_here_whole_is_read_however_late(go: Go) -> None:
+    async def check() -> None:
+        async with loopback(says(ANSWER)) as up:
+            reply = await up.link.post("/", BODY, soon())
+            await asyncio.sleep(0.02)
+            assert await reply.read(soon(-1)) == b"{}"
+            reply.close()
 
     go(check)
 

@@ -168,6 +168,18 @@ def test_headers_are_found_in_small_letters_and_the_first_of_a_name_counts() -> 
         assert "retry-after" not in heard(sent)[0].headers
 
 
+def test_what_is_still_to_be_inflated_is_held() -> None:
+    incoming, bomb = Incoming(), gzip.compress(bytes(64 << 20))
+    incoming.feed(OK + b"content-encoding: gzip\r\n\r\n")
+    for _ in range(3):
+        incoming.feed(bomb)
+        assert incoming.take()
+    assert incoming.held > 2 * len(bomb)
+    while incoming.take():
+        pass
+    assert incoming.held == 0
+
+
 ANSWERS = (
     TWO,
     PLAIN,
