@@ -233,3 +233,13 @@ def test_chunks_are_noted_as_they_were_sent(cuts: list[int]) -> None:
     assert (body, incoming.over) == (b"".join(chunks), True)
     ends = {sum(sizes[:at]) for at in range(len(sizes) + 1)}
     assert {0, 3, 4, 14, 15} <= ends
+
+
+@given(st.lists(st.integers(1, 60)))
+def test_chunks_are_noted_though_they_are_read_at_once(cuts: list[int]) -> None:
+    chunks = [b"abc", b"\n", b"0123456789", b"x"]
+    sent = CHUNKED + b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in (*chunks, b""))
+    incoming = NotedIncoming()
+    for start, end in pairwise([0, *sorted(cuts), len(sent)]):
+        incoming.feed(sent[start:end])
+    assert (incoming.take(), incoming.sizes) == (b"".join(chunks), [3, 1, 10, 1])
