@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform, final
 
 from adapters.errors import GatewayError
-from adapters.outcomes import Outcome, PassedOver, RouteSummary, ServerCall
+from adapters.outcomes import Outcome, PassedOver, RouteSummary, ServerCall, route_of_one
 from adapters.receipts import Receipt
 from adapters.wire.capture import Capture
 
@@ -306,7 +305,7 @@ class Journey:
 
     def summary(self) -> RouteSummary:
         if len(self.steps) == 1 and type(step := self.steps[0]) is UpstreamCall:
-            return _of_one(step.place, step.code, step.key, step.opened is not None)
+            return route_of_one(step.place, step.code, step.key, step.opened is not None)
         told, answered = [], None
         for step in self.steps:
             if type(step) is UpstreamCall:
@@ -319,13 +318,6 @@ class Journey:
         if answered is None:
             return RouteSummary(tuple(told), "", "")
         return RouteSummary(tuple(told), answered.place, answered.key)
-
-
-# Nearly all requests are one call, and as many as come in a second are of few models.
-@lru_cache(maxsize=256)
-def _of_one(place: str, code: Outcome, key: str, opened: bool) -> RouteSummary:
-    answered = opened or code == "ok"
-    return RouteSummary((f"{place}={code}",), *((place, key) if answered else ("", "")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,14 +127,17 @@ class Performer:
 
 
 def _joined(batches: Sequence[Batch]) -> Iterator[Batch]:
-    """What came at once leaves at once, as it does live. The first stays what it was: some doors
-    open an answer by what else is in it.
+    """What came at once leaves at once, as it does live.
+
+    The first stays what it was, as some doors open an answer by what else is in it, and so does
+    the last: it may be what the end of the input said, which leaves behind all else.
     """
     yield from batches[:1]
-    for at, run in groupby(batches[1:], _at):
+    for at, run in groupby(batches[1:-1], _at):
         came = [events for _, events in run]
         for start in range(0, len(came), _TOGETHER):
             yield Batch(at, tuple(chain.from_iterable(came[start : start + _TOGETHER])))
+    yield from batches[1:][-1:]
 
 
 def altered(performance: Performance, reason: FinishReason | None, refuses: bool) -> Performance:

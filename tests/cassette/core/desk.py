@@ -9,6 +9,7 @@ import resource
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,15 @@ def streamed(body: Json) -> Json:
 def pieces(heard: Heard) -> list[bytes]:
     """What the server was given to send, write by write."""
     return [message["body"] for message in heard.sent[1:]]
+
+
+def same_writes(again: Heard, live: Heard) -> bool:
+    """Whether the same bytes came, and ends of writes where there were some live.
+
+    Live, what came at once is written at once; a recording has it as it was sent.
+    """
+    ends, were = ({*accumulate(map(len, pieces(heard)))} for heard in (again, live))
+    return again.body == live.body and were <= ends
 
 
 def folded(heard: Heard) -> Json:
