@@ -128,8 +128,8 @@ class Gateway:
         self.chat.records.count = runtime.server.keep_last
         self._cross = _cross_origin(self)
 
-    # What only hands on is no coroutine: every piece of a stream would pass it.
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    # Servers and tools know an ASGI app by this being a coroutine function.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         hosts = self.chat.runtime.hosts
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
             scope = without_prefix(scope)
@@ -137,9 +137,11 @@ class Gateway:
             try:
                 hosts.check(scope)
             except BadRequest as error:
-                return self.chat.refused(scope, error)(scope, receive, send)
-        return (self._cross or self.plain)(scope, receive, send)
+                await self.chat.refused(scope, error)(scope, receive, send)
+                return
+        await (self._cross or self.plain)(scope, receive, send)
 
+    # What only hands on is no coroutine: every piece of a stream would pass it.
     def plain(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
             return self.app(scope, receive, send)
