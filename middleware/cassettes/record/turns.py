@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from urllib.parse import urlsplit
 
 from adapters.wire.capture import CapturedCall
@@ -91,19 +91,12 @@ def kept_headers(call: CapturedCall) -> dict[str, str]:
 
 
 def _pieces(call: CapturedCall) -> tuple[tuple[int, int], ...]:
-    """Of each the time since the one before, made of rounded times: errors do not add up.
-
-    None is what was read together alone, which left together too: what was read next, however
-    soon, is a millisecond later.
-    """
-    pieces, at = list[tuple[int, int]](), 0
-    for time, sizes in call.chunks or [(call.began, [*map(len, call.pieces)])]:
-        rounded = round((time - call.began) * 1000 / _STEP) * _STEP
-        came = max(rounded, at + 1) if pieces else rounded
-        for size in filter(None, sizes):
-            pieces.append((came - at, size))
-            at = came
-    return tuple(pieces)
+    """Of each the time since the one before, made of rounded times: errors do not add up."""
+    chunks = call.chunks or [(call.began, [*map(len, call.pieces)])]
+    heard = [(time - call.began, size) for time, sizes in chunks for size in sizes if size]
+    times = [round(time * 1000 / _STEP) * _STEP for time, _ in heard]
+    pauses = [later - before for before, later in pairwise([0, *times])]
+    return tuple(zip(pauses, (size for _, size in heard), strict=True))
 
 
 def _end_of(call: CapturedCall, left: bool) -> Ended:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
-from operator import attrgetter
 from typing import NamedTuple
 
 from adapters.errors import GatewayError
@@ -24,17 +22,14 @@ from adapters.protocol import (
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.replay.wire import Drift
 
-_TOGETHER = 16
-"""Batches that leave as one at most; then others get their turn."""
+_TURN_OVER = 16
+"""Batches after which others get their turn, where none is waited for."""
 
 
 class Batch(NamedTuple):
     at: float
     """Milliseconds since the question, as recorded."""
     events: tuple[Event, ...]
-
-
-_at = attrgetter("at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +84,15 @@ class _Pace:
     timing: Timing
     due: float
     at: float = 0.0
+    given: int = 0
 
     async def reach(self, at: float) -> None:
+        self.given += 1
         if self.timing.factor:
             self.due += self.timing.pause(at - self.at)
             self.at = at
             await asyncio.sleep(max(0.0, self.due - asyncio.get_running_loop().time()))
-        else:
+        elif self.given % _TURN_OVER == 0:
             await asyncio.sleep(0)
 
 
@@ -113,7 +110,7 @@ class Performer:
         pace = _Pace(self.timing, asyncio.get_running_loop().time())
         if request.call.journey is not None:
             request.call.journey.steps += performance.journey.steps
-        for at, events in _joined(performance.batches):
+        for at, events in performance.batches:
             await pace.reach(at)
             yield events
         if self.resets:
@@ -124,20 +121,6 @@ class Performer:
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.performance.planned
-
-
-def _joined(batches: Sequence[Batch]) -> Iterator[Batch]:
-    """What came at once leaves at once, as it does live.
-
-    The first stays what it was, as some doors open an answer by what else is in it, and so does
-    the last: it may be what the end of the input said, which leaves behind all else.
-    """
-    yield from batches[:1]
-    for at, run in groupby(batches[1:-1], _at):
-        came = [events for _, events in run]
-        for start in range(0, len(came), _TOGETHER):
-            yield Batch(at, tuple(chain.from_iterable(came[start : start + _TOGETHER])))
-    yield from batches[1:][-1:]
 
 
 def altered(performance: Performance, reason: FinishReason | None, refuses: bool) -> Performance:

@@ -16,7 +16,7 @@ from tests.support.dialogue import user
 from tests.support.fold import run
 
 AT = (100.0, 140.0, 140.0, 440.0)
-"""Milliseconds since the question; what came at once is given at once."""
+"""Milliseconds since the question."""
 
 
 def performance(error: GatewayError | None = None) -> Performance:
@@ -41,11 +41,11 @@ def heard_at(timing: Timing, error: GatewayError | None = None) -> list[float]:
 
 
 ROWS: Sequence[tuple[Timing, Sequence[float]]] = (
-    (FAST, (0, 0, 0)),
-    (Timing(1.0), (0.1, 0.14, 0.44)),
-    (Timing(4.0), (0.025, 0.035, 0.11)),
-    (Timing(1.0, longest=0.05), (0.05, 0.09, 0.14)),
-    (Timing(2.0, longest=0.05), (0.025, 0.045, 0.07)),
+    (FAST, (0, 0, 0, 0)),
+    (Timing(1.0), (0.1, 0.14, 0.14, 0.44)),
+    (Timing(4.0), (0.025, 0.035, 0.035, 0.11)),
+    (Timing(1.0, longest=0.05), (0.05, 0.09, 0.09, 0.14)),
+    (Timing(2.0, longest=0.05), (0.025, 0.045, 0.045, 0.07)),
 )
 
 
