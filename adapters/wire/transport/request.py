@@ -43,8 +43,8 @@ class Outgoing:
 
     def head(self) -> bytes:
         """The request line and the headers, as aiohttp writes them."""
-        write = _start_of_head.__wrapped__ if self.private else _start_of_head
-        start = write(self.method, self.url, tuple(self.headers.items()))
+        begin = start_of_head if self.private else kept_start_of_head
+        start = begin(self.method, self.url, tuple(self.headers.items()))
         if (self.body is None and self.method == "GET") or "content-length" in self.headers:
             return start + b"\r\n"
         return b"%bContent-Length: %d\r\n\r\n" % (start, len(self.body or b""))
@@ -57,9 +57,7 @@ def target_of(url: str) -> Target:
     return Target(origin, parsed.host_port_subcomponent or "", parsed.raw_path_qs)
 
 
-# An upstream is asked with the same headers again and again.
-@lru_cache(maxsize=64)
-def _start_of_head(method: str, url: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+def start_of_head(method: str, url: str, headers: tuple[tuple[str, str], ...]) -> bytes:
     """All but the body's length."""
     target = target_of(url)
     own = () if any(name == "host" for name, _ in headers) else (("Host", target.host_header),)
@@ -70,3 +68,7 @@ def _start_of_head(method: str, url: str, headers: tuple[tuple[str, str], ...]) 
     if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
         raise ValueError("A header for an upstream contains a line break: see its config.")
     return f"{text}\r\n".encode()
+
+
+# An upstream is asked with the same headers again and again.
+kept_start_of_head = lru_cache(maxsize=64)(start_of_head)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
+from adapters.errors import GatewayError
 from adapters.wire.http import Transport
 from adapters.wire.transport.client import HttpClient
 from adapters.wire.transport.library import LibraryClient
-from adapters.wire.transport.request import Outgoing
+from adapters.wire.transport.request import Outgoing, kept_start_of_head
 from tests.adapters.wire import test_http as faults
 from tests.adapters.wire.asking import cut_chunks, silence, soon, stalled
 from tests.support.fold import run
@@ -148,3 +150,18 @@ def test_where_they_are_cut_changes_nothing(upstream: Upstream) -> None:
     sizes = [len(on_the_wire(said, 50)) for said in interactions(upstream.path("text"))]
     for cut in range(1, max(sizes), 29):
         assert asked_directly(upstream, "text", chunk=50, cut=cut) == played
+
+
+def test_a_head_with_a_clients_own_key_is_not_remembered() -> None:
+    async def check() -> None:
+        async with loopback(faults.nothing) as up:
+            ways: tuple[tuple[Literal["", "bearer"], int], ...] = (("bearer", 0), ("", 1))
+            for opened_by, more in ways:
+                link = replace(up.link, headers={"x-of": opened_by}, opened_by=opened_by)
+                before = kept_start_of_head.cache_info().currsize
+                with pytest.raises(GatewayError):
+                    await link.opened_with("sk-own").post("/", b"{}", soon())
+                assert kept_start_of_head.cache_info().currsize == before + more
+
+    kept_start_of_head.cache_clear()
+    run(check())
