@@ -156,7 +156,7 @@ class Door:
             "headers": [(name.encode(), value.encode()) for name, value in headers],
             CONNECTION: Leaving(heard, over),
         }
-        return heard, asyncio.ensure_future(self.app(scope, receive, send))
+        return heard, asyncio.create_task(self.app(scope, receive, send))
 
     async def ask(self, body: bytes | Json = b"", **how: Any) -> Heard:
         heard, task = self.begin(body, **how)

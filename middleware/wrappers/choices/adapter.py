@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from adapters.errors import BadRequest
 from adapters.protocol import Adapter, ChatRequest, Events, Journey, Planned
@@ -119,8 +120,10 @@ class Choices(Fork):
         return inquiry, where
 
     def _needs(self, request: ChatRequest) -> Needs:
-        places = (*self.places, *self.fallback)
-        return Needs(request, lambda: any(one.sees(one.at(request.model)[1]) for one in places))
+        return Needs(request, partial(self._somebody_sees, request.model))
+
+    def _somebody_sees(self, model: str) -> bool:
+        return any(one.sees(one.at(model)[1]) for one in (*self.places, *self.fallback))
 
     def _conversation(self, request: ChatRequest) -> str:
         """Which it is, if somebody asks: where nothing is marked, all are where the order says."""

@@ -20,14 +20,15 @@ class Needs:
     """Looked for when a place is asked of which something is known."""
 
     request: ChatRequest
-    seen: Callable[[], bool] = lambda: True
-    """Whether anybody who may be asked reads images."""
+    somebody_sees: Callable[[], bool] = lambda: True
+    """Of those who may be asked, one reads images."""
     _prompt: int | None = None
 
     def images(self) -> bool:
         """One that a tool gave is left out with a word where nobody could read it."""
         held = list(filter(_has_images, self.request.messages))
-        return bool(held) and (not all(RESULT_OF in message for message in held) or self.seen())
+        left_out = all(RESULT_OF in message for message in held)
+        return bool(held) and (not left_out or self.somebody_sees())
 
     def tools(self) -> bool:
         return bool(self.request.tools)

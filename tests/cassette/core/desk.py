@@ -121,7 +121,7 @@ async def lifespan(app: Gateway) -> AsyncIterator[None]:
     """Start an app and stop it, as servers do."""
     heard: asyncio.Queue[Message] = asyncio.Queue()
     told: asyncio.Queue[Message] = asyncio.Queue()
-    task = asyncio.ensure_future(app({"type": "lifespan", "state": {}}, heard.get, told.put))
+    task = asyncio.create_task(app({"type": "lifespan", "state": {}}, heard.get, told.put))
     heard.put_nowait({"type": "lifespan.startup"})
     answer = await asyncio.wait_for(told.get(), PATIENCE)
     assert answer["type"] == "lifespan.startup.complete", answer
