@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,18 @@ Work = Callable[[], Any]
 def seconds(work: Work, tries: int = 2) -> float:
     """The CPU time of the quickest try."""
     return min(_once(work) for _ in range(tries))
+
+
+def is_within(limit: float, work: Work) -> bool:
+    """Whether one of three tries takes less than `limit` seconds of CPU: what else a machine does
+    makes single ones longer, and none shorter.
+    """
+    return any(_once(work) < limit for _ in range(3))
+
+
+def longest_of(steps: Iterable[Work]) -> float:
+    """The CPU time of the longest of several steps."""
+    return max(map(_once, steps))
 
 
 def seconds_unless_long(work: Work, beside: float = 0) -> float:

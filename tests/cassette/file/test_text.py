@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from middleware.cassettes.errors import UnreadableCassette
 from middleware.cassettes.file.parser import DEPTH, MOST_BYTES, parse
 from middleware.cassettes.file.printer import WIDTH, dump
 from tests.cassette.values import ODD, WORDS, values
+from tests.linear.measuring import Work, is_within, seconds
 
 
 def read(text: str) -> Any:
@@ -145,9 +146,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text)[:24])
 def test_what_is_refused_is_named_with_its_line(text: str | bytes) -> None:
-    began = time.process_time()
+    assert is_within(0.1, lambda: refusal(text))
     error = refusal(text)
-    assert time.process_time() - began < 0.1
     line, words = REFUSED[text]
     assert error.line == line
     assert words in str(error)
@@ -168,14 +168,7 @@ def test_the_lines_of_what_lists_hold() -> None:
 
 
 def test_reading_takes_time_as_the_text_is_long() -> None:
-    def once(text: str) -> float:
-        began = time.process_time()
-        read(text)
-        return time.process_time() - began
+    def reading(count: int) -> Work:
+        return partial(read, dump([{"role": "user", "content": "a b\nc"}] * count))
 
-    def seconds(count: int) -> float:
-        """The quickest of three: the collector of a long run may come in between."""
-        text = dump([{"role": "user", "content": "a b\nc"}] * count)
-        return min(once(text) for _ in range(3))
-
-    assert seconds(8000) < 16 * max(seconds(1000), 0.005)
+    assert is_within(16 * max(seconds(reading(1000), 3), 0.005), reading(8000))

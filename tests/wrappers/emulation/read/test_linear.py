@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from adapters.errors import UpstreamError
 from adapters.shared.calls import MOST_CALLS, Calls
 from middleware.wrappers.emulation.judge import lenient_json as lenient
 from middleware.wrappers.emulation.read.reader import Reader
+from tests.linear.measuring import Work, is_within, longest_of
 from tests.support.collector import collecting_as_the_server_does
 from tests.wrappers.emulation.read.reading import TOOLS, block, read
 
@@ -120,14 +122,23 @@ def test_a_long_text_in_one_piece_is_read_in_linear_time(make: Callable[[int], s
     ],
 )
 def test_no_step_is_long_and_neither_is_the_last(start: str, unit: str) -> None:
-    text, longest = start + unit * ((1 << 20) // len(unit)), 0.0
-    reader = Reader(TOOLS, Calls("req_test"))
-    steps = [reader.feed(text[at : at + 4096]) for at in range(0, len(text), 4096)]
-    for step in (*steps, reader.close()):
-        begun = time.process_time()
-        list(step)
-        longest = max(longest, time.process_time() - begun)
-    assert longest < 0.1
+    text = start + unit * ((1 << 20) // len(unit))
+
+    def longest() -> float:
+        return longest_of(_steps(Reader(TOOLS, Calls("req_test")), text, 4096))
+
+    assert any(longest() < 0.1 for _ in range(3))
+
+
+def _steps(reader: Reader, text: str, size: int) -> Iterator[Work]:
+    """The steps of a reader: one for each piece, and its end."""
+    for at in range(0, len(text), size):
+        yield partial(_step, reader.feed, text[at : at + size])
+    yield partial(_step, reader.close)
+
+
+def _step(events: Callable[..., Iterable[Any]], *piece: str) -> None:
+    deque(events(*piece), maxlen=0)
 
 
 @pytest.mark.parametrize("text", ["<tool_call>nothing</tool_call>\n", "<tool_call>{}</tool_call>"])
@@ -150,10 +161,11 @@ def test_an_answer_of_countless_faulty_calls_is_refused(text: str) -> None:
     ],
 )
 def test_the_lenient_reader_is_linear_on_its_own(text: str) -> None:
-    begun = time.process_time()
-    with suppress(ValueError):
-        lenient.read(text)
-    assert time.process_time() - begun < 3
+    def read_it() -> None:
+        with suppress(ValueError):
+            lenient.read(text)
+
+    assert is_within(3, read_it)
 
 
 _MOMENT = 1 << 14
@@ -170,14 +182,10 @@ CALLS: Mapping[str, str] = {
 @pytest.mark.parametrize("value", ["1,", "{'a':1},"])
 def test_a_call_of_very_many_values_holds_nobody(call: str, value: str) -> None:
     text = CALLS[call].format(value * ((1 << 21) // len(value)))
-    reader, longest = Reader(TOOLS, Calls("r")), 0.0
-    pieces = [text[at : at + _MOMENT] for at in range(0, len(text), _MOMENT)]
-    feeds: list[Callable[[], Any]] = [partial(reader.feed, piece) for piece in pieces]
-    for feed in (*feeds, reader.close):
-        begun = time.thread_time()
-        list(feed())
-        longest = max(longest, time.thread_time() - begun)
-    assert longest < 0.25
+    reader = Reader(TOOLS, Calls("r"))
+    held = longest_of(_steps(reader, text, _MOMENT))
+    again = (longest_of(_steps(Reader(TOOLS, Calls("r")), text, _MOMENT)) for _ in range(2))
+    assert held < 0.25 or any(longest < 0.25 for longest in again)
     assert not reader.judge.made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from adapters.shared.think_tags import TAGS
 from middleware.wrappers.emulation.formats.table import TOKEN
 from middleware.wrappers.emulation.read.reader import Reader
 from middleware.wrappers.emulation.read.rules import ReadRules
+from tests.linear.measuring import Work, is_within, seconds
 from tests.wrappers.emulation.read.reading import (
     CANONICAL,
     NOW,
@@ -266,13 +266,10 @@ REPEATED: Sequence[Callable[[int], str]] = [
 
 @pytest.mark.parametrize("make", REPEATED)
 def test_time_grows_with_the_text_and_not_faster(make: Callable[[int], str]) -> None:
-    def seconds(size: int) -> float:
+    def reading(size: int) -> Work:
         text = make(size)
-        begun = time.process_time()
-        read(text[at : at + 16] for at in range(0, len(text), 16))
-        return time.process_time() - begun
+        return lambda: read(text[at : at + 16] for at in range(0, len(text), 16))
 
-    seconds(2000)
     # Eight times the text in linear time is eight times the work; quadratic were sixty-four.
     # An answer may have 1,024 calls, which the longer texts stay below.
-    assert seconds(36_000) < 30 * max(seconds(4500), 0.003)
+    assert is_within(30 * max(seconds(reading(4500)), 0.003), reading(36_000))
