@@ -97,8 +97,8 @@ def test_no_more_is_gathered_than_a_connection_takes() -> None:
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         scope[CONNECTION].gather()
         await say(send, b"", more=True)
-        for _ in range(30):
-            await say(send, bytes(10_000), more=True, begun=True)
+        for piece in [bytes(10_000)] * 30:
+            await say(send, piece, more=True, begun=True)
         await say(send, b"", begun=True)
 
     *writes, _ = heard(app, ONE, 5)
