@@ -100,18 +100,21 @@ def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
     if not request.tools:
         return _restored(request) if restore else Toolbox()
     mode, named, allowed = _choice(request.tool_choice)
-    key = key_of(request.tools) if allowed is None else b""
-    read = declared_tools(key) if key else _read(request.tools, allowed)
-    return Toolbox(
-        tools=read.tools,
-        mode=mode,
-        named=alias(named) if named else "",
-        parallel=request.params.get("parallel_tool_calls") is not False,
-        originals=read.originals,
-        custom=read.custom,
-        receipt=read.receipt,
-        key=key,
-    )
+    parallel = request.params.get("parallel_tool_calls") is not False
+    if allowed is None and (key := key_of(request.tools)):
+        return _kept_box(key, mode, named, parallel)
+    return _box(_read(request.tools, allowed), mode, named, parallel)
+
+
+@bounded(REMEMBERED)
+def _kept_box(key: bytes, mode: Mode, named: str, parallel: bool) -> Toolbox:
+    return _box(declared_tools(key), mode, named, parallel, key)
+
+
+def _box(read: DeclaredTools, mode: Mode, named: str, parallel: bool, key: bytes = b"") -> Toolbox:
+    tools, originals, custom, receipt = read
+    forced = alias(named) if named else ""
+    return Toolbox(tools, mode, forced, parallel, False, originals, custom, receipt, key)
 
 
 class DeclaredTools(NamedTuple):
