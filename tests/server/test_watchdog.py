@@ -60,7 +60,7 @@ def watched(
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_hold_is_told_with_its_length_its_place_and_its_request(stream: bool) -> None:
-    (_, slow, _), held = watched([("a", 0.0), ("b", 0.4), ("c", 0.0)], stream)
+    (_, slow, _), held = watched([("a", 0.0), ("b", 0.8), ("c", 0.0)], stream)
     (line,) = [line for line in held if line.get("id") == slow]
     assert 300 < line["loop_blocked_ms"] < 4000
     assert line["at"].startswith("middleware/server/answering.py:")
@@ -81,7 +81,7 @@ def test_what_no_request_did_has_no_id() -> None:
         dog = Watchdog(log := Log(out))
         dog.start()
         await asyncio.sleep(0.05)
-        spin(0.4)
+        spin(0.8)
         await until_told(log)
         dog.stop()
 
