@@ -96,8 +96,16 @@ def folded(
     error: Json | None = None,
 ) -> RecordedAnswer:
     """What events come to, also those of an answer without an end."""
-    fold = Fold(_HEADING)
+    fold = new_fold()
     fold.add(events)
+    return answer_in(fold, created, status, error)
+
+
+def new_fold() -> Fold:
+    return Fold(_HEADING)
+
+
+def answer_in(fold: Fold, created: int | None, status: int, error: Json | None) -> RecordedAnswer:
     said = fold.message()
     message = {"role": "assistant", "content": None}
     message |= {name: value for name, value in said.items() if value}
