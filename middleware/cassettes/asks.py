@@ -106,9 +106,8 @@ def new_fold() -> Fold:
 
 
 def answer_in(fold: Fold, created: int | None, status: int, error: Json | None) -> RecordedAnswer:
-    said = fold.message()
-    message = {"role": "assistant", "content": None}
-    message |= {name: value for name, value in said.items() if value}
+    said = fold.message().items()
+    message = {name: value or None for name, value in said if value or name == "content"}
     finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY
     return RecordedAnswer(
         status,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -48,9 +47,11 @@ class RawTurn(NamedTuple):
 
     @property
     def size(self) -> int:
-        heard = sum([call.size + len(call.body) for call in self.calls])
         visitor = self.asked.visitor
-        return len(visitor.body) + len(visitor.own) + heard
+        size = len(visitor.body) + len(visitor.own)
+        for call in self.calls:
+            size += call.size + len(call.body)
+        return size
 
 
 class TurnKeeper(Protocol):
@@ -79,8 +80,9 @@ class RecordingAdapter(Wrapper):
         if call is not request.call:
             request = replace(request, call=call)
         left, failure, heard = True, None, None
+        events = self.inner.stream(request)
         try:
-            async with aclosing(self.inner.stream(request)) as events:
+            try:
                 async for batch in events:
                     # At once: events that wait to be folded are many, and dear to find again.
                     heard = heard or new_fold()
@@ -88,6 +90,8 @@ class RecordingAdapter(Wrapper):
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
                         left = False
                     yield batch
+            finally:
+                await events.aclose()
             left = False
         except GatewayError as error:
             left, failure = False, error
@@ -95,10 +99,8 @@ class RecordingAdapter(Wrapper):
         finally:
             status = failure.status if failure and not heard else 200
             told = error_object(failure) if failure else None
-            told_by_tools = capture.tools, capture.offered
-            self.keeper.put(
-                RawTurn(self.asked, capture, heard, status, told, left, None, *told_by_tools)
-            )
+            came = self.asked, capture, heard, status, told, left, None
+            self.keeper.put(RawTurn(*came, capture.tools, capture.offered))
 
 
 async def recorded_vectors(

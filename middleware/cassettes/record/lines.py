@@ -25,8 +25,9 @@ _said = attrgetter(*_ANSWER)
 
 def lines_of(raw: RawTurn, at: int) -> bytes:
     visitor = raw.asked.visitor
-    heard = (b"".join(call.pieces) for call in raw.calls)
-    bodies = [visitor.body, visitor.own, *(call.body for call in raw.calls), *heard]
+    sent = [call.body for call in raw.calls]
+    heard = [b"".join(call.pieces) for call in raw.calls]
+    bodies = [visitor.body, visitor.own, *sent, *heard]
     said: Json = {
         "id": visitor.call.id,
         "at": at,
