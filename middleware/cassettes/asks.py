@@ -37,6 +37,8 @@ from middleware.doors.door import Door
 from middleware.doors.surrogates import without_surrogates
 from middleware.doors.x_usetool import usage_object
 
+Folding = Fold
+"""An answer as far as it was heard."""
 _HEADING = Heading("", 0, "")
 _NOBODY = Upstream("recorded")
 _OWN = frozenset({"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call"})
@@ -101,11 +103,13 @@ def folded(
     return answer_in(fold, created, status, error)
 
 
-def new_fold() -> Fold:
+def new_fold() -> Folding:
     return Fold(_HEADING)
 
 
-def answer_in(fold: Fold, created: int | None, status: int, error: Json | None) -> RecordedAnswer:
+def answer_in(
+    fold: Folding, created: int | None, status: int, error: Json | None
+) -> RecordedAnswer:
     said = fold.message().items()
     message = {name: value or None for name, value in said if value or name == "content"}
     finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY

@@ -9,11 +9,10 @@ from typing import NamedTuple, Protocol
 from adapters.errors import GatewayError
 from adapters.protocol import ChatRequest, Events, Finish, Json, RequestContext
 from adapters.wire.capture import Capture, CapturedCall, CapturedTool
-from middleware.cassettes.asks import error_object, new_fold
+from middleware.cassettes.asks import Folding, error_object, new_fold
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.visitor import Visitor
-from middleware.doors.chat.fold import Fold
 from middleware.wrappers.base import Wrapper
 
 
@@ -31,7 +30,7 @@ class RawTurn(NamedTuple):
 
     asked: Asked
     calls: Sequence[CapturedCall]
-    heard: Fold | None = None
+    heard: Folding | None = None
     """What the client was told; None: nothing."""
     status: int = 200
     error: Json | None = None
