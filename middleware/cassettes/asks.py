@@ -37,6 +37,8 @@ from middleware.doors.door import Door
 from middleware.doors.surrogates import without_surrogates
 from middleware.doors.x_usetool import usage_object
 
+Folding = Fold
+"""An answer as far as it was heard."""
 _HEADING = Heading("", 0, "")
 _NOBODY = Upstream("recorded")
 _OWN = frozenset({"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call"})
@@ -96,11 +98,20 @@ def folded(
     error: Json | None = None,
 ) -> RecordedAnswer:
     """What events come to, also those of an answer without an end."""
-    fold = Fold(_HEADING)
+    fold = new_fold()
     fold.add(events)
-    said = fold.message()
-    message = {"role": "assistant", "content": None}
-    message |= {name: value for name, value in said.items() if value}
+    return answer_in(fold, created, status, error)
+
+
+def new_fold() -> Folding:
+    return Fold(_HEADING)
+
+
+def answer_in(
+    fold: Folding, created: int | None, status: int, error: Json | None
+) -> RecordedAnswer:
+    said = fold.message().items()
+    message = {name: value or None for name, value in said if value or name == "content"}
     finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY
     return RecordedAnswer(
         status,

@@ -172,10 +172,10 @@ class Studio:
             plays = mode in _PLAYING
             return Staged(Performer(Performance.of(_PONG))) if plays else Staged(live())
         self.asks += 1
-        form = AskForm("chat", self._form(visitor, request)) if mode in _PLAYING else None
-        played = await self._played(mode, visitor, form)
-        if played is not None:
-            return played
+        if mode in _PLAYING:
+            form = AskForm("chat", self._form(visitor, request))
+            if (played := await self._played(mode, visitor, form)) is not None:
+                return played
         if mode in RECORDING:
             asked = self._asked(visitor, mode, "chat")
             return Staged(RecordingAdapter(_found(live), self.recorder, asked))
@@ -187,16 +187,14 @@ class Studio:
         """Vectors, and what is said of where they come from."""
         mode = self.mode(visitor.selection, visitor.line)
         self.asks += 1
-        form = None
         if mode in _PLAYING:
             body = orjson.loads(visitor.body)
             form = AskForm("embeddings", self._blotted(canonical_embeddings(body)))
-        played = await self._played(mode, visitor, form)
-        if played is not None:
-            performance = played.performance
-            if performance.error is not None:
-                raise performance.error
-            return performance.body or {}, played.replay
+            if (played := await self._played(mode, visitor, form)) is not None:
+                performance = played.performance
+                if performance.error is not None:
+                    raise performance.error
+                return performance.body or {}, played.replay
         if mode in RECORDING:
             asked = self._asked(visitor, mode, "embeddings")
             return await recorded_vectors(self.recorder, asked, live), ""
@@ -223,10 +221,8 @@ class Studio:
     def _is_passed(self, mode: str) -> bool:
         return mode == "live" and self.settings.mode == "replay"
 
-    async def _played(self, mode: str, visitor: Visitor, form: AskForm | None) -> Staged | None:
+    async def _played(self, mode: str, visitor: Visitor, form: AskForm) -> Staged | None:
         """The recorded answer; None where it is asked live."""
-        if form is None:
-            return None
         name = self._name(visitor.selection)
         try:
             return await self.player.play(

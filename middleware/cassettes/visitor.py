@@ -12,7 +12,7 @@ class Visitor(NamedTuple):
     selection: Selection
     model: str
     line: str
-    """The line of the config that its model has; empty: none."""
+    """The line of the config that its model has, where modes are told by it."""
     body: bytes
     key: str
     """The client's own; known, so that it is never written."""

@@ -79,7 +79,6 @@ class AdmittedRequest:
     def visitor(self, model: str, asked: ChatRequest | None = None) -> Visitor:
         """The request, as cassettes need to know it; `asked` where its body is not OpenAI's."""
         assert self.selection is not None
-        line = self.runtime.routes.line(model)
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
@@ -87,7 +86,8 @@ class AdmittedRequest:
         if asked is None or not says_more(asked):
             own = ("", b"")
         body = self.body if asked is None else chat_body(asked)
-        return Visitor(self.selection, model, line, body, key, self.call, created, *own)
+        came = self.selection, model, runtime.line(model), body, key, self.call
+        return Visitor(*came, created, *own)
 
 
 Handler = Callable[[AdmittedRequest], Awaitable[None]]

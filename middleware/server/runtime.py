@@ -75,7 +75,12 @@ class Runtime:
         studio = self.studio
         if studio is None or selection is None:
             return False
-        return studio.mode(selection, self.routes.line(model)) == "replay"
+        return studio.mode(selection, self.line(model)) == "replay"
+
+    def line(self, model: str) -> str:
+        """The line of the config that a model has, if cassettes hold for some models alone."""
+        apart = self.studio is not None and self.studio.settings.models
+        return self.routes.line(model) if apart else ""
 
     def selection(self, scope: Scope, caller: Caller) -> Selection | None:
         """What a request says of cassettes; None: it is answered as if there were none."""

@@ -169,5 +169,7 @@ class NotedIncoming(Incoming):
             runs = groupby(pieces, bool)
             self.sizes = [sum(map(len, parts)) for full, parts in runs if full]
         else:
-            self.sizes = [*filter(None, map(len, pieces[::2]))]
+            self.sizes = [*map(len, pieces[::2])]
+            if not self.sizes[-1]:  # the last chunk, which is none
+                self.sizes.pop()
         return super().take()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Event, Events, Finish, Json, RequestContext
+from adapters.protocol import ChatRequest, Events, Finish, Json, RequestContext
 from adapters.wire.capture import Capture, CapturedCall, CapturedTool
-from middleware.cassettes.asks import error_object
+from middleware.cassettes.asks import Folding, error_object, new_fold
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.visitor import Visitor
@@ -31,7 +30,8 @@ class RawTurn(NamedTuple):
 
     asked: Asked
     calls: Sequence[CapturedCall]
-    batches: Sequence[tuple[Event, ...]] = ()
+    heard: Folding | None = None
+    """What the client was told; None: nothing."""
     status: int = 200
     error: Json | None = None
     left: bool = False
@@ -46,9 +46,11 @@ class RawTurn(NamedTuple):
 
     @property
     def size(self) -> int:
-        heard = sum([call.size + len(call.body) for call in self.calls])
         visitor = self.asked.visitor
-        return len(visitor.body) + len(visitor.own) + heard
+        size = len(visitor.body) + len(visitor.own)
+        for call in self.calls:
+            size += call.size + len(call.body)
+        return size
 
 
 class TurnKeeper(Protocol):
@@ -76,33 +78,35 @@ class RecordingAdapter(Wrapper):
         call, capture = _captured(request.call)
         if call is not request.call:
             request = replace(request, call=call)
-        left, failure = True, None
-        batches: list[tuple[Event, ...]] = []
+        left, failure, heard = True, None, None
+        events = self.inner.stream(request)
         try:
-            async with aclosing(self.inner.stream(request)) as events:
+            try:
                 async for batch in events:
-                    batches.append(batch)
+                    # At once: events that wait to be folded are many, and dear to find again.
+                    heard = heard or new_fold()
+                    heard.add(batch)
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
                         left = False
                     yield batch
+            finally:
+                await events.aclose()
             left = False
         except GatewayError as error:
             left, failure = False, error
             raise
         finally:
-            status = failure.status if failure and not batches else 200
+            status = failure.status if failure and not heard else 200
             told = error_object(failure) if failure else None
-            told_by_tools = capture.tools, capture.offered
-            self.keeper.put(
-                RawTurn(self.asked, capture, batches, status, told, left, None, *told_by_tools)
-            )
+            came = self.asked, capture, heard, status, told, left, None
+            self.keeper.put(RawTurn(*came, capture.tools, capture.offered))
 
 
 async def recorded_vectors(
     keeper: TurnKeeper, asked: Asked, live: Callable[[RequestContext], Awaitable[Json]]
 ) -> Json:
     call, capture = _captured(asked.visitor.call)
-    turn = RawTurn(asked, capture, (), left=True)
+    turn = RawTurn(asked, capture, left=True)
     try:
         vectors = await live(call)
         turn = turn._replace(left=False, body=vectors)

@@ -53,7 +53,7 @@ def _raw(record: Record) -> RawTurn:
     visitor = Visitor(Selection(), visit.model, "", body, "", call, visit.created, *own)
     asked = Asked(visitor, CassetteName(""), "record", operation)
     error = None if visit.error is None else error_object(visit.error)
-    turn = RawTurn(asked, record.calls, (), visit.status, error, visit.gone)
+    turn = RawTurn(asked, record.calls, None, visit.status, error, visit.gone)
     return turn._replace(tools=record.calls.tools)
 
 

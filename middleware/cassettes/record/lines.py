@@ -4,6 +4,8 @@ beside requests; it becomes what a cassette holds when the session ends.
 
 from __future__ import annotations
 
+from dataclasses import fields
+from operator import attrgetter
 from typing import cast
 
 import orjson
@@ -17,11 +19,15 @@ from middleware.cassettes.record.turns import answer_of, kept_headers
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 
+_ANSWER = tuple(field.name for field in fields(RecordedAnswer))
+_said = attrgetter(*_ANSWER)
+
 
 def lines_of(raw: RawTurn, at: int) -> bytes:
     visitor = raw.asked.visitor
-    heard = (b"".join(call.pieces) for call in raw.calls)
-    bodies = [visitor.body, visitor.own, *(call.body for call in raw.calls), *heard]
+    sent = [call.body for call in raw.calls]
+    heard = [b"".join(call.pieces) for call in raw.calls]
+    bodies = [visitor.body, visitor.own, *sent, *heard]
     said: Json = {
         "id": visitor.call.id,
         "at": at,
@@ -34,7 +40,7 @@ def lines_of(raw: RawTurn, at: int) -> bytes:
         "headers": dict(visitor.call.headers),
         "left": raw.left,
         "calls": [_call_to_json(call) for call in raw.calls],
-        "answer": answer_of(raw),
+        "answer": dict(zip(_ANSWER, _said(answer_of(raw)), strict=True)),
         "tools": [one._asdict() for one in raw.tools],
         "bodies": [*map(len, bodies)],
     }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 from adapters.wire.capture import CapturedCall
-from middleware.cassettes.asks import body_of, folded
+from middleware.cassettes.asks import answer_in, body_of
 from middleware.cassettes.cassette import (
     CassetteTurn,
     Ended,
@@ -120,6 +120,6 @@ def answer_of(raw: RawTurn) -> RecordedAnswer:
     if raw.answer is not None:
         return raw.answer
     created = raw.asked.visitor.created if raw.body is None else None
-    if not raw.batches:
+    if raw.heard is None:
         return RecordedAnswer(raw.status, error=raw.error, body=raw.body, created=created)
-    return folded(chain.from_iterable(raw.batches), created, raw.status, raw.error)
+    return answer_in(raw.heard, created, raw.status, raw.error)

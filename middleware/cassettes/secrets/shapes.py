@@ -11,28 +11,20 @@ from middleware.cassettes.secrets.search import search_for
 from middleware.server.last.scrubbing import CREDENTIALS
 
 _PARAMETERS = "key|token|secret|password|passwd|signature|sig|credential"
-# Before each search, what must be there at all.
-_TRACES = tuple(
-    (must, search_for(pattern))
-    for must, pattern in (
-        (
-            "",
-            r"(?-u:(?:xai|nvapi|tvly|pplx|pypi|glpat|GOCSPX|xox[a-z])-[\w\-.]{8}"
-            r"|(?:gh[pousr]|github_pat|hf|r8|fw|npm)_[\w\-.]{8}"
-            r"|eyJ[\w\-.]{20}|AIza[\w\-]{16}|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12}|ya29\.)",
-        ),
-        ("", r"(?-u:(?i:[spr]k[-_])[\w\-.]{8})"),
-        # Some write slashes as \/.
-        ("", r"(?-u:(?i:bearer )[\w\-.]{8}|(?i:basic )[\w+/=\\]{8})"),
-        ("@", r":\\*/\\*/[^ \t-\r/@\"'<>\\]+@"),
-        ("=", rf"(?i-u:{_PARAMETERS})="),
-        # Of JSON, also where it is a text of JSON, as arguments are.
-        (
-            '"',
-            r"(?i-u:api[-_]?key|authorization|passw(?:or)?d|secret|_token)"
-            r'\\*"\s*:\s*\\*"',
-        ),
-    )
+_has_key = search_for(
+    r"(?-u:(?:xai|nvapi|tvly|pplx|pypi|glpat|GOCSPX|xox[a-z])-[\w\-.]{8}"
+    r"|(?:gh[pousr]|github_pat|hf|r8|fw|npm)_[\w\-.]{8}"
+    r"|eyJ[\w\-.]{20}|AIza[\w\-]{16}|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12}|ya29\.)"
+)
+_has_short_key = search_for(r"(?-u:(?i:[spr]k[-_])[\w\-.]{8})")
+# Some write slashes as \/.
+_has_scheme = search_for(r"(?-u:(?i:bearer )[\w\-.]{8}|(?i:basic )[\w+/=\\]{8})")
+_has_user_info = search_for(r":\\*/\\*/[^ \t-\r/@\"'<>\\]+@")
+_has_parameter = search_for(rf"(?i-u:{_PARAMETERS})=")
+# Of JSON, also where it is a text of JSON, as arguments are.
+_has_member = search_for(
+    r"(?i-u:api[-_]?key|authorization|passw(?:or)?d|secret|_token)"
+    r'\\*"\s*:\s*\\*"'
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key
 # Base64 of any JSON, SK-1005, Bearer authentication, pk_users_email, xai-toolkit.
@@ -62,7 +54,14 @@ _CREDENTIAL = re.compile(CREDENTIALS, re.IGNORECASE)
 def trace_in(data: bytes) -> bool:
     """Whether a text, or JSON, is worth to be looked at closely; quick, never wrongly false."""
     text = data.decode("utf-8", "replace")
-    return any(must in text and search(text) for must, search in _TRACES)
+    return (
+        _has_key(text)
+        or _has_short_key(text)
+        or _has_scheme(text)
+        or ("@" in text and _has_user_info(text))
+        or ("=" in text and _has_parameter(text))
+        or ('"' in text and _has_member(text))
+    )
 
 
 def shapes_of(text: str) -> Iterator[tuple[int, int, str]]:
