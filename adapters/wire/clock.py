@@ -14,7 +14,7 @@ _PINGS_FOR = 5
 """Times the wait for a first event, while only pings come: with the usual 60 s that is `content`,
 and where somebody is less patient it is less in proportion.
 """
-_BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
+_BLOCK = frozenset({ReasoningDelta, ToolCallStart, ToolCallDelta})
 
 
 class Clock:

@@ -148,7 +148,11 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     try:
         listener = Listener(link, exchange, reply.headers)
         while not listener.over:
-            data = await next_piece(reply, clock, listener)
+            try:  # as `next_piece` does, which would be a coroutine more for each
+                data = await reply.read(_due(clock, listener))
+            except GatewayError as error:
+                data = _instead(error, listener)
+            clock.alive = True
             if events := listener.feed(data):
                 yield events
                 clock.heard(events)
@@ -159,21 +163,31 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         reply.close()
 
 
-async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
-    if listener.collecting:
-        return await reply.read(clock.whole)
-    if not listener.state.ending:
-        try:
-            data = await reply.read(clock.due(listener.state.busy))
-        except Truncated as error:  # a plain answer was billed, of this nothing was said yet
-            error.again = "never" if listener.opened else "elsewhere"
-            raise
-        clock.alive = True
-        return data
+async def next_piece(source: Source, clock: Clock, listener: Listener[S]) -> bytes:
     try:
-        return await reply.read(clock.due_after_reason())
-    except GatewayError:
+        data = await source.read(_due(clock, listener))
+    except GatewayError as error:
+        data = _instead(error, listener)
+    clock.alive = True
+    return data
+
+
+def _due(clock: Clock, listener: Listener[S]) -> float:
+    if listener.collecting:
+        return clock.whole
+    state = listener.state
+    return clock.due_after_reason() if state.ending else clock.due(state.busy)
+
+
+def _instead(error: GatewayError, listener: Listener[S]) -> bytes:
+    """What is read where nothing came; raise the error where that breaks the answer."""
+    if listener.collecting:
+        raise error
+    if listener.state.ending:
         return b""  # it said why it stopped: complete without its usage and terminator
+    if isinstance(error, Truncated):  # a plain answer was billed, of this nothing was said yet
+        error.again = "never" if listener.opened else "elsewhere"
+    raise error
 
 
 class Listener(Generic[S]):

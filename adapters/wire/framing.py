@@ -97,11 +97,7 @@ class Sse:
         if blocks and not self._started:
             self._started = True
             blocks[0] = blocks[0].removeprefix(BYTE_ORDER_MARK)
-        payloads = []
-        for block in blocks:
-            if payload := self._payload(block):
-                payloads.append(payload)
-        return payloads
+        return [*filter(None, map(self._payload, blocks))]
 
     def _payload(self, block: bytes) -> bytes:
         usual = self._usual
