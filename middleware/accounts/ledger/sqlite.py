@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from middleware.accounts.ledger.rows import COLUMNS, Row
 
 _PATIENCE = 1.0
 """Seconds to wait for others that write."""
-_INSERT = INSERT.partition(" VALUES ")[0] + f" VALUES ({', '.join('?' * len(COLUMNS))})"
+_ROW = f"({', '.join('?' * len(COLUMNS))})"
+_INSERT: Mapping[int, str] = {
+    rows: f"{INSERT.partition(' VALUES ')[0]} VALUES {', '.join([_ROW] * rows)} "
+    "ON CONFLICT (id) DO NOTHING"
+    for rows in (32, 4, 1)  # older SQLite takes 999 values
+}
+"""Rows → a statement that writes so many: behind each the thread waits for its turn again."""
 
 
 class SqliteBook:
@@ -28,7 +35,8 @@ class SqliteBook:
         try:
             connection = self._connection or self._opened()
             with connection:
-                connection.executemany(f"{_INSERT} ON CONFLICT (id) DO NOTHING", rows)
+                for statement, values in _statements(rows):
+                    connection.execute(statement, values)
         except (sqlite3.Error, OSError) as error:
             raise LedgerAway(f"{self._path}: {error}") from error
 
@@ -58,3 +66,11 @@ class SqliteBook:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _statements(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Any]]]:
+    done = 0
+    for size, statement in _INSERT.items():
+        while len(rows) - done >= size:
+            yield statement, [*chain.from_iterable(rows[done : done + size])]
+            done += size
