@@ -8,6 +8,7 @@ compatible server's.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +26,7 @@ from adapters.local.engine import Engine, EngineAnswer, Heard
 from adapters.local.files import INSTEAD, WINDOW, Model, find
 from adapters.local.keeper import Keeper
 from adapters.options import PATH, option, whole
-from adapters.protocol import ChatRequest, Events, Planned
+from adapters.protocol import ChatRequest, Event, Events, Planned
 from adapters.shared.fields import Fields
 from adapters.shared.traits import Traits
 from adapters.wire.clock import Clock
@@ -89,12 +90,12 @@ class Local(Leaf):
         source = self.link.tapped(answer, self._url, asking.body, request.call.capture)
         asked = self.engine.ask(orjson.dumps(asking.body), self._named(answer.hear))
         asked.add_done_callback(answer.over)
+        events: Sequence[Event] = ()
         try:
             while not listener.over:
-                data = await next_piece(source, clock, listener)
+                data = await next_piece(source, clock, listener, events)
                 if events := listener.feed(data):
                     yield events
-                    clock.heard(events)
                 if listener.failure is not None:
                     raise listener.failure
         finally:

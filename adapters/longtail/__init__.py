@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from adapters.errors import GatewayError, from_words
 from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
 from adapters.options import TABLE, option
-from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
+from adapters.protocol import ChatRequest, Event, Events, Json, Planned, RequestContext
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.wire.clock import Clock
@@ -110,12 +110,12 @@ class Longtail(Leaf):
             replace(self, link=link)._within,
         )
         source = link.tapped(answer, _url(request.model), written.body, request.call.capture)
+        events: Sequence[Event] = ()
         try:
             while not listener.over:
-                data = await next_piece(source, clock, listener)
+                data = await next_piece(source, clock, listener, events)
                 if events := listener.feed(data):
                     yield events
-                    clock.heard(events)
                 if listener.failure is not None:
                     raise listener.failure
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 
 from adapters.protocol import Event, ReasoningDelta, ToolCallDelta, ToolCallStart
 from adapters.wire.http import Timeouts
@@ -14,7 +15,7 @@ _PINGS_FOR = 5
 """Times the wait for a first event, while only pings come: with the usual 60 s that is `content`,
 and where somebody is less patient it is less in proportion.
 """
-_BLOCK = (ReasoningDelta, ToolCallStart, ToolCallDelta)
+_BLOCK = frozenset({ReasoningDelta, ToolCallStart, ToolCallDelta})
 
 
 class Clock:
@@ -39,25 +40,30 @@ class Clock:
     def until_headers(self, streamed: bool) -> float:
         return min(self._first_event, self._end) if streamed else self.whole
 
-    def heard(self, events: tuple[Event, ...]) -> None:
-        """Note that content came and was passed on, and whether a thought or a call is open."""
-        self._content_at = self._now()
-        self._reason_at = None  # it went on speaking behind a reason
-        self._in_block = type(events[-1]) in _BLOCK
-
-    def due(self, busy: bool = False) -> float:
-        """When the next piece must be here; `busy` says that a block is open."""
-        times, now = self._timeouts, self._now()
+    def due(self, said: Sequence[Event], busy: bool, ending: bool = False) -> float:
+        """When the next piece must be here. `said` came since this was asked last, and was passed
+        on; `busy` says that a block is open, `ending` that the reason was given.
+        """
+        now, times = self._now(), self._timeouts
+        if said:
+            self._content_at = now
+            self._reason_at = None  # it went on speaking behind a reason
+            self._in_block = type(said[-1]) in _BLOCK
+        if ending:
+            return self._due_after_reason(now)
         if self._content_at is None:
-            if not self.alive:
-                return min(self._first_event, self._end)
-            silence = max(times.first_event, times.idle_open if busy else 0)
-            most = self._first_content if busy else self._only_pings
-            return min(now + silence, most, self._end)
+            return self._due_before_content(now, busy)
         silence = times.idle_open if busy or self._in_block else times.idle
         return min(now + silence, self._content_at + times.content, self._end)
 
-    def due_after_reason(self) -> float:
+    def _due_before_content(self, now: float, busy: bool) -> float:
+        if not self.alive:
+            return min(self._first_event, self._end)
+        silence = max(self._timeouts.first_event, self._timeouts.idle_open if busy else 0)
+        most = self._first_content if busy else self._only_pings
+        return min(now + silence, most, self._end)
+
+    def _due_after_reason(self, now: float) -> float:
         if self._reason_at is None:
-            self._reason_at = self._now()
+            self._reason_at = now
         return min(self._reason_at + _AFTER_REASON, self._end)

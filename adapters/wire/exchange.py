@@ -6,7 +6,7 @@ before it still has its own HTTP status. So does the honest ending: no `Finish`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -147,11 +147,15 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     reply = await link.post(exchange.path, orjson.dumps(exchange.body), due, call.capture)
     try:
         listener = Listener(link, exchange, reply.headers)
+        events: Sequence[Event] = ()
         while not listener.over:
-            data = await next_piece(reply, clock, listener)
+            try:  # as `next_piece` does, which would be a coroutine more for each
+                data = await reply.read(_due(clock, listener, events))
+            except GatewayError as error:
+                data = _instead(error, listener)
+            clock.alive = True
             if events := listener.feed(data):
                 yield events
-                clock.heard(events)
             if listener.failure is not None:
                 raise link.explained(listener.failure)
         await reply.settle()
@@ -159,21 +163,34 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         reply.close()
 
 
-async def next_piece(reply: Source, clock: Clock, listener: Listener[S]) -> bytes:
-    if listener.collecting:
-        return await reply.read(clock.whole)
-    if not listener.state.ending:
-        try:
-            data = await reply.read(clock.due(listener.state.busy))
-        except Truncated as error:  # a plain answer was billed, of this nothing was said yet
-            error.again = "never" if listener.opened else "elsewhere"
-            raise
-        clock.alive = True
-        return data
+async def next_piece(
+    source: Source, clock: Clock, listener: Listener[S], said: Sequence[Event]
+) -> bytes:
+    """Wait for it; `said` is what the piece before it said."""
     try:
-        return await reply.read(clock.due_after_reason())
-    except GatewayError:
+        data = await source.read(_due(clock, listener, said))
+    except GatewayError as error:
+        data = _instead(error, listener)
+    clock.alive = True
+    return data
+
+
+def _due(clock: Clock, listener: Listener[S], said: Sequence[Event]) -> float:
+    if listener.collecting:
+        return clock.whole
+    state = listener.state
+    return clock.due(said, state.busy, state.ending)
+
+
+def _instead(error: GatewayError, listener: Listener[S]) -> bytes:
+    """What is read where nothing came; raise the error where that breaks the answer."""
+    if listener.collecting:
+        raise error
+    if listener.state.ending:
         return b""  # it said why it stopped: complete without its usage and terminator
+    if isinstance(error, Truncated):  # a plain answer was billed, of this nothing was said yet
+        error.again = "never" if listener.opened else "elsewhere"
+    raise error
 
 
 class Listener(Generic[S]):

@@ -32,7 +32,7 @@ class _Splitter:
 
     def __init__(self, separator: bytes) -> None:
         self._separator = separator
-        self._held = bytearray()
+        self.held = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         if not data:
@@ -41,11 +41,11 @@ class _Splitter:
         if data.find(separator) < 0 and not self._straddles(data):
             self._hold(data)
             return []
-        if self._held:
-            self._held += data
-            data = bytes(self._held)
+        if self.held:
+            self.held += data
+            data = bytes(self.held)
         *whole, rest = data.split(separator)
-        self._held = bytearray()
+        self.held = bytearray()
         if rest:
             self._hold(rest)
         if len(data) > MAX_FRAME and any(len(frame) > MAX_FRAME for frame in whole):
@@ -53,16 +53,16 @@ class _Splitter:
         return whole
 
     def _straddles(self, data: bytes) -> bool:
-        separator, held = self._separator, self._held
+        separator, held = self._separator, self.held
         return bool(held) and held[-1:] + data[:1] == separator
 
     def _hold(self, data: bytes) -> None:
-        self._held += data
-        if len(self._held) > MAX_FRAME:
+        self.held += data
+        if len(self.held) > MAX_FRAME:
             raise _too_long()
 
     def close(self) -> bytes:
-        rest, self._held = bytes(self._held), bytearray()
+        rest, self.held = bytes(self.held), bytearray()
         return rest
 
 
@@ -79,8 +79,16 @@ class Sse:
         self._blocks = _Splitter(b"\n\n")
         self._half_newline = False
         self._started = False
+        self._usual = b""
+        """What stood in front of the last data; nearly always the next has the same."""
 
     def feed(self, data: bytes) -> list[bytes]:
+        usual = self._usual
+        if usual and data.startswith(usual) and data.endswith(b"\n\n"):  # a frame, alone: a piece
+            payload = data[len(usual) : -2]
+            plain = payload and _LINE_FEED not in payload and _RETURN not in payload
+            if plain and not (self._half_newline or self._blocks.held) and len(data) <= MAX_FRAME:
+                return [payload]
         if self._half_newline or _RETURN in data:
             data = self._one_newline(data)
         return self._payloads(self._blocks.feed(data))
@@ -89,7 +97,18 @@ class Sse:
         if blocks and not self._started:
             self._started = True
             blocks[0] = blocks[0].removeprefix(BYTE_ORDER_MARK)
-        return [payload for block in blocks if (payload := _payload(block))]
+        return [*filter(None, map(self._payload, blocks))]
+
+    def _payload(self, block: bytes) -> bytes:
+        usual = self._usual
+        if usual and block.startswith(usual) and _LINE_FEED not in (data := block[len(usual) :]):
+            return data
+        # The two forms every provider sends, `data: …` alone and after one `event: …` line.
+        before, found, data = block.partition(b"data: ")
+        if len(before) < _LONGEST_NAME and _is_name(before) and _LINE_FEED not in data:
+            self._usual = before + found
+            return data
+        return _odd_payload(block)
 
     def _one_newline(self, data: bytes) -> bytes:
         """CRLF and CR become LF; a CR at the very end waits for what follows."""
@@ -102,14 +121,6 @@ class Sse:
 
     def close(self) -> list[bytes]:
         return self._payloads([self._blocks.close()])
-
-
-def _payload(block: bytes) -> bytes:
-    # The two forms every provider sends, `data: …` alone and after one `event: …` line.
-    before, _, data = block.partition(b"data: ")
-    if len(before) < _LONGEST_NAME and _is_name(before) and _LINE_FEED not in data:
-        return data
-    return _odd_payload(block)
 
 
 @lru_cache(maxsize=64)

@@ -37,8 +37,9 @@ class Reply:
             raise self._broken(timed_out(self._upstream, "fell silent")) from error
         except WireError as error:
             raise self._broken(broke_off(self._upstream, error)) from error
-        if self._contact is not None:
-            self._contact.heard(piece, self._raw.sizes)
+        contact = self._contact
+        if contact is not None:
+            contact.heard(piece, () if contact.chunks is None else self._raw.sizes)
         return piece
 
     def _broken(self, failure: GatewayError) -> GatewayError:

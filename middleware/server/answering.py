@@ -201,7 +201,7 @@ class Answer:
                 first, last = batch[0], batch[-1]
                 if type(first) is Opened:
                     await self._open_stream(stream, first)
-                if Noted in map(type, batch):
+                if len(batch) > 1 or type(last) is Noted:
                     self._note_late(batch)
                 if type(last) is Finish:
                     self.visit.finish = last

@@ -71,8 +71,8 @@ class Breaker(Wrapper):
                     if record.first_event is None:
                         self._opened(call, batch)
                     last = batch[-1]
-                    if len(batch) == 1 and (text := _TEXT.get(type(last))):  # nearly always
-                        record.letters += len(text(last))
+                    if type(last) is TextDelta and len(batch) == 1:  # nearly always
+                        record.letters += len(last.text)
                     else:
                         _note(record, batch)
                     yield batch

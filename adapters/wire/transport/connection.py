@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol, cast
 
 from adapters.wire.failures import Unanswered
@@ -26,7 +26,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         *("_alarm", "_congested", "_due", "_holder", "_incoming", "_loop", "_paused", "_rings_at"),
-        *("_transport", "_unsent", "_waiter", "idle_since", "origin"),
+        *("_takes", "_transport", "_unsent", "_waiter", "idle_since", "origin"),
     )
 
     def __init__(self, origin: Origin, holder: Holder) -> None:
@@ -38,7 +38,9 @@ class Connection(asyncio.Protocol):
         """None: it is closed."""
         self._incoming: Incoming | None = None
         """Of the exchange that is on."""
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[bytes] | None = None
+        self._takes = False
+        """It is given what comes."""
         self._due = math.inf
         self._alarm: asyncio.Handle | None = None
         # Not `TimerHandle.when()`: what is due within a millisecond is a plain handle in uvloop.
@@ -63,17 +65,20 @@ class Connection(asyncio.Protocol):
                 self.cut()
         return reply
 
-    # No coroutine, as each event of a stream would pay for one more.
-    def wait(self, incoming: Incoming, due: float) -> asyncio.Future[None]:
-        """Is over when something came; raise what broke the answer, or that nothing is in time."""
+    # No coroutine, as each piece of a stream would pay for one more.
+    def wait(self, incoming: Incoming, due: float, takes: bool = False) -> asyncio.Future[bytes]:
+        """Is over when something came, and is that for who takes it; raise what broke the answer,
+        or that nothing is in time.
+        """
         if incoming.failure is not None:
             raise incoming.failure
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
         if due < self._rings_at:
+            self.require_time(due)  # where something always comes first, no alarm is heard
             self._set_alarm(due)
-        self._due = due
+        self._due, self._takes = due, takes
         self._waiter = self._loop.create_future()
         return self._waiter
 
@@ -110,7 +115,7 @@ class Connection(asyncio.Protocol):
             self.cut()
         elif incoming.held > MOST_HELD and not incoming.over:
             self._pause()
-        self._wake()
+        self._wake(incoming)
 
     def eof_received(self) -> None:
         self._leave(clean=True)
@@ -160,13 +165,20 @@ class Connection(asyncio.Protocol):
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.close(clean)
-        self._wake()
+            self._wake(incoming)
         self._holder.forget(self)
         transport.abort()
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def _wake(self, incoming: Incoming) -> None:
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            return
+        if not self._takes:
+            waiter.set_result(b"")
+        elif (piece := incoming.take()) or incoming.over:
+            waiter.set_result(piece)
+        elif incoming.failure is not None:
+            waiter.set_exception(incoming.failure)
 
     def _set_alarm(self, due: float) -> None:
         self._unset_alarm()
@@ -215,17 +227,30 @@ class LiveReply:
     def sizes(self) -> Sequence[int]:
         return self._incoming.sizes
 
-    async def read(self, due: float) -> bytes:
-        incoming = self._incoming
-        if incoming.coded or not incoming.over:
-            self._connection.require_time(due)  # where something always is here, nobody waits
+    def read(self, due: float) -> Awaitable[bytes]:
+        incoming, connection = self._incoming, self._connection
+        if incoming.coded:
+            return self._read_inflated(due)
+        piece = incoming.take() if incoming.pieces else b""
+        if not (piece or incoming.over):
+            return connection.wait(incoming, due, takes=True)
+        if not incoming.over:
+            connection.require_time(due)  # where something always is here, nobody waits
+        return _given(piece)
+
+    async def _read_inflated(self, due: float) -> bytes:
+        incoming, connection = self._incoming, self._connection
+        connection.require_time(due)
         while not (piece := incoming.take()):
             if incoming.over:
                 return b""
-            await self._connection.wait(incoming, due)
-        if incoming.coded:
-            await asyncio.sleep(0)  # what inflates far would keep everybody else waiting
+            await connection.wait(incoming, due)
+        await asyncio.sleep(0)  # what inflates far would keep everybody else waiting
         return piece
 
     def close(self) -> None:
         self._connection.release(self._incoming)
+
+
+async def _given(piece: bytes) -> bytes:
+    return piece

@@ -24,7 +24,8 @@ class Incoming:
 
     __slots__ = (
         *("_barren", "_chunked", "_decoder", "_head_size", "_interim", "_lines", "_parser"),
-        *("failure", "headers", "held", "on_body", "over", "pieces", "ready", "reusable", "status"),
+        *("coded", "failure", "headers", "held", "on_body", "over", "pieces", "ready"),
+        *("reusable", "status"),
     )
     sizes: Sequence[int] = ()
     """Of the chunks in which the piece that was taken last was sent, where they are noted."""
@@ -37,6 +38,8 @@ class Incoming:
         """The head is here."""
         self.over = False
         """The body is here to its end."""
+        self.coded = False
+        """It comes compressed; `take` gives it in bounded pieces."""
         self.failure: WireError | None = None
         """Why no more will come than the pieces that are here."""
         self.reusable = False
@@ -92,11 +95,6 @@ class Incoming:
         if not self.over:
             self.failure = self.failure or failure
 
-    @property
-    def coded(self) -> bool:
-        """It comes compressed; `take` gives it in bounded pieces."""
-        return self._decoder is not None
-
     def take(self) -> bytes:
         """Return what came since it was called last; b"": nothing did."""
         self.held = 0
@@ -140,6 +138,7 @@ class Incoming:
         self.reusable = self._parser.should_keep_alive()
         if encoding := self.headers.get("content-encoding"):
             self._decoder = decoder_of(encoding)
+            self.coded = self._decoder is not None
 
     def on_message_complete(self) -> None:
         self.over = not self._interim

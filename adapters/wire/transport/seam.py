@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
 
 from adapters.wire.transport.request import Outgoing
@@ -25,7 +25,7 @@ class RawReply(Protocol):
         """Of the chunks in the piece read last, where the request said to note them."""
         ...
 
-    async def read(self, due: float) -> bytes:
+    def read(self, due: float) -> Awaitable[bytes]:
         """Return all that is here, waiting for something; b"" is the end."""
         ...
 

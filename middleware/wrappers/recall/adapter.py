@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from adapters.protocol import (
     ChatRequest,
@@ -164,4 +165,4 @@ def _has_thoughts(batches: Batches) -> bool:
     finish = batches[-1][-1]
     if isinstance(finish, Finish) and finish.turn is not None:
         return True
-    return any(ReasoningDelta in map(type, batch) for batch in batches)
+    return ReasoningDelta in map(type, chain.from_iterable(batches))

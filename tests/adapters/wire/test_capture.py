@@ -77,3 +77,21 @@ def test_a_body_without_chunks_is_kept_as_it_came() -> None:
     assert b"".join(read(plain, capture)) == WHOLE
     (call,) = capture
     assert b"".join(call.pieces) == WHOLE
+
+
+def test_the_end_of_a_chunk_that_comes_alone_is_no_end_of_the_answer() -> None:
+    async def late_ends(peer: Peer) -> None:
+        await peer.request()
+        await peer.start()
+        for piece in PIECES:
+            await peer.send(b"%x\r\n%b" % (len(piece), piece))
+            await asyncio.sleep(0.01)
+            await peer.send(b"\r\n")
+            await asyncio.sleep(0.01)
+        await peer.chunk(b"")
+        await peer.left()
+
+    capture = keeper()
+    assert read(late_ends, capture) == [*PIECES]
+    (call,) = capture
+    assert [size for _, sizes in call.chunks or [] for size in sizes] == [*map(len, PIECES), 0]

@@ -88,6 +88,28 @@ def test_events_are_those_of_the_standard(
     assert frames(Sse(), cut(text.encode(), places)) == payloads_by_the_standard(text)
 
 
+FRAME = st.sampled_from(
+    [
+        *("data: 1\n\n", "data: 2\n\n", "data:\n\n", "data: \n\n", "data:3\n\n", "data: 4\r\r"),
+        *("event: x\ndata: 5\n\n", "event: y\ndata: 6\n\n", "event: x\n\n", "event: x\n\n\n"),
+        *(
+            "data: 7\ndata: 8\n\n",
+            "data: 9\rdata: 0\n\n",
+            "data: a\r",
+            "data: b\n",
+            "\n",
+            ": c\n\n",
+        ),
+    ]
+)
+
+
+@given(pieces=st.lists(FRAME, max_size=8))
+def test_events_that_come_one_by_one_are_those_of_the_standard(pieces: list[str]) -> None:
+    sent = [piece.encode() for piece in pieces]
+    assert frames(Sse(), sent) == payloads_by_the_standard("".join(pieces))
+
+
 @given(places=cuts())
 def test_a_byte_order_mark_is_no_part_of_the_first_event(places: list[int]) -> None:
     assert frames(Sse(), cut(b"\xef\xbb\xbfdata: 1\n\n", places)) == [b"1"]

@@ -95,11 +95,10 @@ def test_a_plain_answer_has_one_budget(behave: Behaviour, within: float | None) 
 def test_whoever_goes_on_speaking_behind_a_reason_has_its_time_again() -> None:
     async def dues() -> list[float]:
         clock = Clock(Timeouts(), None)
-        found = [clock.due_after_reason()]
+        found = [clock.due((), busy=False, ending=True)]
         await asyncio.sleep(0.02)
-        found.append(clock.due_after_reason())
-        clock.heard((TextDelta("a"),))
-        return [*found, clock.due_after_reason()]
+        found.append(clock.due((), busy=False, ending=True))
+        return [*found, clock.due((TextDelta("a"),), busy=False, ending=True)]
 
     first, same, later = run(dues())
     assert first == same < later
