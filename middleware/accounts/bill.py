@@ -77,7 +77,8 @@ class Bill:
             answer = self._lengths.of(visit.client, visit.model)
         self._answer = min(answer, _LONGEST)
         visit.journey.before_next_ask = self._reserve_more
-        await self._allowance.reserve(*self._likely(self._prompt))
+        tokens, cost = self._likely(self._prompt)
+        await self._allowance.reserve(tokens, cost)
 
     async def _reserve_more(self, size: int) -> None:
         """Take the same for another ask with so many bytes more, even beyond the limits: the

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from middleware.machine.channel import Away, Channel
+from middleware.state.claims import NamedClaims
 from middleware.state.memory import MemoryState
 from middleware.state.store import Hold, Home, Mark, Taken
 
@@ -33,6 +34,9 @@ class RemoteState:
     @property
     def marked(self) -> bool:
         return True
+
+    def claims(self, request: str) -> NamedClaims:
+        return NamedClaims(self, request)
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         said = [

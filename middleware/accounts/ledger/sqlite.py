@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from middleware.accounts.ledger.rows import COLUMNS, Row
 
 _PATIENCE = 1.0
 """Seconds to wait for others that write."""
-_INSERT = INSERT.partition(" VALUES ")[0] + f" VALUES ({', '.join('?' * len(COLUMNS))})"
+_TOGETHER = 32
+"""Rows of one statement: with each the interpreter's lock changes hands twice."""
+_INTO = INSERT.partition(" VALUES ")[0]
+_ROW = f"({', '.join('?' * len(COLUMNS))})"
+_ONE, _SEVERAL = (
+    f"{_INTO} VALUES {', '.join([_ROW] * count)} ON CONFLICT (id) DO NOTHING"
+    for count in (1, _TOGETHER)
+)
 
 
 class SqliteBook:
@@ -28,7 +36,7 @@ class SqliteBook:
         try:
             connection = self._connection or self._opened()
             with connection:
-                connection.executemany(f"{_INSERT} ON CONFLICT (id) DO NOTHING", rows)
+                _insert(connection, rows)
         except (sqlite3.Error, OSError) as error:
             raise LedgerAway(f"{self._path}: {error}") from error
 
@@ -58,3 +66,11 @@ class SqliteBook:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    rest = len(rows) - len(rows) % _TOGETHER
+    for start in range(0, rest, _TOGETHER):
+        together = rows[start : start + _TOGETHER]
+        connection.execute(_SEVERAL, [*chain.from_iterable(together)])
+    connection.executemany(_ONE, rows[rest:])
