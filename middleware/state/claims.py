@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import NamedTuple
 
 from middleware.state.counter import Counter, Counters
 from middleware.state.store import CounterLimit, Hold, State, Taken, Wanted
 
+Part = tuple[CounterLimit, float, int, Counter]
+"""What a request has of one counter: how much, in which bucket; plain, as each costs time."""
 
-class Held(NamedTuple):
-    """What a request has of one counter."""
-
-    limit: CounterLimit
-    amount: float
-    bucket: int
-    counter: Counter
-    shared: bool = False
-    """Others have been told of it."""
+_NONE: frozenset[str] = frozenset()
 
 
 class OwnClaims:
     """Of counters in this process. Nothing suspends."""
 
-    __slots__ = ("_counters", "ends", "held", "sums")
+    __slots__ = ("_counters", "ends", "parts", "shared", "sums")
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        self.held: dict[str, Held] = {}
+        self.parts: dict[str, Part] = {}
         self.sums: dict[str, float] = {}
+        self.shared = _NONE
+        """Counters of which others have been told what it has."""
         self.ends = 0.0
         """From when on nothing of it counts, where it is kept by a name."""
 
-    async def take(self, wanted: Sequence[Wanted]) -> Taken | None:
-        return self.taken(wanted, self._counters.clock())
-
-    def taken(self, wanted: Sequence[Wanted], now: float) -> Taken | None:
-        """The same, at a time."""
-        counters, kept = self._counters, self._counters.kept
-        new: dict[str, Held] = {}
+    async def take(self, wanted: Sequence[Wanted], now: float | None = None) -> Taken | None:
+        """What is taken twice of a counter is one, and begins now."""
+        counters, kept, parts = self._counters, self._counters.kept, self.parts
+        now = now or counters.clock()
+        before: list[Part] = []
         for limit, amount in wanted:
             name = limit.counter
             counter = kept.get(name)
@@ -46,48 +39,57 @@ class OwnClaims:
                 counter = counters.of(limit, now)
             found = counter.take(amount, now, limit.seconds, limit.limit)
             if found is None:
-                return self._refusal(wanted, limit, new, now)
+                self._give_back(wanted, limit, before)
+                return self._refusal(wanted, limit, now)
             if not counter.noted:
                 counters.note(counter)
             self.sums[name] = found
-            one = limit, amount, counter.current, counter, False
-            new[name] = tuple.__new__(Held, one)  # `Held(…)` costs four times as much
-        held = self.held
-        for name, one in new.items():
-            held[name] = _joined(held[name], one, now) if name in held else one
+            if name not in parts:
+                parts[name] = limit, amount, counter.current, counter
+            else:
+                before.append(parts[name])
+                parts[name] = _joined(parts[name], (limit, amount, counter.current, counter), now)
         return None
 
-    def _refusal(
-        self, wanted: Sequence[Wanted], full: CounterLimit, new: Mapping[str, Held], now: float
-    ) -> Taken:
-        """Nothing is taken."""
-        for one in new.values():
-            one.counter.give(one.bucket, one.amount)
+    def _give_back(
+        self, wanted: Sequence[Wanted], full: CounterLimit, before: Sequence[Part]
+    ) -> None:
+        """All is as it was before one was full."""
+        for limit, _ in wanted:
+            if limit is full:
+                break
+            _, amount, bucket, counter = self.parts.pop(limit.counter)
+            counter.give(bucket, amount)
+        for part in before:
+            limit, amount, bucket, counter = part
+            counter.merge({bucket: amount})
+            self.parts[limit.counter] = part
+
+    def _refusal(self, wanted: Sequence[Wanted], full: CounterLimit, now: float) -> Taken:
         of = self._counters.of
         sums = {limit.counter: of(limit, now).sum(now) for limit, _ in wanted}
         self.sums.update(sums)
         return Taken(sums, full.counter, of(full, now).wait(full.limit, now))
 
-    async def settle(self, amounts: Mapping[str, float]) -> None:
-        self.settled(amounts, self._counters.clock())
-
-    def settled(self, amounts: Mapping[str, float], now: float) -> Sequence[Held]:
-        """The same; return what was held. What was never taken is not counted."""
-        counters, held = self._counters, []
+    async def settle(self, amounts: Mapping[str, float], now: float | None = None) -> None:
+        """What was never taken is not counted."""
+        counters = self._counters
+        now = now or counters.clock()
         for name, used in amounts.items():
-            one = self.held.pop(name, None)
-            if one is None:
+            part = self.parts.pop(name, None)
+            if part is None:
                 continue
-            held.append(one)
-            limit, amount, bucket, counter, _ = one
+            limit, amount, bucket, counter = part
             counter.give(bucket, amount)
             if used:
                 if counter.ends <= now or counters.kept.get(name) is not counter:
                     counter = counters.of(limit, now)  # that one has ended, or is forgotten
-                counter.use(used, now, limit)
+                if limit.sliding:
+                    counter.take(used, now, limit.seconds)
+                else:
+                    counter.spend(used, now + limit.seconds)
             if not counter.noted:
                 counters.note(counter)
-        return held
 
 
 class NamedClaims:
@@ -111,8 +113,9 @@ class NamedClaims:
         return self._state.settle(self._request, amounts)
 
 
-def _joined(before: Held, new: Held, now: float) -> Held:
-    """What is taken twice of a counter is one, and begins now."""
-    new.counter.give(before.bucket, before.amount)
-    new.counter.take(before.amount, now, new.limit.seconds)
-    return new._replace(amount=before.amount + new.amount)
+def _joined(before: Part, new: Part, now: float) -> Part:
+    limit, amount, _, counter = new
+    _, had, bucket, _ = before
+    counter.give(bucket, had)
+    counter.take(had, now, limit.seconds)
+    return limit, had + amount, counter.current, counter

@@ -88,13 +88,10 @@ class Counter:
         self._sum += amount
         return before + amount
 
-    def use(self, amount: float, now: float, limit: CounterLimit) -> None:
-        """Add what is not given back, whatever the limit."""
-        if limit.sliding:
-            self.take(amount, now, limit.seconds)
-        else:
-            self.total += amount
-            self.ends = max(self.ends, now + limit.seconds + self.step)
+    def spend(self, amount: float, until: float) -> None:
+        """Add what ends with all of the counter, and not before then."""
+        self.total += amount
+        self.ends = max(self.ends, until + self.step)
 
     def _begin_bucket(self, now: float, seconds: float) -> None:
         bucket = self.current = self.bucket(now)

@@ -75,7 +75,7 @@ class FileState:
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
         self._begin()
-        self._memory.settled(request, amounts)
+        await self._memory.settle(request, amounts)
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
         self._begin()

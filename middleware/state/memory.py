@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
+from typing import NamedTuple
 
-from middleware.state.claims import Held, OwnClaims
+from middleware.state.claims import OwnClaims
 from middleware.state.counter import LONGEST_REQUEST, Counter, Counters
-from middleware.state.store import Hold, Home, Mark, Taken
+from middleware.state.store import CounterLimit, Hold, Home, Mark, Taken
 from middleware.state.table import ExpiringTable
 
 _MOST = 1 << 16
 """Counters, marks, requests: of more than so many those that end first go."""
+
+
+class Held(NamedTuple):
+    """What a request has of one counter."""
+
+    limit: CounterLimit
+    amount: float
+    bucket: int
+    counter: Counter
+    shared: bool
+    """Others have been told of it."""
 
 
 class MemoryState:
@@ -46,18 +58,18 @@ class MemoryState:
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         now, claims = self.clock(), self._named(request)
-        refusal = claims.taken([hold.wanted() for hold in holds], now)
+        refusal = await claims.take([hold.wanted() for hold in holds], now)
         if refusal is not None:
             return refusal
+        claims.shared -= {hold.counter for hold in holds}
         self._keep(request, claims, now)
         return Taken({hold.counter: claims.sums[hold.counter] for hold in holds})
 
-    def share(self, request: str, holds: Sequence[Hold], now: float) -> None:
+    async def share(self, request: str, holds: Sequence[Hold], now: float) -> None:
         """Take whatever the limits say, as others have counted it too."""
         claims = self._named(request)
-        claims.taken([hold._replace(limit=inf).wanted() for hold in holds], now)
-        for hold in holds:
-            claims.held[hold.counter] = claims.held[hold.counter]._replace(shared=True)
+        await claims.take([hold._replace(limit=inf).wanted() for hold in holds], now)
+        claims.shared |= {hold.counter for hold in holds}
         self._keep(request, claims, now)
 
     def _named(self, request: str) -> OwnClaims:
@@ -67,23 +79,22 @@ class MemoryState:
         claims.ends = now + LONGEST_REQUEST
         self._requests.put(request, claims, now)
 
-    def held(self, request: str, counter: str) -> Held | None:
-        return self._named(request).held.get(counter)
+    def held(self, request: str, counters: Iterable[str]) -> Mapping[str, Held]:
+        """What a request has of those counters."""
+        claims = self._named(request)
+        found = [(name, claims.parts[name]) for name in counters if name in claims.parts]
+        return {name: Held(*part, name in claims.shared) for name, part in found}
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
-        self.settled(request, amounts)
-
-    def settled(self, request: str, amounts: Mapping[str, float]) -> Sequence[Held]:
-        """Settle; return what was held."""
         claims = self._requests.kept.get(request)
         if claims is None:
-            return ()
-        held, left = claims.settled(amounts, self.clock()), claims.held
+            return
+        await claims.settle(amounts)
+        left = claims.parts.values()
         if not left:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
-            claims.ends = max([one.bucket * one.counter.step for one in left.values()])
-        return held
+            claims.ends = max([bucket * counter.step for _, _, bucket, counter in left])
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
         now = self.clock()

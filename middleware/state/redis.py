@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from middleware.state.claims import Held, NamedClaims
+from middleware.state.claims import NamedClaims
 from middleware.state.connection import PREFIX, RedisConnection
-from middleware.state.memory import MemoryState
+from middleware.state.memory import Held, MemoryState
 from middleware.state.scripts import ADD, MARK, SETTLE, SUMS, TAKE
 from middleware.state.store import CounterLimit, Hold, Home, Mark, Taken
 
@@ -58,10 +58,11 @@ class RedisState:
         now = self.connection.now()
         values: list[Any] = []
         limits = [hold.wanted()[0] for hold in holds]
+        had = self._own.held(request, [hold.counter for hold in holds])
         for hold, limit in zip(holds, limits, strict=True):
-            counter, had = self._own.counters.of(limit, now), self._own.held(request, hold.counter)
+            counter = self._own.counters.of(limit, now)
             values += [*_lasting(counter.step, hold.seconds), min(hold.limit, 1e308), hold.amount]
-            values += [counter.bucket(now), *_shared(had)]
+            values += [counter.bucket(now), *_shared(had.get(hold.counter))]
         answer = await self.connection.run(TAKE, _names(one.counter for one in holds), *values)
         if answer is None:
             return await self._own.take(request, holds)
@@ -72,7 +73,7 @@ class RedisState:
             full = limits[refused - 1]
             ends = float(free) * self._own.counters.of(full, now).step
             return Taken(sums, full.counter, max(0.0, ends - now))
-        self._own.share(request, holds, now)
+        await self._own.share(request, holds, now)
         return Taken(sums)
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
@@ -81,7 +82,8 @@ class RedisState:
     async def _settle(self, request: str, amounts: Mapping[str, float]) -> None:
         now = self.connection.now()
         values: list[Any] = []
-        held = self._own.settled(request, amounts)
+        held = [*self._own.held(request, amounts).values()]
+        await self._own.settle(request, amounts)
         for one in held:
             values += [*_ended(one, now), amounts[one.limit.counter]]
         limits = [one.limit for one in held]

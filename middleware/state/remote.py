@@ -57,7 +57,7 @@ class RemoteState:
         self._channel.tell("settle", request, {hold.counter: 0.0 for hold in holds})
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
-        self._own.settled(request, amounts)
+        await self._own.settle(request, amounts)
         self._channel.tell("settle", request, amounts)
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
