@@ -75,7 +75,7 @@ class Bill:
         visit = self.visit
         if answer is None:
             answer = self._lengths.of(visit.client, visit.model)
-        self._answer = min(answer, _LONGEST)
+        self._answer = answer if answer < _LONGEST else _LONGEST
         visit.journey.before_next_ask = self._reserve_more
         tokens, cost = self._likely(self._prompt)
         await self._allowance.reserve(tokens, cost)

@@ -104,11 +104,11 @@ class Allowance:
     def headers(self) -> list[tuple[bytes, bytes]]:
         """`x-ratelimit-*` of its limits."""
         told: list[tuple[bytes, bytes]] = []
+        sums = self._claims.sums
         for minute in self._limits.minutes:
-            name = minute.counter
-            used = self._claims.sums.get(name)
-            if used is not None:
-                told += minute.headers(used, self._reset if name == self._full else _RESET)
+            if minute.counter in sums:
+                reset = self._reset if minute.counter == self._full else _RESET
+                told += minute.headers(sums[minute.counter], reset)
         return told
 
     async def enter(self) -> None:

@@ -87,7 +87,7 @@ class OwnClaims:
                 if limit.sliding:
                     counter.take(used, now, limit.seconds)
                 else:
-                    counter.spend(used, now + limit.seconds)
+                    counter.spend(used, now + limit.seconds + counter.step)
             if not counter.noted:
                 counters.note(counter)
 

@@ -91,7 +91,7 @@ class Counter:
     def spend(self, amount: float, until: float) -> None:
         """Add what ends with all of the counter, and not before then."""
         self.total += amount
-        self.ends = max(self.ends, until + self.step)
+        self.ends = max(self.ends, until)
 
     def _begin_bucket(self, now: float, seconds: float) -> None:
         bucket = self.current = self.bucket(now)
