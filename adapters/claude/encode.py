@@ -27,11 +27,11 @@ from adapters.claude.tools import (
 )
 from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
 from adapters.options import FLAG, TEXTS, choice, option, whole
-from adapters.protocol import Carried, ChatRequest, Json, value_class
+from adapters.protocol import ChatRequest, Json, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import array
 from adapters.shared.fields import Fields
-from adapters.shared.toolbox import Toolbox, key_of
+from adapters.shared.toolbox import Toolbox, text_of
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
 NO_SAMPLING_SINCE = "2026-10-21"
@@ -120,19 +120,19 @@ def encode(
         text = "this model cannot be forced to call a tool: it was asked to"
         fields.note("tool_choice_not_enforced", "tool_choice", text)
     fields.notes.add_all(written.receipt + content.notes.receipt() + profile.betas.receipt())
-    fields.notes.add_all(said.unknown.receipt(request.tools, "Claude"))
+    fields.notes.add_all(said.unknown.receipt(request, "Claude"))
     receipt = fields.receipt("Claude")
     body = _finished(body, own, receipt, profile)
     if not kept:
         return body, receipt
-    return _kept_as_text(body, said, written, request.native), receipt
+    return _kept_as_text(body, said, written, request), receipt
 
 
 def _kept_as_text(
-    body: Json, said: Conversation, written: WrittenTools, native: Carried | None
+    body: Json, said: Conversation, written: WrittenTools, request: ChatRequest
 ) -> Json:
     body["messages"] = array(said.older.text, body["messages"])
-    tools = body.get("tools") or ()
+    tools, native = body.get("tools") or (), request.native
     declared = native.value.get("tools") if native is not None and tools else None
     if written.text is not None and tools is written.tools:
         body["tools"] = written.text
@@ -141,7 +141,7 @@ def _kept_as_text(
         and len(tools) == len(declared)
         and all(map(is_, tools, declared))
     ):
-        body["tools"] = orjson.Fragment(key_of(declared) or orjson.dumps(tools))
+        body["tools"] = orjson.Fragment(text_of(declared, request.call.owner))
     return body
 
 

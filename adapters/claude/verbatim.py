@@ -98,6 +98,8 @@ def _fields(name: str) -> tuple[str, ...]:
 
 def restored(own: Json, receipt: Receipt, sampling: bool) -> Json:
     """What of it takes the place of what was encoded: all that no note is about."""
+    if not own:
+        return own
     noted = {note.top for note in receipt}
     return {
         name: value

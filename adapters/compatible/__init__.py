@@ -20,7 +20,15 @@ from adapters.shared.cache import bounded, fitted
 from adapters.shared.embeddings import EmbeddingRequest
 from adapters.shared.fields import Fields, unsupported
 from adapters.shared.model_list import Listed, models_at
-from adapters.shared.toolbox import REMEMBERED, Tool, Toolbox, alias, declared_tools, toolbox
+from adapters.shared.toolbox import (
+    REMEMBERED,
+    Tool,
+    Toolbox,
+    alias,
+    declared_tools,
+    text_in,
+    toolbox,
+)
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Link
@@ -164,7 +172,7 @@ def _said(tool: Json) -> Json:
 
 @bounded(REMEMBERED)
 def _kept_functions(key: bytes) -> orjson.Fragment:
-    written = _functions(declared_tools(key).tools, orjson.loads(key))
+    written = _functions(declared_tools(key).tools, orjson.loads(text_in(key)))
     return orjson.Fragment(fitted(orjson.dumps(written)))
 
 

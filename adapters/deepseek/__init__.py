@@ -87,7 +87,7 @@ def encode(request: ChatRequest, habits: Habits, kept: bool = False) -> EncodedR
     }
     if request.call.streamed:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    unknown = messages.unknown.receipt(request.tools, "DeepSeek")
+    unknown = messages.unknown.receipt(request, "DeepSeek")
     return EncodedRequest(body, box.receipt + unknown + fields.receipt("DeepSeek"), box)
 
 

@@ -93,7 +93,7 @@ def encode(
     body["options"] = _options(fields, options, own)
     for name in ("parallel_tool_calls", "stream_options"):
         fields.take(name)  # kept by us, on the way back
-    unknown = turns.unknown.receipt(request.tools, "Ollama")
+    unknown = turns.unknown.receipt(request, "Ollama")
     receipt = box.receipt + unknown + fields.receipt("Ollama")
     return EncodedChat(body, receipt, turns.pictures)
 

@@ -52,24 +52,27 @@ def bounded(most_bytes: int) -> Callable[[Made[P, V]], Made[P, V]]:
     return remembering
 
 
-def by_identity(most_bytes: int) -> Callable[[Callable[[T], bytes]], Callable[[T], bytes]]:
-    """Remember the bytes that a pure function made of an object, for that very object.
+def by_identity(
+    most_bytes: int,
+) -> Callable[[Callable[[T, str], bytes]], Callable[[T, str], bytes]]:
+    """Remember the bytes that a pure function made of an object and a word, for that very object.
 
     The objects are held, so that no other gets the identity of one. What is empty is not kept.
     """
 
-    def remembering(make: Callable[[T], bytes]) -> Callable[[T], bytes]:
-        kept: OrderedDict[int, tuple[T, bytes]] = OrderedDict()
+    def remembering(make: Callable[[T, str], bytes]) -> Callable[[T, str], bytes]:
+        kept: OrderedDict[tuple[int, str], tuple[T, bytes]] = OrderedDict()
         size = 0
 
         @wraps(make)
-        def remembered(one: T, /) -> bytes:
+        def remembered(one: T, word: str, /) -> bytes:
             nonlocal size
-            if found := kept.get(id(one)):
-                kept.move_to_end(id(one))
+            place = id(one), word
+            if found := kept.get(place):
+                kept.move_to_end(place)
                 return found[1]
-            if made := make(one):
-                kept[id(one)] = one, made
+            if made := make(one, word):
+                kept[place] = one, made
                 size += len(made) + _EACH
             while size > most_bytes:
                 _, (_, oldest) = kept.popitem(last=False)

@@ -14,7 +14,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Json, value_class
 from adapters.receipts import Note, Receipt
-from adapters.shared.cache import bounded, by_identity, fitted
+from adapters.shared.cache import bounded, by_identity
 from adapters.shared.calls import Calls
 from adapters.shared.fields import unsupported
 from adapters.shared.history import rounds
@@ -100,18 +100,21 @@ def toolbox(request: ChatRequest, *, restore: bool = False) -> Toolbox:
     if not request.tools:
         return _restored(request) if restore else Toolbox()
     mode, named, allowed = _choice(request.tool_choice)
-    key = key_of(request.tools) if allowed is None else b""
-    read = declared_tools(key) if key else _read(request.tools, allowed)
-    return Toolbox(
-        tools=read.tools,
-        mode=mode,
-        named=alias(named) if named else "",
-        parallel=request.params.get("parallel_tool_calls") is not False,
-        originals=read.originals,
-        custom=read.custom,
-        receipt=read.receipt,
-        key=key,
-    )
+    parallel = request.params.get("parallel_tool_calls") is not False
+    if allowed is None and (key := key_of(request.tools, request.call.owner)):
+        return _kept_box(key, mode, named, parallel)
+    return _box(_read(request.tools, allowed), mode, named, parallel)
+
+
+@bounded(REMEMBERED)
+def _kept_box(key: bytes, mode: Mode, named: str, parallel: bool) -> Toolbox:
+    return _box(declared_tools(key), mode, named, parallel, key)
+
+
+def _box(read: DeclaredTools, mode: Mode, named: str, parallel: bool, key: bytes = b"") -> Toolbox:
+    tools, originals, custom, receipt = read
+    forced = alias(named) if named else ""
+    return Toolbox(tools, mode, forced, parallel, False, originals, custom, receipt, key)
 
 
 class DeclaredTools(NamedTuple):
@@ -124,23 +127,35 @@ class DeclaredTools(NamedTuple):
 
 
 @by_identity(REMEMBERED)
-def key_of(tools: tuple[Json, ...]) -> bytes:
-    """Stands for tools in what is remembered of them; empty: nothing is.
+def key_of(tools: tuple[Json, ...], owner: str) -> bytes:
+    """Stands for the tools of an owner in what is remembered of them; empty: nothing is.
 
-    The same come with every turn of a conversation, often as the same object.
+    The same come with every turn of a conversation, often as the same object. Owners have theirs
+    apart: the time of an answer would tell that somebody else had sent the same.
     """
     if not tools:
         return b""
     try:
-        text = fitted(orjson.dumps(tools))
+        key = owner.encode() + b" " + orjson.dumps(tools)
     except orjson.JSONEncodeError:
         return b""
-    return text if len(text) <= REMEMBERED // 4 else b""
+    return key if len(key) <= REMEMBERED // 4 else b""
+
+
+def text_in(key: bytes) -> bytes:
+    """The tools as JSON."""
+    return key[key.index(b" ") + 1 :]
+
+
+def text_of(tools: tuple[Json, ...], owner: str) -> bytes:
+    """Tools as JSON, by what is remembered of them."""
+    key = key_of(tools, owner)
+    return text_in(key) if key else orjson.dumps(tools)
 
 
 @bounded(REMEMBERED)
 def declared_tools(key: bytes) -> DeclaredTools:
-    return _read(orjson.loads(key), None)
+    return _read(orjson.loads(text_in(key)), None)
 
 
 @bounded(REMEMBERED)

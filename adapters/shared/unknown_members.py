@@ -13,7 +13,7 @@ import orjson
 from adapters.protocol import CARRIER, RESULT_OF, TURN, ChatRequest, Json
 from adapters.receipts import Note, Notes, Receipt
 from adapters.shared.cache import bounded
-from adapters.shared.toolbox import REMEMBERED, key_of
+from adapters.shared.toolbox import REMEMBERED, key_of, text_in
 
 # Left to the leaf: each language carries these or says itself what becomes of them.
 _MESSAGE = frozenset(
@@ -55,9 +55,10 @@ class UnknownMembers:
                     _take(part, self._part_members, where, self._found)
         self._messages += 1
 
-    def receipt(self, tools: tuple[Json, ...], who: str) -> Receipt:
+    def receipt(self, request: ChatRequest, who: str) -> Receipt:
         """What messages have, and tools behind them."""
-        key = key_of(tools)
+        tools = request.tools
+        key = key_of(tools, request.call.owner)
         in_tools = _in_kept_tools(key, self._beyond) if key else _in_tools(tools, self._beyond)
         if not in_tools and not self._found:
             return ()
@@ -73,12 +74,12 @@ def note_unknown_members(request: ChatRequest, notes: Notes, who: str) -> None:
     unknown = UnknownMembers()
     for message in request.messages:
         unknown.add(message)
-    notes.add_all(unknown.receipt(request.tools, who))
+    notes.add_all(unknown.receipt(request, who))
 
 
 @bounded(REMEMBERED)
 def _in_kept_tools(key: bytes, beyond: tuple[str, ...]) -> Mapping[str, str]:
-    return _in_tools(orjson.loads(key), beyond)
+    return _in_tools(orjson.loads(text_in(key)), beyond)
 
 
 def _in_tools(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:

@@ -93,6 +93,8 @@ class Answer:
         """
         self._prices = False
         self._id = identity or self._id
+        if identity and self.visit.streamed and self.connection is not None:
+            self.connection.gather()
         if created is not None:
             self.created, self._began, self._now = created, created, lambda: created
         if label:

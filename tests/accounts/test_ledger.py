@@ -97,6 +97,18 @@ def test_what_no_database_takes_is_never_tried(tmp_path: Path) -> None:
     assert (row["model"], row["prompt_tokens"], row["completion_tokens"]) == ("ab", 1 << 53, 0)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 31, 32, 37, 70])
+def test_all_of_a_batch_are_written_in_their_own_words(tmp_path: Path, count: int) -> None:
+    book = SqliteBook(tmp_path / "ledger.db")
+    book.write([row_of(ended("req_0"), 2.0)])
+    batch = [row_of(ended(f"req_{at}"), 2.0) for at in range(count)]
+    book.write(batch)  # the first of them stands there already
+    book.close()
+    written = {row["id"]: tuple(row.values()) for row in rows(tmp_path / "ledger.db")}
+    assert written.keys() == {"req_0", *(row[0] for row in batch)}
+    assert all(written[row[0]] == row for row in batch[1:])
+
+
 def test_what_was_not_let_in_has_no_row(tmp_path: Path) -> None:
     async def script() -> None:
         async with kept(tmp_path / "ledger.db") as (ledger, _):

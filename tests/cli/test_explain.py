@@ -114,7 +114,7 @@ def test_at_a_terminal_it_says_what_it_waits_for(folder: Path) -> None:
     command = [sys.executable, "-m", "middleware", "explain"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, stdin=theirs, env=environment, capture_output=True, check=False, timeout=60
+        command, stdin=theirs, env=environment, capture_output=True, check=False, timeout=300
     )
     os.close(theirs)
     os.close(ours)

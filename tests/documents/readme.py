@@ -43,7 +43,7 @@ class Folder:
     def run(self, command: str, said: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command, shell=True, cwd=self.path, env=self.environment, input=said,
-            capture_output=True, text=True, check=False, timeout=60, encoding="utf-8",
+            capture_output=True, text=True, check=False, timeout=300, encoding="utf-8",
         )  # fmt: skip
 
     def usetool(self, command: str, said: str = "") -> subprocess.CompletedProcess[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tests.support.paths import ROOT
 
@@ -24,6 +24,14 @@ class Module:
     @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.source, self.path)
+
+    @cached_property
+    def nodes(self) -> Mapping[type[ast.AST], Sequence[ast.AST]]:
+        """All of the tree, by their types: it is walked once for all rules."""
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in ast.walk(self.tree):
+            found.setdefault(type(node), []).append(node)
+        return found
 
     @property
     def name(self) -> str:
@@ -48,9 +56,9 @@ TESTS = read("tests")
 
 def nodes(modules: Iterable[Module], kind: type[Node]) -> Iterator[tuple[Module, Node]]:
     for module in modules:
-        for node in ast.walk(module.tree):
-            if isinstance(node, kind):
-                yield module, node
+        for one, found in module.nodes.items():
+            if issubclass(one, kind):
+                yield from ((module, cast(Node, node)) for node in found)
 
 
 def functions(modules: Sequence[Module]) -> Iterator[tuple[Module, Function]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from adapters.errors import Truncated
 from adapters.protocol import Finish, Opened, Upstream, Usage
 from adapters.receipts import Note, OwnCode
 from adapters.wire.headers import for_client, request_id
+from middleware.server.edge import request_id as a_request_id
 from middleware.server.log import Log
 from middleware.server.visits import Visit
 
@@ -140,3 +142,11 @@ def test_other_processes_write_between_lines_and_never_into_them() -> None:
     assert all(piece.endswith("}\n") for piece in pieces)
     assert all(len(piece) <= 4096 or piece.count("\n") == 1 for piece in pieces)
     assert "".join(pieces).count("\n") == 100
+
+
+def test_ids_of_requests_are_in_the_order_of_time() -> None:
+    earlier = a_request_id()
+    time.sleep(0.002)
+    later = [a_request_id() for _ in range(100)]
+    assert all(earlier < one for one in later)
+    assert len({earlier, *later}) == 101

@@ -346,4 +346,4 @@ def test_sighup_loads_again_on_the_address_that_is_listened_on(tmp_path: Path) -
                 assert b'"won"' in answer.read()
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait(60)

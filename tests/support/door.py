@@ -107,6 +107,8 @@ class Leaving:
         if not self._heard.complete:
             when_left()
 
+    def gather(self) -> None: ...
+
     def cut(self) -> None:
         self._leaves.set()
 

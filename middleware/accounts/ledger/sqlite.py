@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -15,14 +15,13 @@ from middleware.accounts.ledger.rows import COLUMNS, Row
 
 _PATIENCE = 1.0
 """Seconds to wait for others that write."""
-_TOGETHER = 32
-"""Rows of one statement: with each the interpreter's lock changes hands twice."""
-_INTO = INSERT.partition(" VALUES ")[0]
 _ROW = f"({', '.join('?' * len(COLUMNS))})"
-_ONE, _SEVERAL = (
-    f"{_INTO} VALUES {', '.join([_ROW] * count)} ON CONFLICT (id) DO NOTHING"
-    for count in (1, _TOGETHER)
-)
+_INSERT: Mapping[int, str] = {
+    rows: f"{INSERT.partition(' VALUES ')[0]} VALUES {', '.join([_ROW] * rows)} "
+    "ON CONFLICT (id) DO NOTHING"
+    for rows in (32, 4, 1)  # older SQLite takes 999 values
+}
+"""Rows → a statement that writes so many: behind each the thread waits for its turn again."""
 
 
 class SqliteBook:
@@ -36,7 +35,8 @@ class SqliteBook:
         try:
             connection = self._connection or self._opened()
             with connection:
-                _insert(connection, rows)
+                for statement, values in _statements(rows):
+                    connection.execute(statement, values)
         except (sqlite3.Error, OSError) as error:
             raise LedgerAway(f"{self._path}: {error}") from error
 
@@ -68,9 +68,9 @@ class SqliteBook:
             self._connection = None
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-    rest = len(rows) - len(rows) % _TOGETHER
-    for start in range(0, rest, _TOGETHER):
-        together = rows[start : start + _TOGETHER]
-        connection.execute(_SEVERAL, [*chain.from_iterable(together)])
-    connection.executemany(_ONE, rows[rest:])
+def _statements(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Any]]]:
+    done = 0
+    for size, statement in _INSERT.items():
+        while len(rows) - done >= size:
+            yield statement, [*chain.from_iterable(rows[done : done + size])]
+            done += size

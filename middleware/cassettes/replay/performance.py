@@ -84,16 +84,11 @@ class _Pace:
     timing: Timing
     due: float
     at: float = 0.0
-    given: int = 0
 
     async def reach(self, at: float) -> None:
-        self.given += 1
-        if self.timing.factor:
-            self.due += self.timing.pause(at - self.at)
-            self.at = at
-            await asyncio.sleep(max(0.0, self.due - asyncio.get_running_loop().time()))
-        elif self.given % _TURN_OVER == 0:
-            await asyncio.sleep(0)
+        self.due += self.timing.pause(at - self.at)
+        self.at = at
+        await asyncio.sleep(max(0.0, self.due - asyncio.get_running_loop().time()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +102,22 @@ class Performer:
 
     async def stream(self, request: ChatRequest) -> Events:
         performance = self.performance
-        pace = _Pace(self.timing, asyncio.get_running_loop().time())
+        pace = None
+        if self.timing.factor:
+            pace = _Pace(self.timing, asyncio.get_running_loop().time())
         if request.call.journey is not None:
             request.call.journey.steps += performance.journey.steps
-        for at, events in performance.batches:
-            await pace.reach(at)
+        for number, (at, events) in enumerate(performance.batches, 1):
+            if pace is not None:
+                await pace.reach(at)
+            elif not number % _TURN_OVER:
+                await asyncio.sleep(0)
             yield events
         if self.resets:
             raise ConnectionCut
         if performance.error is not None:
-            await pace.reach(performance.error_at)
+            if pace is not None:
+                await pace.reach(performance.error_at)
             raise performance.error
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:

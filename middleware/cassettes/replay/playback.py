@@ -80,11 +80,13 @@ class Playback:
     config: Config | None = None
     """Answers are made by its routes instead of the cassette's own."""
     _by_digest: dict[bytes, list[int]] = field(default_factory=dict)
+    _of_one_session: bool = True
     _stage: Stage | None = None
 
     def __post_init__(self) -> None:
         for position, key in enumerate(self.keys):
             self._by_digest.setdefault(key.digest, []).append(position)
+        self._of_one_session = len({turn.session for turn in self.turns}) <= 1
 
     @property
     def turns(self) -> tuple[CassetteTurn, ...]:
@@ -114,6 +116,8 @@ class Playback:
     def _equal(self, session: Session, key: AskKey) -> list[int]:
         """The session's own come first, where several were recorded."""
         equal = self._by_digest.get(key.digest, [])
+        if self._of_one_session:
+            return equal
         return sorted(equal, key=lambda one: self.turns[one].session != session.name)
 
     def give_back(self, session: Session, key: AskKey, lane: str) -> None:

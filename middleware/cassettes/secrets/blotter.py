@@ -94,7 +94,8 @@ class TurnBlotter:
         return self._said(name, value) if isinstance(value, str) else self.json(value, level + 1)
 
     def text(self, text: str) -> str:
-        return "".join(edited(text, self._edits(text), [len(text)]))
+        edits = [*self._edits(text)]
+        return "".join(edited(text, edits, [len(text)])) if edits else text
 
     def sent(self, data: bytes) -> bytes:
         """JSON as the gateway writes it."""

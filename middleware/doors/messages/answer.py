@@ -9,11 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from adapters.protocol import ChatRequest, Finish, Json, Usage
 from adapters.receipts import Note, Receipt
-from adapters.shared.toolbox import key_of
+from adapters.shared.toolbox import text_of
 from middleware.doors.messages.words import signature
 from middleware.doors.x_usetool import warnings_object
 
@@ -133,7 +131,7 @@ def estimate(request: ChatRequest, messages: int | None = None) -> int:
     """
     weight = sum(map(weight_of, request.messages)) if messages is None else messages
     if tools := request.tools:
-        weight += _BYTE * len(key_of(tools) or orjson.dumps(tools)) + _TOKEN * _TOOLS
+        weight += _BYTE * len(text_of(tools, request.call.owner)) + _TOKEN * _TOOLS
     return max(1, -(-weight // _TOKEN))
 
 

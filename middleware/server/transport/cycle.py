@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from uvicorn._types import ASGIReceiveEvent
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
     STATUS_LINE,
@@ -27,6 +28,10 @@ _WITHOUT_BODY = frozenset({204, 304})
 
 class Cycle(RequestResponseCycle):
     """uvicorn's, with ways in and out of its own."""
+
+    _loop: asyncio.AbstractEventLoop
+    _gathered: bytearray | None = None
+    """What leaves once the loop turns; None: everything leaves at once."""
 
     def __init__(self, protocol: HttpToolsProtocol, keep_alive: bool) -> None:
         super().__init__(
@@ -54,6 +59,19 @@ class Cycle(RequestResponseCycle):
     def head_has_left(self) -> bool:
         return self.response_started and not self._head
 
+    def gather(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on write what is sent in one turn of the loop together, its chunks as they are.
+
+        A write is a system call that wakes who reads.
+        """
+        self._loop, self._gathered = loop, bytearray()
+
+    def flush(self) -> None:
+        """Write what was gathered, while there is a connection."""
+        if self._gathered and not self.transport.is_closing():
+            said, self._gathered = self._gathered, bytearray()
+            self.transport.write(said)
+
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this as soon as the client has left before the end of its answer."""
         self._when_left = when_left
@@ -65,6 +83,7 @@ class Cycle(RequestResponseCycle):
         """The client has left."""
         if self.response_complete:
             return
+        self.flush()
         self.disconnected = True
         self.message_event.set()
         when_left, self._when_left = self._when_left, None
@@ -132,10 +151,19 @@ class Cycle(RequestResponseCycle):
             said = b"%b%x\r\n%b\r\n%b" % (head, len(body), body, end) if body else head + end
         else:
             said = head + self._measured(body, more)
-        if said:
+        if self._gathered is not None:
+            self._gather(said, self._gathered, more)
+        elif said:
             self.transport.write(said)
         if not more:
             self._complete()
+
+    def _gather(self, said: bytes, before: bytearray, more: bool) -> None:
+        if more and not before:
+            self._loop.call_soon(self.flush)
+        before += said
+        if not more or len(before) > HIGH_WATER_LIMIT:
+            self.flush()
 
     def _measured(self, body: bytes, more: bool) -> bytes:
         """What of a body goes out where its length was told, or there is to be none."""

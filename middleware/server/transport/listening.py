@@ -128,6 +128,7 @@ class Protocol(HttpToolsProtocol):
         """What every client passes over: an interim answer, a comment in a stream, or the space
         in front of a line of JSON.
         """
+        active.flush()
         if not active.head_has_left:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         elif active.chunked_encoding:
@@ -148,6 +149,11 @@ class Protocol(HttpToolsProtocol):
         """Call this once the client has left before the end of the answer that is being made."""
         if self._active is not None:
             self._active.watch(when_left)
+
+    def gather(self) -> None:
+        """Write what is said in one turn of the loop together, of the answer that is made."""
+        if self._active is not None:
+            self._active.gather(self.loop)
 
     def cut(self) -> None:
         """End the connection without the rest of an answer, or without any."""

@@ -28,6 +28,11 @@ class ClientConnection(Protocol):
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this once the client has left before the end of its answer."""
 
+    def gather(self) -> None:
+        """Write together what is said in one turn of the loop: an answer that is here whole has
+        many pieces, and each is to stay one.
+        """
+
     def cut(self) -> None:
         """End it without the rest of the answer, or without any."""
 

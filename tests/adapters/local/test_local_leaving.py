@@ -105,7 +105,7 @@ def test_a_gateway_that_is_killed_leaves_no_process(
         pid = int(gateway.stdout.readline())
         assert not gone(pid)
         gateway.send_signal(by)
-        gateway.wait(10)
+        gateway.wait(60)
     assert until(lambda: gone(pid))
 
 

@@ -6,7 +6,7 @@ import gc
 import tracemalloc
 
 from adapters.shared.cache import by_identity
-from adapters.shared.toolbox import REMEMBERED, declared_tools, key_of, toolbox
+from adapters.shared.toolbox import REMEMBERED, declared_tools, key_of, text_in, text_of, toolbox
 from tests.adapters.shared.test_toolbox import ALL, WEATHER, request
 
 
@@ -14,22 +14,25 @@ def test_an_object_is_read_once_and_an_equal_one_anew() -> None:
     made: list[tuple[int, ...]] = []
 
     @by_identity(6150)
-    def text(numbers: tuple[int, ...]) -> bytes:
+    def text(numbers: tuple[int, ...], _: str) -> bytes:
         made.append(numbers)
         return bytes(numbers)
 
     several = [tuple(range(at, at + 30)) for at in range(4)]
-    assert text(several[0]) is text(several[0])
-    assert text((*several[0][:1], *several[0][1:])) == text(several[0])
+    assert text(several[0], "") is text(several[0], "")
+    assert text((*several[0][:1], *several[0][1:]), "") == text(several[0], "")
     assert len(made) == 2
     for one in several[1:]:  # the equal one was used less, and is out before it
-        text(several[0])
-        text(one)
+        text(several[0], "")
+        text(one, "")
     made.clear()
-    assert text(several[0]) == bytes(several[0])
+    assert text(several[0], "") == bytes(several[0])
     assert not made
-    text(())
-    text(())
+    assert text(several[0], "other") == bytes(several[0])
+    assert made == [several[0]], "for another word it is made anew"
+    made.clear()
+    text((), "")
+    text((), "")
     assert made == [(), ()], "what is empty is not kept"
 
 
@@ -37,7 +40,7 @@ def test_many_small_tools_take_no_more_room_than_a_few_large_ones() -> None:
     def remember(first: int) -> None:
         for at in range(first, first + 4000):
             function = {**WEATHER["function"], "name": f"f{at}"}
-            declared_tools(key_of(({**WEATHER, "function": function},)))
+            declared_tools(key_of(({**WEATHER, "function": function},), ""))
 
     remember(0)
     gc.collect()
@@ -51,7 +54,16 @@ def test_many_small_tools_take_no_more_room_than_a_few_large_ones() -> None:
 
 def test_tools_are_known_by_the_tuple_they_come_in() -> None:
     tools = (WEATHER, {**WEATHER, "function": {**WEATHER["function"], "name": "other"}})
-    assert key_of(tools) is key_of(tools)
+    assert key_of(tools, "") is key_of(tools, "")
     assert toolbox(request(*ALL)).tools is toolbox(request(*ALL)).tools
     huge = {**WEATHER, "function": {**WEATHER["function"], "description": "x" * (256 << 10)}}
-    assert key_of((huge,)), "256 KB are remembered"
+    assert key_of((huge,), ""), "256 KB are remembered"
+
+
+def test_owners_have_their_tools_apart() -> None:
+    tools = (WEATHER,)
+    one, other = key_of(tools, "one"), key_of(tools, "other")
+    assert one != other
+    assert text_in(one) == text_in(other) == text_of(tools, "third")
+    assert declared_tools(one) == declared_tools(other)
+    assert declared_tools(one).tools is not declared_tools(other).tools

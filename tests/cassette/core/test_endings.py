@@ -14,7 +14,19 @@ import pytest
 from adapters.protocol import Json
 from middleware.cassettes.file import cassette_text, write_cassette
 from middleware.cassettes.record.merge import Policy
-from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, folded, same_writes, streamed
+from middleware.server.transport.serving import settings
+from tests.cassette.core.desk import (
+    REPLAYED,
+    asking,
+    cassette,
+    desk,
+    folded,
+    pieces,
+    same_writes,
+    streamed,
+)
+from tests.server.transport.paper import connected
+from tests.server.transport.talking import posted
 from tests.support.day_one import completion
 from tests.support.door import Heard
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
@@ -191,3 +203,23 @@ def test_what_broke_off_as_a_stream_fails_as_a_whole_answer_and_the_reverse(
         assert again.status >= 500
     else:
         assert folded(again)["content"] == folded(live)["content"]
+
+
+async def _written(folder: Path, body: Json) -> list[bytes]:
+    """A replayed stream as it leaves on a connection, write by write."""
+    async with desk(folder, REPLAYED, "replay") as playing:
+        protocol, paper = connected(settings(playing.door.app, "critical"))
+        protocol.data_received(posted(body))
+        return await paper.until_whole()
+
+
+def test_every_piece_is_a_chunk_though_not_a_write(tmp_path: Path) -> None:
+    case = Case("many", streams(*[event("word ")] * 60, *EVENTS[3:]), True, 200, "whole")
+    asyncio.run(_live(tmp_path, case))
+    again = asyncio.run(_played(tmp_path, body_of(case)))
+    writes = asyncio.run(_written(tmp_path, body_of(case)))
+    _, _, body = b"".join(writes).partition(b"\r\n\r\n")
+    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces(again) if piece]
+    assert body == b"".join(chunks) + b"0\r\n\r\n"
+    assert len(chunks) > 60
+    assert len(writes) < 10

@@ -218,7 +218,7 @@ def test_a_replay_that_listens_says_what_is_there(folder: Path) -> None:
         assert server.stderr is not None
         told = [server.stderr.readline() for _ in range(3)]
         server.send_signal(signal.SIGINT)
-        server.communicate(timeout=10)
+        server.communicate(timeout=60)
     assert told[1].split()[:3] == ["cassettes", "replay", "t,"]
     assert told[2].split() == ["models", "m"]
 

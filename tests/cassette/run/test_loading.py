@@ -43,7 +43,7 @@ print(*sorted({"litellm", "openai", "xllamacpp", "llm"} & sys.modules.keys()))
 def printed(program: str, *arguments: str) -> list[str]:
     ran = subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()

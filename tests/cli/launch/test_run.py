@@ -53,7 +53,7 @@ def begin(folder: Path, *command: str) -> subprocess.Popen[str]:
 
 def test_a_client_reaches_its_gateway_and_its_code_is_ours(tmp_path: Path) -> None:
     running = begin(tmp_path, sys.executable, "-c", ASKS, "--json", "-m", "x")
-    out, told = running.communicate(timeout=60)
+    out, told = running.communicate(timeout=300)
     assert running.returncode == 7, told
     address, _, arguments = out.strip().partition(" ")
     assert arguments == "['--json', '-m', 'x']"
@@ -73,12 +73,12 @@ def test_what_would_end_it_ends_the_client(
     assert running.stdout.readline() == "here\n"
     running.send_signal(signal.SIGINT)  # the client hears it itself, in a terminal
     running.send_signal(number)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     assert running.returncode == code
 
 
 def test_a_client_that_is_not_there(tmp_path: Path) -> None:
     running = begin(tmp_path, "no-such-client")
-    _, told = running.communicate(timeout=60)
+    _, told = running.communicate(timeout=300)
     assert running.returncode == 127
     assert "There is no command 'no-such-client'." in told

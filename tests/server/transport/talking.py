@@ -12,12 +12,19 @@ import orjson
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from adapters.protocol import Json
 from middleware.server.transport.listening import Protocol
 
 PATIENCE = 0.15
 HEAD = b"POST / HTTP/1.1\r\nhost: a\r\n"
 BODY = b"content-length: 5\r\n\r\n"
 ONE = HEAD + BODY + b"12345"
+
+
+def posted(asked: Json) -> bytes:
+    body = orjson.dumps(asked)
+    lines = (b"POST /v1/chat/completions HTTP/1.1", b"host: localhost", b"content-length: %d")
+    return b"\r\n".join((*lines, b"", b"")) % len(body) + body
 
 
 class Hasty(Protocol):
