@@ -75,9 +75,10 @@ class Bill:
         visit = self.visit
         if answer is None:
             answer = self._lengths.of(visit.client, visit.model)
-        self._answer = min(answer, _LONGEST)
+        self._answer = answer if answer < _LONGEST else _LONGEST
         visit.journey.before_next_ask = self._reserve_more
-        await self._allowance.reserve(*self._likely(self._prompt))
+        tokens, cost = self._likely(self._prompt)
+        await self._allowance.reserve(tokens, cost)
 
     async def _reserve_more(self, size: int) -> None:
         """Take the same for another ask with so many bytes more, even beyond the limits: the

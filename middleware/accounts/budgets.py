@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
 from middleware.config import SpendingLimit
 from middleware.config.shape import Period
+from middleware.state.store import CounterLimit
 
 _EVER = 10 * 365 * 86400.0
 _HOUR = 3600.0
@@ -21,27 +21,41 @@ class Term(NamedTuple):
     """Under which what is spent in it is counted."""
     ends: datetime | None
     """None: never."""
-    left: float
-    """Seconds for which it has to be remembered."""
+    limit: CounterLimit
+    """How much may be spent in it, and how long that has to be remembered."""
 
     def wait(self, now: float) -> float | None:
         """Seconds to its end."""
         return None if self.ends is None else self.ends.timestamp() - now
 
 
+class Terms:
+    """Of one client's budget: as every period begins and ends with an hour, one is made an hour."""
+
+    __slots__ = ("_budget", "_client", "_hour", "_term")
+
+    def __init__(self, client: str, budget: SpendingLimit | None) -> None:
+        self._client, self._budget = client, budget
+        self._hour = -1.0
+        self._term: Term | None = None
+
+    def at(self, now: float) -> Term | None:
+        """None: there is no budget."""
+        hour = now // _HOUR
+        if self._budget is not None and hour != self._hour:
+            self._term, self._hour = term_of(self._client, self._budget, now), hour
+        return self._term
+
+
 def term_of(client: str, budget: SpendingLimit, now: float) -> Term:
-    return _term(client, budget.period, int(now // _HOUR))
-
-
-# Asked twice a request; every period begins and ends with an hour.
-@lru_cache(maxsize=256)
-def _term(client: str, period: Period, hour: int) -> Term:
+    amount, period = budget
     if period == "total":
-        return Term(f"money:{client}:total", None, _EVER)
-    now = hour * _HOUR
+        name = f"money:{client}:total"
+        return Term(name, None, CounterLimit(name, amount, _EVER, sliding=False))
     begins, ends = _bounds(period, datetime.fromtimestamp(now, UTC))
     name = f"money:{client}:{period}:{begins:%Y-%m-%dT%H}"
-    return Term(name, ends, ends.timestamp() - now + _HOUR)
+    left = ends.timestamp() - now // _HOUR * _HOUR + _HOUR
+    return Term(name, ends, CounterLimit(name, amount, left, sliding=False))
 
 
 def _bounds(period: Period, now: datetime) -> tuple[datetime, datetime]:

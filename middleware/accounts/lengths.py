@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 _UNKNOWN = 256
 _WEIGHT = 0.3
 """Of the last answer."""
@@ -14,7 +12,7 @@ class AnswerLengths:
     """In tokens, by client and model; those that were asked for long ago go first."""
 
     def __init__(self) -> None:
-        self._lengths: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._lengths: dict[tuple[str, str], float] = {}
 
     def of(self, client: str, model: str) -> int:
         return round(self._lengths.get((client, model), _UNKNOWN))
@@ -24,4 +22,4 @@ class AnswerLengths:
         before = self._lengths.pop(key, float(tokens))
         self._lengths[key] = before + _WEIGHT * (tokens - before)
         if len(self._lengths) > _MOST:
-            self._lengths.popitem(last=False)
+            del self._lengths[next(iter(self._lengths))]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Iterable
+from dataclasses import replace
 from math import ceil, inf
 from typing import Literal
 
 from adapters.errors import Again, GatewayError
-from middleware.accounts.budgets import Term, term_of
+from middleware.accounts.budgets import Term, Terms
 from middleware.config import ClientConfig, SpendingLimit
-from middleware.state.store import Hold, State, Taken
+from middleware.state.store import CounterLimit, State, Taken, Wanted
 
 Limit = Literal["requests", "tokens", "concurrent", "budget"]
 _MINUTE = 60.0
@@ -55,31 +56,30 @@ class MinuteLimit:
 class ClientLimits:
     """What a client may have, made ready once for all its requests."""
 
-    __slots__ = ("concurrent", "entering", "minutes", "requests", "said", "tokens")
+    __slots__ = ("concurrent", "entering", "minutes", "requests", "said", "terms", "tokens")
 
     def __init__(self, said: ClientConfig) -> None:
         self.said = said
         requests = MinuteLimit("requests", said.id, said.requests_per_minute or 0)
         tokens = MinuteLimit("tokens", said.id, said.tokens_per_minute or 0)
-        self.requests, self.tokens = requests.counter, tokens.counter
-        self.concurrent = f"concurrent:{said.id}"
         self.minutes = [one for one in (requests, tokens) if one.most]
-        entering = (
-            # Never settled: it counts from its beginning, however long it takes.
-            Hold(self.requests, 1, requests.most, _MINUTE),
-            Hold(self.concurrent, 1, said.concurrent or 0, _LONGEST_REQUEST),
-        )
-        self.entering = [hold for hold in entering if hold.limit]
+        # Never settled: it counts from its beginning, however long it takes.
+        self.requests = CounterLimit(requests.counter, requests.most, _MINUTE)
+        self.tokens = CounterLimit(tokens.counter, tokens.most, _MINUTE)
+        concurrent = f"concurrent:{said.id}"
+        self.concurrent = CounterLimit(concurrent, said.concurrent or 0, _LONGEST_REQUEST)
+        self.entering = [(one, 1.0) for one in (self.requests, self.concurrent) if one.limit]
         """What each request takes before its body is read."""
+        self.terms = Terms(said.id, said.budget)
 
-    def of_use(self, tokens: float, cost: float, term: Term | None) -> list[Hold]:
+    def of_use(self, tokens: float, cost: float, term: Term | None) -> list[Wanted]:
         """What it is likely to use."""
-        said, holds = self.said, []
-        if said.tokens_per_minute:
-            holds.append(Hold(self.tokens, tokens, said.tokens_per_minute, _MINUTE))
-        if said.budget and term:
-            holds.append(Hold(term.counter, cost, said.budget.amount, term.left, sliding=False))
-        return holds
+        wanted: list[Wanted] = []
+        if self.tokens.limit:
+            wanted.append((self.tokens, tokens))
+        if term is not None:
+            wanted.append((term.limit, cost))
+        return wanted
 
 
 def limits_of(said: ClientConfig) -> ClientLimits | None:
@@ -91,14 +91,12 @@ def limits_of(said: ClientConfig) -> ClientLimits | None:
 class Allowance:
     """What one request takes of its client's limits: all of it is given back or settled."""
 
-    __slots__ = ("_full", "_limits", "_request", "_reset", "_state", "_sums", "_term")
+    __slots__ = ("_claims", "_full", "_limits", "_reset", "_term")
 
     def __init__(self, state: State, limits: ClientLimits, request: str) -> None:
-        self._state = state
+        self._claims = state.claims(request)
         self._limits = limits
-        self._request = request
         self._term: Term | None = None
-        self._sums: dict[str, float] = {}
         self._full, self._reset = "", b""
         """The minute's limit that refused it, and when it lets in again."""
 
@@ -106,44 +104,37 @@ class Allowance:
     def headers(self) -> list[tuple[bytes, bytes]]:
         """`x-ratelimit-*` of its limits."""
         told: list[tuple[bytes, bytes]] = []
+        sums = self._claims.sums
         for minute in self._limits.minutes:
-            name = minute.counter
-            if name in self._sums:
-                told += minute.headers(
-                    self._sums[name], self._reset if name == self._full else _RESET
-                )
+            if minute.counter in sums:
+                reset = self._reset if minute.counter == self._full else _RESET
+                told += minute.headers(sums[minute.counter], reset)
         return told
 
     async def enter(self) -> None:
         """Take a place among its requests, or raise `LimitReached`: before its body is read."""
-        if holds := self._limits.entering:
-            self._check(await self._state.take(self._request, holds))
+        if refused := await self._claims.take(self._limits.entering):
+            raise self._refusal(refused)
 
     async def reserve(self, tokens: float, cost: float, beyond: bool = False) -> None:
         """Take what it is likely to use, or raise `LimitReached`; with `beyond`, take it anyway."""
-        said = self._limits.said
-        if said.budget and self._term is None:  # all of a request is of the term it began in
-            self._term = term_of(said.id, said.budget, time.time())
-        holds = self._limits.of_use(tokens, cost, self._term)
+        if self._term is None:  # all of a request is of the term it began in
+            self._term = self._limits.terms.at(time.time())
+        wanted = self._limits.of_use(tokens, cost, self._term)
         if beyond:
-            holds = [hold._replace(limit=inf) for hold in holds]
-        if holds:
-            self._check(await self._state.take(self._request, holds))
+            wanted = [(replace(limit, limit=inf), amount) for limit, amount in wanted]
+        if refused := await self._claims.take(wanted):
+            raise self._refusal(refused)
 
     def settle(self, tokens: int, cost: float, none: bool = False) -> Awaitable[None]:
         """Say what it really used; `none`: it is not to count as a request."""
         limits = self._limits
-        amounts = {limits.concurrent: 0.0, limits.tokens: float(tokens)}
+        amounts = {limits.concurrent.counter: 0.0, limits.tokens.counter: float(tokens)}
         if self._term is not None:
             amounts[self._term.counter] = cost
         if none:
-            amounts[limits.requests] = 0.0
-        return self._state.settle(self._request, amounts)
-
-    def _check(self, taken: Taken) -> None:
-        self._sums.update(taken.sums)
-        if taken.refused:
-            raise self._refusal(taken)
+            amounts[limits.requests.counter] = 0.0
+        return self._claims.settle(amounts)
 
     def _refusal(self, taken: Taken) -> LimitReached:
         said, name = self._limits.said, taken.refused.partition(":")[0]

@@ -65,7 +65,7 @@ class Prices:
 
     def expected(self, name: str) -> Price:
         """Of who is likely to answer."""
-        return self.of(name) or self._of_first(name)
+        return self._found.get(name) or self._of_first(name)
 
     def _of_first(self, name: str) -> Price:
         """Of a model that is made of others."""

@@ -261,8 +261,9 @@ class Answer:
         """A client that has limits of its own is told of those, not of the upstream's."""
         own = self.bill.headers if self.bill is not None else ()
         if own:
-            kept = (name for name in headers if not name.startswith(_RATE_LIMIT))
-            headers = {name: headers[name] for name in kept}
+            headers = {
+                name: value for name, value in headers.items() if not name.startswith(_RATE_LIMIT)
+            }
         named = self._door.endpoint.limits
         if named is None:
             return headers, own

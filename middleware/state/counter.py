@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil, inf
 
-from middleware.state.store import Hold
+from middleware.state.store import CounterLimit
+from middleware.state.table import ExpiringTable
 
 BUCKETS = 240
 """Into how many steps the life of a part is cut: of a minute a quarter of a second."""
@@ -13,20 +14,21 @@ LONGEST_REQUEST = 3600.0
 """Seconds after which a request that was never settled is none any more."""
 
 
-def life_of(hold: Hold) -> float:
+def life_of(limit: CounterLimit) -> float:
     """Of what is counted for good only what is held ends by itself."""
-    return hold.seconds if hold.sliding else LONGEST_REQUEST
+    return limit.seconds if limit.sliding else LONGEST_REQUEST
 
 
 class Counter:
     """Cheap however much is counted: a part only changes the number of its bucket."""
 
     __slots__ = (
-        *("_bucket", "_due", "_parts", "_sum", "_until"),
-        *("ends", "life", "step", "total", "written"),
+        *("_due", "_parts", "_sum", "_until"),
+        *("current", "ends", "life", "name", "noted", "step", "total", "written"),
     )
 
-    def __init__(self, life: float) -> None:
+    def __init__(self, name: str, life: float, noted: bool = True) -> None:
+        self.name = name
         self.life = life
         """Seconds for which a part counts."""
         self.step = life / BUCKETS
@@ -41,8 +43,10 @@ class Counter:
         self._sum = 0.0
         self._due = inf
         """When the first part ends."""
-        self._bucket, self._until = 0, -inf
-        """The bucket of what begins now, and how long it is that."""
+        self.current, self._until = 0, -inf
+        """The bucket of what began last, and how long what begins comes into it."""
+        self.noted = noted
+        """Who writes it down knows that it has changed, or nobody does."""
 
     @property
     def parts(self) -> dict[int, float]:
@@ -69,16 +73,28 @@ class Counter:
         self._sum, self._due = 0.0, inf  # of what was rounded nothing stays
         self._until = -inf
 
-    def take(self, amount: float, now: float, seconds: float) -> int:
-        """Add a part that begins now, and return its bucket; all of it counts so long at least."""
+    def take(self, amount: float, now: float, seconds: float, limit: float = inf) -> float | None:
+        """Add a part that begins now, in the bucket that is then `current`, and return the sum;
+        all of it counts so long at least. None: the limit was reached, and nothing is added.
+        """
+        if now >= self._due:
+            self._drop_ended(now)
+        before = self._sum + self.total
+        if before >= limit:
+            return None
         if now > self._until:
             self._begin_bucket(now, seconds)
-        self._parts[self._bucket] += amount
+        self._parts[self.current] += amount
         self._sum += amount
-        return self._bucket
+        return before + amount
+
+    def spend(self, amount: float, until: float) -> None:
+        """Add what ends with all of the counter, and not before then."""
+        self.total += amount
+        self.ends = max(self.ends, until)
 
     def _begin_bucket(self, now: float, seconds: float) -> None:
-        bucket = self._bucket = self.bucket(now)
+        bucket = self.current = self.bucket(now)
         ends = bucket * self.step
         self._until = ends - self.life
         self._parts.setdefault(bucket, 0.0)
@@ -107,3 +123,31 @@ class Counter:
             if left < limit:
                 return max(0.0, bucket * self.step - now)
         return 0.0
+
+
+class Counters(ExpiringTable[Counter]):
+    """All of a process; `changed` is told, once, of those that are to be written down."""
+
+    def __init__(
+        self,
+        most: int,
+        clock: Callable[[], float],
+        changed: Callable[[Counter], None] | None = None,
+    ) -> None:
+        super().__init__(most, lambda counter: counter.ends)
+        self.clock = clock
+        self._changed = changed
+
+    def of(self, limit: CounterLimit, now: float) -> Counter:
+        """The counter of a limit, which from now on lives as long as that says."""
+        found = self.kept.get(limit.counter)
+        if found is None or found.ends <= now:
+            found = Counter(limit.counter, life_of(limit), noted=self._changed is None)
+            self.put(limit.counter, found, now)
+        found.ends = max(found.ends, now + limit.seconds + found.step)
+        return found
+
+    def note(self, counter: Counter) -> None:
+        if self._changed is not None:
+            counter.noted = True
+            self._changed(counter)

@@ -9,12 +9,13 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import orjson
 
+from middleware.state.claims import OwnClaims
 from middleware.state.counter import Counter
 from middleware.state.memory import MemoryState
 from middleware.state.rows import CounterRow, MarkRow, Rows
@@ -29,6 +30,10 @@ _SHORT = 120.0
 """Up to how many seconds of life the parts of a counter are written too."""
 
 
+_Found = tuple[Sequence[tuple[CounterRow, Mapping[int, float]]], Sequence[MarkRow]]
+"""Counters of a file, each with its parts, and marks."""
+
+
 class FileState:
     home: Home = "file"
 
@@ -38,14 +43,18 @@ class FileState:
         self._path = path
         self._say = say
         self._clock = clock
-        self._memory = MemoryState(clock)
-        self._lock = threading.Lock()
-        """Around the memory; never held while the file is read or written."""
-        self._counters: set[str] = set()
-        self._marks: set[str] = set()
+        self._memory = MemoryState(clock, changed=self._note)
+        """Changed by the loop alone: the thread takes copies, each of them whole."""
+        self._counters: dict[str, Counter] = {}
+        self._marks: dict[str, None] = {}
+        """What has changed, by name. Who changes says so after it; who writes takes it out before
+        it is copied: so nothing is missed.
+        """
+        self._found: _Found | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._read, self._changed, self._ending = (threading.Event() for _ in range(3))
+        events = (threading.Event() for _ in range(4))
+        self._read, self._restored, self._changed, self._ending = events
         self._failed = False
 
     @property
@@ -56,39 +65,31 @@ class FileState:
     def marked(self) -> bool:
         return self._thread is None or self._memory.marked
 
+    def claims(self, request: str) -> OwnClaims:
+        self._begin()
+        return OwnClaims(self._memory.counters)
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
-        if self._thread is None:
-            self._begin()
-        with self._lock:
-            taken = self._memory.taken(request, holds)
-            if not taken.refused:
-                self._note(self._counters, taken.sums)
-        return taken
+        self._begin()
+        return await self._memory.take(request, holds)
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
-        if self._thread is None:
-            self._begin()
-        with self._lock:
-            self._memory.settled(request, amounts)
-            self._note(self._counters, amounts)
+        self._begin()
+        await self._memory.settle(request, amounts)
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
-        if self._thread is None:
-            self._begin()
-        with self._lock:
-            return await self._memory.sums(counters)
+        self._begin()
+        return await self._memory.sums(counters)
 
     async def read(self, names: Sequence[str]) -> Sequence[Mark | None]:
-        if self._thread is None:
-            self._begin()
-        return self._memory.known(names)  # which changes nothing, so it needs no lock
+        self._begin()
+        return self._memory.known(names)
 
     async def mark(self, name: str, text: str, seconds: float, later: bool = False) -> None:
-        if self._thread is None:
-            self._begin()
-        with self._lock:
-            await self._memory.mark(name, text, seconds, later)
-            self._note(self._marks, (name,))
+        self._begin()
+        await self._memory.mark(name, text, seconds, later)
+        self._marks[name] = None
+        self._changed.set()
 
     async def close(self) -> None:
         if self._thread is not None:
@@ -96,18 +97,37 @@ class FileState:
             self._changed.set()
             await asyncio.to_thread(self._thread.join, _LAST_WAIT)
 
-    def _note(self, changed: set[str], names: Iterable[str]) -> None:
-        if not changed:  # else the thread knows that there is something to write
-            self._changed.set()
-        changed.update(names)
+    def _note(self, counter: Counter) -> None:
+        self._counters[counter.name] = counter
+        self._changed.set()
 
     def _begin(self) -> None:
         """The first request finds what was kept, if the file can be read soon."""
+        if self._thread is not None:
+            return
         self._loop = asyncio.get_running_loop()
         # Nobody waits for it at the end: a file may hang.
         self._thread = threading.Thread(target=self._run, name="state file", daemon=True)
         self._thread.start()
         self._read.wait(_FIRST_WAIT)
+        self._restore()
+
+    def _restore(self) -> None:
+        """Add what was found in the file to what was counted since."""
+        found, self._found = self._found, None
+        if found is None:
+            return
+        now, kept = self._clock(), self._memory.counters
+        for row, parts in found[0]:
+            counter = kept.kept.get(row.name) or Counter(row.name, row.life, noted=False)
+            counter.ends = max(counter.ends, row.ends)
+            counter.total += row.total
+            counter.written += row.total
+            counter.merge(parts)
+            kept.put(row.name, counter, now)
+        for name, text, until in found[1]:
+            self._memory.remember(name, Mark(text, until), later=True)
+        self._restored.set()
 
     # In the thread ------------------------------------------------------------------------------
 
@@ -117,7 +137,7 @@ class FileState:
             ending = self._ending.is_set()
             try:
                 if not loaded:
-                    self._restore(*rows.load(self._clock()))
+                    self._find(*rows.load(self._clock()))
                     loaded = True
                 self._write(rows)
                 self._told("")
@@ -142,57 +162,45 @@ class FileState:
         with suppress(RuntimeError):  # who would hear it is gone
             self._loop.call_soon_threadsafe(self._say, text)
 
-    def _restore(self, counters: Sequence[CounterRow], marks: Sequence[MarkRow]) -> None:
-        parts = [
-            {int(bucket): amount for bucket, amount in orjson.loads(row.parts).items()}
-            for row in counters
-        ]
-        with self._lock:
-            now, kept = self._clock(), self._memory.counters
-            for row, own in zip(counters, parts, strict=True):
-                counter = kept.kept.get(row.name) or Counter(row.life)
-                counter.ends = max(counter.ends, row.ends)
-                counter.total += row.total
-                counter.written += row.total
-                counter.merge(own)
-                kept.put(row.name, counter, now)
-            for name, text, until in marks:
-                self._memory.remember(name, Mark(text, until), later=True)
+    def _find(self, counters: Sequence[CounterRow], marks: Sequence[MarkRow]) -> None:
+        """Let the loop have it before anything is written."""
+        self._found = [(row, _parts_of(row)) for row in counters], marks
+        self._read.set()
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._restore)
+            self._restored.wait(_LAST_WAIT)
 
     def _write(self, rows: Rows) -> None:
-        counters, marks = self._changes()
+        self._changed.clear()
+        counters = [(counter, _row(counter)) for counter in self._changed_counters()]
+        marks = self._changed_marks()
         if not (counters or marks):
             return
         saved = False
         try:
-            rows.save(counters, marks, self._clock())
+            rows.save([row for _, row in counters], marks, self._clock())
             saved = True
         finally:
-            with self._lock:
-                self._wrote(counters, marks, saved)
+            for counter, row in counters:
+                if saved:
+                    counter.written += row.total
+                else:
+                    self._counters.setdefault(counter.name, counter)
+            if not saved:
+                self._marks.update(dict.fromkeys(row.name for row in marks))
 
-    def _changes(self) -> tuple[Sequence[CounterRow], Sequence[MarkRow]]:
-        """All that was not written yet."""
-        with self._lock:
-            self._changed.clear()
-            names, self._counters = self._counters, set()
-            known, self._marks = self._marks, set()
-            counters, marks = self._memory.counters.kept, self._memory.marks.kept
-            changed = [(name, counters[name]) for name in names if name in counters]
-            return (
-                [_row(name, counter) for name, counter in changed if _lasts(counter)],
-                [MarkRow(name, *marks[name]) for name in known if name in marks],
-            )
+    def _changed_counters(self) -> Iterator[Counter]:
+        while self._counters:
+            _, counter = self._counters.popitem()
+            counter.noted = False
+            if _lasts(counter):
+                yield counter
 
-    def _wrote(self, counters: Sequence[CounterRow], marks: Sequence[MarkRow], saved: bool) -> None:
-        if not saved:
-            self._counters.update(row.name for row in counters)
-            self._marks.update(row.name for row in marks)
-            return
-        kept = self._memory.counters.kept
-        for row in counters:
-            if row.name in kept:
-                kept[row.name].written += row.total
+    def _changed_marks(self) -> Sequence[MarkRow]:
+        names, marks = [*self._marks], self._memory.marks.kept
+        for name in names:
+            del self._marks[name]
+        return [MarkRow(name, *marks[name]) for name in names if name in marks]
 
 
 def _lasts(counter: Counter) -> bool:
@@ -200,8 +208,12 @@ def _lasts(counter: Counter) -> bool:
     return counter.life <= _SHORT or counter.total != counter.written
 
 
-def _row(name: str, counter: Counter) -> CounterRow:
+def _row(counter: Counter) -> CounterRow:
     parts = {str(bucket): amount for bucket, amount in counter.parts.items()}
-    short = counter.life <= _SHORT
-    text = orjson.dumps(parts if short else {}).decode()
-    return CounterRow(name, counter.life, counter.total - counter.written, text, counter.ends)
+    text = orjson.dumps(parts if counter.life <= _SHORT else {}).decode()
+    added = counter.total - counter.written
+    return CounterRow(counter.name, counter.life, added, text, counter.ends)
+
+
+def _parts_of(row: CounterRow) -> Mapping[int, float]:
+    return {int(bucket): amount for bucket, amount in orjson.loads(row.parts).items()}

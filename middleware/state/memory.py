@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
-from middleware.state.counter import LONGEST_REQUEST, Counter, life_of
-from middleware.state.store import Hold, Home, Mark, Taken
+from middleware.state.claims import OwnClaims
+from middleware.state.counter import LONGEST_REQUEST, Counter, Counters
+from middleware.state.store import CounterLimit, Hold, Home, Mark, Taken
 from middleware.state.table import ExpiringTable
 
 _MOST = 1 << 16
@@ -17,20 +19,12 @@ _MOST = 1 << 16
 class Held(NamedTuple):
     """What a request has of one counter."""
 
-    hold: Hold
+    limit: CounterLimit
     amount: float
     bucket: int
     counter: Counter
-    shared: bool = False
+    shared: bool
     """Others have been told of it."""
-
-
-class _Request:
-    __slots__ = ("ends", "parts")
-
-    def __init__(self) -> None:
-        self.ends = 0.0
-        self.parts: dict[str, Held] = {}
 
 
 class MemoryState:
@@ -38,11 +32,16 @@ class MemoryState:
 
     home: Home = "memory"
 
-    def __init__(self, clock: Callable[[], float] = time.time, most: int = _MOST) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        most: int = _MOST,
+        changed: Callable[[Counter], None] | None = None,
+    ) -> None:
         self.clock = clock
-        self.counters: ExpiringTable[Counter] = ExpiringTable(most, lambda counter: counter.ends)
+        self.counters = Counters(most, clock, changed)
         self.marks: ExpiringTable[Mark] = ExpiringTable(most, lambda mark: mark.until)
-        self._requests: ExpiringTable[_Request] = ExpiringTable(most, lambda request: request.ends)
+        self._requests: ExpiringTable[OwnClaims] = ExpiringTable(most, lambda claims: claims.ends)
         self._marked_until = 0.0
 
     @property
@@ -53,91 +52,49 @@ class MemoryState:
     def marked(self) -> bool:
         return self._marked_until > self.clock()
 
+    def claims(self, request: str) -> OwnClaims:
+        """They end by themselves where nobody settles them."""
+        return OwnClaims(self.counters)
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
-        return self.taken(request, holds)
+        now, claims = self.clock(), self._named(request)
+        refusal = await claims.take([hold.wanted() for hold in holds], now)
+        if refusal is not None:
+            return refusal
+        claims.shared -= {hold.counter for hold in holds}
+        self._keep(request, claims, now)
+        return Taken({hold.counter: claims.sums[hold.counter] for hold in holds})
 
-    def taken(self, request: str, holds: Sequence[Hold]) -> Taken:
-        """The same, for homes that keep this one inside."""
-        now, counters = self.clock(), self.counters.kept
-        sums: dict[str, float] = {}
-        full: Hold | None = None
-        for hold in holds:
-            name, amount, limit, _, _ = hold
-            counter = counters.get(name)
-            if counter is None or counter.ends <= now:
-                counter = self.counter(hold, now)
-            found = counter.sum(now)
-            sums[name] = found + amount
-            if found >= limit and full is None:
-                full = hold
-        if full is None:
-            self.hold(request, holds, now)
-            return Taken(sums)
-        sums = {hold.counter: self.counter(hold, now).sum(now) for hold in holds}
-        return Taken(sums, full.counter, self.counter(full, now).wait(full.limit, now))
+    async def share(self, request: str, holds: Sequence[Hold], now: float) -> None:
+        """Take whatever the limits say, as others have counted it too."""
+        claims = self._named(request)
+        await claims.take([hold._replace(limit=inf).wanted() for hold in holds], now)
+        claims.shared |= {hold.counter for hold in holds}
+        self._keep(request, claims, now)
 
-    def held(self, request: str, counter: str) -> Held | None:
-        kept = self._requests.kept.get(request)
-        return None if kept is None else kept.parts.get(counter)
+    def _named(self, request: str) -> OwnClaims:
+        return self._requests.kept.get(request) or self.claims(request)
 
-    def hold(self, request: str, holds: Sequence[Hold], now: float, shared: bool = False) -> None:
-        """Take whatever the limits say; what a request takes twice of a counter is one."""
-        kept = self._requests.kept.get(request)
-        if kept is None:
-            kept = _Request()
-            self._requests.put(request, kept, now)
-        kept.ends = now + LONGEST_REQUEST
-        parts, counters = kept.parts, self.counters.kept
-        for hold in holds:
-            name, amount, _, seconds, _ = hold
-            counter = counters.get(name) or self.counter(hold, now)
-            if name in parts:
-                before = parts[name]
-                counter.give(before.bucket, before.amount)
-                amount += before.amount
-            part = hold, amount, counter.take(amount, now, seconds), counter, shared
-            parts[name] = tuple.__new__(Held, part)  # `Held(…)` costs four times as much
+    def _keep(self, request: str, claims: OwnClaims, now: float) -> None:
+        claims.ends = now + LONGEST_REQUEST
+        self._requests.put(request, claims, now)
+
+    def held(self, request: str, counters: Iterable[str]) -> Mapping[str, Held]:
+        """What a request has of those counters."""
+        claims = self._named(request)
+        found = [(name, claims.parts[name]) for name in counters if name in claims.parts]
+        return {name: Held(*part, name in claims.shared) for name, part in found}
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
-        self.settled(request, amounts)
-
-    def settled(self, request: str, amounts: Mapping[str, float]) -> Sequence[Held]:
-        """Settle; return what was held. What was never taken is not counted."""
-        now, kept = self.clock(), self._requests.kept.get(request)
-        if kept is None:
-            return ()
-        held, parts = [], kept.parts
-        for name, used in amounts.items():
-            if (one := parts.pop(name, None)) is not None:
-                held.append(one)
-                hold, amount, bucket, counter, _ = one
-                counter.give(bucket, amount)
-                if used:
-                    self._use(hold, used, now)
-        if not parts:
+        claims = self._requests.kept.get(request)
+        if claims is None:
+            return
+        await claims.settle(amounts)
+        left = claims.parts.values()
+        if not left:
             del self._requests.kept[request]
         else:  # what nobody settles ends by itself
-            kept.ends = max([one.bucket * one.counter.step for one in parts.values()])
-        return held
-
-    def _use(self, hold: Hold, used: float, now: float) -> None:
-        """Count what was used in place of what was held."""
-        counter = self.counter(hold, now)  # another, where that one has ended or is forgotten
-        if hold.sliding:
-            counter.take(used, now, hold.seconds)
-        else:
-            counter.total += used
-
-    def counter(self, hold: Hold, now: float) -> Counter:
-        """The counter of a hold, which from now on lives as long as the hold says."""
-        name, _, _, seconds, _ = hold
-        found = self.counters.kept.get(name)
-        if found is None or found.ends <= now:
-            found = Counter(life_of(hold))
-            self.counters.put(name, found, now)
-        if found.ends < (ends := now + seconds + found.step):
-            found.ends = ends
-        return found
+            claims.ends = max([bucket * counter.step for _, _, bucket, counter in left])
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:
         now = self.clock()

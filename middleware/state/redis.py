@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from middleware.state.claims import NamedClaims
 from middleware.state.connection import PREFIX, RedisConnection
 from middleware.state.memory import Held, MemoryState
 from middleware.state.scripts import ADD, MARK, SETTLE, SUMS, TAKE
-from middleware.state.store import Hold, Home, Mark, Taken
+from middleware.state.store import CounterLimit, Hold, Home, Mark, Taken
 
 T = TypeVar("T")
 _MOST_MISSED = 4096
@@ -47,27 +48,32 @@ class RedisState:
     def marked(self) -> bool:
         return True
 
+    def claims(self, request: str) -> NamedClaims:
+        return NamedClaims(self, request)
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         return await _to_the_end(self._take(request, holds)) if holds else Taken({})
 
     async def _take(self, request: str, holds: Sequence[Hold]) -> Taken:
         now = self.connection.now()
         values: list[Any] = []
-        for hold in holds:
-            counter, had = self._own.counter(hold, now), self._own.held(request, hold.counter)
+        limits = [hold.wanted()[0] for hold in holds]
+        had = self._own.held(request, [hold.counter for hold in holds])
+        for hold, limit in zip(holds, limits, strict=True):
+            counter = self._own.counters.of(limit, now)
             values += [*_lasting(counter.step, hold.seconds), min(hold.limit, 1e308), hold.amount]
-            values += [counter.bucket(now), *_shared(had)]
+            values += [counter.bucket(now), *_shared(had.get(hold.counter))]
         answer = await self.connection.run(TAKE, _names(one.counter for one in holds), *values)
         if answer is None:
             return await self._own.take(request, holds)
         refused, free, texts, totals = answer
         sums = {hold.counter: float(text) for hold, text in zip(holds, texts, strict=True)}
-        self._learn(holds, totals)
+        self._learn(limits, totals)
         if refused:
-            full = holds[refused - 1]
-            ends = float(free) * self._own.counter(full, now).step
+            full = limits[refused - 1]
+            ends = float(free) * self._own.counters.of(full, now).step
             return Taken(sums, full.counter, max(0.0, ends - now))
-        self._own.hold(request, holds, now, shared=True)
+        await self._own.share(request, holds, now)
         return Taken(sums)
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
@@ -76,15 +82,16 @@ class RedisState:
     async def _settle(self, request: str, amounts: Mapping[str, float]) -> None:
         now = self.connection.now()
         values: list[Any] = []
-        held = self._own.settled(request, amounts)
+        held = [*self._own.held(request, amounts).values()]
+        await self._own.settle(request, amounts)
         for one in held:
-            values += [*_ended(one, now), amounts[one.hold.counter]]
-        holds = [one.hold for one in held]
+            values += [*_ended(one, now), amounts[one.limit.counter]]
+        limits = [one.limit for one in held]
         if not held:
             return
-        answer = await self.connection.run(SETTLE, _names(one.counter for one in holds), *values)
+        answer = await self.connection.run(SETTLE, _names(one.counter for one in limits), *values)
         if answer is not None:
-            return self._learn(holds, answer[0])
+            return self._learn(limits, answer[0])
         self._keep(held, amounts)
 
     def _keep(self, held: Sequence[Held], amounts: Mapping[str, float]) -> None:
@@ -92,18 +99,18 @@ class RedisState:
         for one in held:
             if one.shared and len(self._kept_there) < _MOST_KEPT_THERE:
                 self._kept_there.append(one)
-            if not one.hold.sliding:
-                self._miss(one.hold.counter, amounts[one.hold.counter])
+            if not one.limit.sliding:
+                self._miss(one.limit.counter, amounts[one.limit.counter])
 
     def _miss(self, name: str, amount: float) -> None:
         if name in self._missed or len(self._missed) < _MOST_MISSED:
             self._missed[name] = self._missed.get(name, 0.0) + amount
             self._count(name, 0.0)
 
-    def _learn(self, holds: Sequence[Hold], totals: Sequence[bytes]) -> None:
-        for hold, total in zip(holds, totals, strict=True):
-            if not hold.sliding:
-                self._count(hold.counter, float(total))
+    def _learn(self, limits: Sequence[CounterLimit], totals: Sequence[bytes]) -> None:
+        for limit, total in zip(limits, totals, strict=True):
+            if not limit.sliding:
+                self._count(limit.counter, float(total))
 
     def _count(self, name: str, known: float) -> None:
         """What all have spent: from there this process goes on where Redis ends."""
@@ -153,9 +160,9 @@ class RedisState:
     async def _give_back(self, held: Sequence[Held]) -> None:
         values: list[Any] = []
         for one in held:
-            values += [*_lasting(one.counter.step, one.hold.seconds), *_shared(one), "0", 0]
+            values += [*_lasting(one.counter.step, one.limit.seconds), *_shared(one), "0", 0]
         if held:
-            await self.connection.send(SETTLE, _names(one.hold.counter for one in held), *values)
+            await self.connection.send(SETTLE, _names(one.limit.counter for one in held), *values)
             del self._kept_there[: len(held)]
 
     async def _tell(self, marks: Sequence[tuple[str, Mark]]) -> None:
@@ -226,8 +233,8 @@ def _shared(held: Held | None) -> tuple[int | str, float]:
 
 def _ended(held: Held, now: float) -> Sequence[Any]:
     """What a request had, and the bucket of what it used."""
-    bucket = held.counter.bucket(now) if held.hold.sliding else ""
-    return *_lasting(held.counter.step, held.hold.seconds), *_shared(held), bucket
+    bucket = held.counter.bucket(now) if held.limit.sliding else ""
+    return *_lasting(held.counter.step, held.limit.seconds), *_shared(held), bucket
 
 
 def _written(mark: Mark) -> tuple[str, float]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from middleware.machine.channel import Away, Channel
+from middleware.state.claims import NamedClaims
 from middleware.state.memory import MemoryState
 from middleware.state.store import Hold, Home, Mark, Taken
 
@@ -34,6 +35,9 @@ class RemoteState:
     def marked(self) -> bool:
         return True
 
+    def claims(self, request: str) -> NamedClaims:
+        return NamedClaims(self, request)
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         said = [
             (name, amount, None if limit == math.inf else limit, *rest)
@@ -53,7 +57,7 @@ class RemoteState:
         self._channel.tell("settle", request, {hold.counter: 0.0 for hold in holds})
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
-        self._own.settled(request, amounts)
+        await self._own.settle(request, amounts)
         self._channel.tell("settle", request, amounts)
 
     async def sums(self, counters: Sequence[str]) -> Sequence[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from adapters.protocol import value_class
@@ -10,20 +10,41 @@ from adapters.protocol import value_class
 Home = Literal["memory", "file", "redis"]
 
 
-class Hold(NamedTuple):
-    """What one request takes of a counter, until it is settled."""
+@value_class
+class CounterLimit:
+    """Of which counter requests take, and how far."""
 
     counter: str
     """`requests:alpha`, `open:claude#2`; never a key, never a client's text."""
-    amount: float
     limit: float
     """Let in while the sum is below it; `inf` only counts."""
     seconds: float
-    """How long the amount counts once it is settled, and at most where it never is."""
+    """How long an amount counts once it is settled, and at most where it never is."""
     sliding: bool = True
     """Each amount ends by itself; else they are one sum, which ends so long after its last use
     (of a calendar's period, which is in the counter's name).
     """
+
+
+Wanted = tuple[CounterLimit, float]
+"""Of which counter, and how much."""
+
+
+class Hold(NamedTuple):
+    """What one request takes of a counter, until it is settled; as `CounterLimit` says."""
+
+    counter: str
+    amount: float
+    limit: float
+    seconds: float
+    sliding: bool = True
+
+    @classmethod
+    def of(cls, limit: CounterLimit, amount: float) -> Hold:
+        return cls(limit.counter, amount, limit.limit, limit.seconds, limit.sliding)
+
+    def wanted(self) -> Wanted:
+        return CounterLimit(self.counter, self.limit, self.seconds, self.sliding), self.amount
 
 
 @value_class
@@ -46,6 +67,20 @@ class Mark(NamedTuple):
     """Seconds since 1970."""
 
 
+class Claims(Protocol):
+    """What one request has of counters."""
+
+    @property
+    def sums(self) -> Mapping[str, float]:
+        """Of every counter it has asked, as it was then."""
+
+    async def take(self, wanted: Sequence[Wanted]) -> Taken | None:
+        """Take all that is wanted; or none of it, and say which was full."""
+
+    def settle(self, amounts: Mapping[str, float]) -> Awaitable[None]:
+        """Put what was really used in place of what was taken; 0 gives back."""
+
+
 class State(Protocol):
     """Never raises, never blocks for long: what cannot be shared is counted by this process.
 
@@ -62,8 +97,11 @@ class State(Protocol):
     def marked(self) -> bool:
         """Whether there may be a mark to read; False saves to look, and to make up its name."""
 
+    def claims(self, request: str) -> Claims:
+        """What a request will have, to be kept by who counts it."""
+
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
-        """Take all holds for a request, or none of them."""
+        """Take all holds for a request, or none of them: it is known by its name."""
 
     async def settle(self, request: str, amounts: Mapping[str, float]) -> None:
         """Put what a request really used in place of its holds; 0 gives back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
@@ -53,22 +53,23 @@ class Keys:
             if len(sent) > 1:
                 raise _two_keys()
             return self._guest(sent[0]) if sent else Caller()
-        found = {caller.owner: caller for key in sent for caller in self._known(key)}
-        if len(found) > 1:
+        found = [caller for key in sent if (caller := self._known(key)) is not None]
+        if len(found) > 1 and len({caller.owner for caller in found}) > 1:
             raise _two_keys()
-        for caller in found.values():
-            return caller
+        if found:
+            return found[-1]
         what = "Incorrect API key provided." if sent else "You didn't provide an API key."
         raise Unauthorized(f"{what} {_HOW_TO_SEND_A_KEY}")
 
-    def _known(self, sent: bytes) -> Iterator[Caller]:
+    def _known(self, sent: bytes) -> Caller | None:
         key, suffix = sent, b""
         client = self._clients.get(digest(key))
         if client is None and self._cuts and _TILDE in sent:
             key, _, suffix = sent.rpartition(b"~")
             client = self._clients.get(digest(key))
-        if client is not None:
-            yield Caller(client, key.decode("latin-1"), suffix.decode("utf-8", "replace"))
+        if client is None:
+            return None
+        return Caller(client, key.decode("latin-1"), suffix.decode("utf-8", "replace"))
 
     def _guest(self, sent: bytes) -> Caller:
         """Where no key is asked, what clients send tells them apart."""
