@@ -220,7 +220,7 @@ def _says_nothing(message: Json) -> bool:
 def with_canonical_calls(message: Json, room: int = MOST_REWRITTEN) -> tuple[Json, int]:
     """A message with its arguments in their one form; those beyond the room stay as sent."""
     calls = message.get("tool_calls") or ()
-    same = list[Json]()
+    same: list[Json] = []
     for call in calls:
         function = call.get("function")
         if function is None:

@@ -166,7 +166,8 @@ def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> Recogni
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
-    messages, settled = list[Json](), range(0)
+    messages: list[Json] = []
+    settled = range(0)
     for piece in pieces:
         if piece.joined:
             settled = range(len(messages), len(messages) + len(piece.value))
@@ -189,7 +190,9 @@ def _first(pieces: list[Piece]) -> int:
 
 def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     """Tools stand before the items, behind them or nowhere."""
-    items, tools, rest, done = list[Piece](), list[Piece](), b"", 0
+    items: list[Piece] = []
+    tools: list[Piece] = []
+    rest, done = b"", 0
     for name in _in_order("tools", form.items, skim.body):
         at = skim.begin(name, done)
         if at < 0:

@@ -114,7 +114,7 @@ class Seen:
 
 def join(pieces: Sequence[Piece]) -> Piece:
     """Pieces that stand behind each other as one, found by what stands before it alone."""
-    values = list[Any]()
+    values: list[Any] = []
     for piece in pieces:
         values += piece.value
     one = Piece(None, b",".join([piece.raw for piece in pieces]), values, joined=True)

@@ -61,7 +61,8 @@ class Skim:
 
     def objects(self, at: int, name: str, check: Check) -> list[Piece]:
         """Those of an array, each a piece or several joined; none: nobody knows."""
-        body, found, before, place = self.body, list[Piece](), self._root(name), at + 1
+        found: list[Piece] = []
+        body, before, place = self.body, self._root(name), at + 1
         while place:
             piece = before.behind(body, place)
             if piece is None:
@@ -145,7 +146,8 @@ class Skim:
         return None
 
     def _array(self, at: int, check: Check) -> Piece | None:
-        values, place = list[Any](), at + 1
+        values: list[Any] = []
+        place = at + 1
         while place and len(values) < _MOST_NEW:
             for end in self._ends(place):
                 value = self._parsed(self.body[place:end])

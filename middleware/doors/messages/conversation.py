@@ -89,7 +89,7 @@ def _carrying(turn: Json, messages: Sequence[Json], losses: Losses) -> list[Json
         return [*messages]
     # What is lost of a turn is told once, with its first message.
     lost, refusal = losses.notes.receipt(), losses.refusal
-    carrying = list[Json]()
+    carrying: list[Json] = []
     for place, message in enumerate(messages):
         carried = Carried(LANGUAGE, (own, place, len(messages)), lost, refusal, message)
         carrying.append({**message, CARRIER: carried})
@@ -128,7 +128,8 @@ class ReadConversation:
             return
         where = f"{losses.where}.content"
         kinds = [block["type"] == "tool_result" for block in content]
-        said, others = list[Json](), list[Json]()
+        said: list[Json] = []
+        others: list[Json] = []
         for at, block in enumerate(content):
             if kinds[at]:
                 said.append(_result(block, f"{where}[{at}]", losses))

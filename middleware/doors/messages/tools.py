@@ -82,7 +82,9 @@ class ReadTools(NamedTuple):
 
 
 def read_tools(tools: Sequence[Json]) -> ReadTools:
-    functions, lost, hosted = [], list[Note](), list[str]()
+    functions: list[Json] = []
+    lost: list[Note] = []
+    hosted: list[str] = []
     for at, tool in enumerate(tools):
         kind, where = tool.get("type") or "custom", f"tools[{at}]"
         if kind == "custom":
