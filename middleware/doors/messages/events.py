@@ -231,7 +231,8 @@ def _frame(event: Json) -> bytes:
 
 
 def _texts(run: Iterable[Event]) -> list[str]:
-    return [event.text for event in run if isinstance(event, TextDelta | ReasoningDelta)]
+    # Not `A | B`: that makes an object for each event.
+    return [event.text for event in run if isinstance(event, (TextDelta, ReasoningDelta))]
 
 
 def _arguments(run: Iterable[Event]) -> list[str]:

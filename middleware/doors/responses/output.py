@@ -35,6 +35,8 @@ from middleware.doors.responses.tools import QUIET, ToolSet, shown
 TEXT, REFUSAL, THOUGHT = "output_text", "refusal", "reasoning"
 CALLS = frozenset({"function_call", "custom_tool_call"})
 _HOLDING = QUIET | {"function_call"}
+_OF_ALL = frozenset({ToolCallDelta, ToolCallStart, Finish, Noted, Opened})
+"""Events that wait for no call."""
 _CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 _DELTAS: Mapping[str, str] = {
     TEXT: "response.output_text",
@@ -131,7 +133,7 @@ class Items:
 
     def _waits_for_call(self, event: Event) -> bool:
         """An upstream may speak in the middle of a call, an item's pieces stand together."""
-        if isinstance(event, ToolCallDelta | ToolCallStart | Finish | Noted | Opened):
+        if type(event) in _OF_ALL:
             return False
         return bool(self._held) or not is_json_object("".join(self.pieces))
 

@@ -142,7 +142,7 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cast(Cycle, cycle)
-        cast(dict[str, object], cycle.scope)[CONNECTION] = self
+        cast("dict[str, object]", cycle.scope)[CONNECTION] = self
         super()._start_asgi_task(cycle, app)
 
     def watch(self, when_left: Callable[[], None]) -> None:
