@@ -231,7 +231,7 @@ class LiveReply:
         incoming, connection = self._incoming, self._connection
         if incoming.coded:
             return self._read_inflated(due)
-        piece = incoming.take() if incoming.pieces else b""
+        piece = incoming.take() if incoming.pieces or incoming.over else b""
         if not (piece or incoming.over):
             return connection.wait(incoming, due, takes=True)
         if not incoming.over:
