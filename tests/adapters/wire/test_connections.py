@@ -78,20 +78,26 @@ def test_of_a_burst_only_so_many_connections_are_kept() -> None:
 
 
 def test_a_stream_that_ended_is_settled_and_its_connection_kept() -> None:
+    heard = asyncio.Event()
+
     async def behave(peer: Peer) -> None:
         while True:
             await peer.request()
             await peer.start()
-            for piece in (b"one", b"two", b"three"):
+            await peer.chunk(b"one")
+            await heard.wait()
+            for piece in (b"two", b"three"):
                 await peer.chunk(piece)
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0)
             await peer.send(b"0\r\n\r\n")
 
     async def check() -> None:
         async with loopback(behave) as up:
             for _ in range(2):
+                heard.clear()
                 reply = await up.link.post("/", BODY, soon())
                 assert await reply.read(soon()) == b"one"
+                heard.set()
                 await reply.settle()
             assert up.connections == 1
 
