@@ -24,7 +24,7 @@ from adapters.shared.toolbox import (
     Toolbox,
     alias,
     declared_tools,
-    text_in,
+    said_in,
     toolbox,
     unfolded,
 )
@@ -126,7 +126,7 @@ def marked_tools(
 @bounded(REMEMBERED)
 def _remembered(key: bytes, strict_too: bool) -> WrittenTools:
     tools, receipt = _encode(declared_tools(key).tools, strict_too)
-    said = orjson.loads(text_in(key))
+    said = said_in(key)
     holders = (*said, *[one[one.get("type", "function")] for one in said])
     marked = not all(map(_CACHING.isdisjoint, holders))
     text = None if marked else orjson.Fragment(fitted(orjson.dumps(tools)))

@@ -26,7 +26,7 @@ from adapters.shared.toolbox import (
     Toolbox,
     alias,
     declared_tools,
-    text_in,
+    said_in,
     toolbox,
 )
 from adapters.wire.exchange import Exchange, converse
@@ -172,7 +172,7 @@ def _said(tool: Json) -> Json:
 
 @bounded(REMEMBERED)
 def _kept_functions(key: bytes) -> orjson.Fragment:
-    written = _functions(declared_tools(key).tools, orjson.loads(text_in(key)))
+    written = _functions(declared_tools(key).tools, said_in(key))
     return orjson.Fragment(fitted(orjson.dumps(written)))
 
 

@@ -142,20 +142,25 @@ def key_of(tools: tuple[Json, ...], owner: str) -> bytes:
     return key if len(key) <= REMEMBERED // 4 else b""
 
 
-def text_in(key: bytes) -> bytes:
-    """The tools as JSON."""
-    return key[key.index(b" ") + 1 :]
+def said_in(key: bytes) -> list[Json]:
+    """The tools as the client declared them."""
+    said: list[Json] = orjson.loads(_text_in(key))
+    return said
 
 
 def text_of(tools: tuple[Json, ...], owner: str) -> bytes:
     """Tools as JSON, by what is remembered of them."""
     key = key_of(tools, owner)
-    return text_in(key) if key else orjson.dumps(tools)
+    return _text_in(key) if key else orjson.dumps(tools)
+
+
+def _text_in(key: bytes) -> bytes:
+    return key[key.index(b" ") + 1 :]
 
 
 @bounded(REMEMBERED)
 def declared_tools(key: bytes) -> DeclaredTools:
-    return _read(orjson.loads(text_in(key)), None)
+    return _read(said_in(key), None)
 
 
 @bounded(REMEMBERED)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-import orjson
-
 from adapters.protocol import CARRIER, RESULT_OF, TURN, ChatRequest, Json
 from adapters.receipts import Note, Notes, Receipt
 from adapters.shared.cache import bounded
-from adapters.shared.toolbox import REMEMBERED, key_of, text_in
+from adapters.shared.toolbox import REMEMBERED, key_of, said_in
 
 # Left to the leaf: each language carries these or says itself what becomes of them.
 _MESSAGE = frozenset(
@@ -79,7 +77,7 @@ def note_unknown_members(request: ChatRequest, notes: Notes, who: str) -> None:
 
 @bounded(REMEMBERED)
 def _in_kept_tools(key: bytes, beyond: tuple[str, ...]) -> Mapping[str, str]:
-    return _in_tools(orjson.loads(text_in(key)), beyond)
+    return _in_tools(said_in(key), beyond)
 
 
 def _in_tools(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:
