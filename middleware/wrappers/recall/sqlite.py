@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from middleware.wrappers.recall import fingerprint
+from middleware.wrappers.recall.absences import Absences
 from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 
 _MARK = int.from_bytes(b"Utrc")
@@ -67,6 +68,7 @@ class SqliteStore:
         self._writes = 0
         self._tidying = False
         self._rounds: SqliteStore | None = None
+        self._absences = Absences(path)
 
     def rounds(self) -> Store:
         if self._rounds is None:
@@ -76,10 +78,14 @@ class SqliteStore:
 
     def get(self, key: bytes) -> bytes | None:
         connection = self._opened()
+        if self._absences.has(key):
+            return None
         try:
             rows = connection.execute(_GET, (key, self._oldest())).fetchall()
         except sqlite3.Error as error:
             raise self._failure(error) from error
+        if not rows:
+            self._absences.add(key)
         # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
         return next(
             (value for digest, value in rows if digest == fingerprint.identity_of(value)), None

@@ -1,0 +1,77 @@
+"""What is known not to be there is found as soon as anybody writes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from middleware.wrappers.recall import SqliteStore
+from tests.wrappers.recall.stores import keep
+
+KEYS = [b"a", b"b", b"c"]
+
+
+def rest(path: Path) -> None:
+    """As if nobody had written for a second."""
+    log = f"{path}-wal"
+    if os.path.exists(log):
+        then = os.stat(log).st_mtime_ns - 1_000_000_000
+        os.utime(log, ns=(then, then))
+
+
+def questions(store: SqliteStore, key: bytes) -> int:
+    """How often SQLite is asked for a key."""
+    asked: list[str] = []
+    connection = store._opened()
+    connection.set_trace_callback(asked.append)
+    assert store.get(key) is None
+    connection.set_trace_callback(None)
+    return len(asked)
+
+
+def test_an_absent_key_is_looked_for_once(tmp_path: Path) -> None:
+    path = tmp_path / "recall.sqlite3"
+    store = SqliteStore(path)
+    keep(store, (b"other", b"v"))
+    rest(path)
+    assert [questions(store, b"k") for _ in range(3)] == [1, 0, 0]
+    assert questions(store, b"l") == 1
+    keep(SqliteStore(path), (b"m", b"v"))
+    rest(path)
+    assert [questions(store, b"k") for _ in range(2)] == [1, 0]
+
+
+def test_what_was_written_just_now_is_not_relied_on(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "recall.sqlite3")
+    keep(store, (b"other", b"v"))
+    assert [questions(store, b"k") for _ in range(2)] == [1, 1]
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 1), st.sampled_from(KEYS), st.sampled_from(["get", "keep", "rest"])),
+    max_size=30,
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=60, deadline=None)
+def test_two_that_share_a_file_know_the_same(
+    steps: list[tuple[int, bytes, str]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "recall.sqlite3"
+        stores, known = (SqliteStore(path), SqliteStore(path)), dict[bytes, bytes]()
+        for which, key, step in steps:
+            if step == "keep":
+                known[key] = b"%d" % len(known)
+                keep(stores[which], (key, known[key]))
+            elif step == "rest":
+                rest(path)
+            else:
+                assert stores[which].get(key) == known.get(key)
+        for store in stores:
+            store.close()
