@@ -66,14 +66,15 @@ class Lines:
 
     def render(self, events: Sequence[Event]) -> bytes:
         frames: list[bytes] = []
+        begun, dated = self._time()
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is ToolCallDelta:
                 self._calls.go_on(event)
             elif type(event) is TextDelta and not event.logprobs:
-                frames += (*self._time(), self._text, _dumps(event.text), self._behind_text)
+                frames += (begun, dated, self._text, _dumps(event.text), self._behind_text)
             elif type(event) is ReasoningDelta:
-                frames += (*self._time(), self._thought, _dumps(event.text), self._behind_thought)
+                frames += (begun, dated, self._thought, _dumps(event.text), self._behind_thought)
             else:
                 frames.append(self._line(event))
         return b"".join(frames)

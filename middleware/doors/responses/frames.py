@@ -77,7 +77,7 @@ class Frames:
 
     def render(self, events: Sequence[Event]) -> bytes:
         items, frames = self._items, self._frames
-        opened, head, number = items.open, items.head, self._number
+        opened, head, number, pieces = items.open, items.head, self._number, items.pieces
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta and opened == TEXT and not event.logprobs:
@@ -89,10 +89,10 @@ class Frames:
             else:
                 self._number = number
                 self._rarer(event)
-                opened, head, number = items.open, items.head, self._number
+                opened, head, number, pieces = items.open, items.head, self._number, items.pieces
                 continue
             if piece:
-                items.pieces.append(piece)
+                pieces.append(piece)
                 frames += (head, b'%d,"delta":' % number, _dumps(piece), b"}\n\n")
                 number += 1
         self._number = number

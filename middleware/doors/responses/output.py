@@ -90,16 +90,16 @@ class Items:
     """What came in the middle of a call."""
 
     def add_all(self, events: Iterable[Event]) -> None:
+        opened, append = self.open, self.pieces.append
         for event in events:
             # What makes up almost all of an answer that was streamed comes first.
-            if type(event) is TextDelta and self.open == TEXT and not event.logprobs:
-                self.pieces.append(event.text)
-            elif type(event) is ToolCallDelta and self.open in CALLS:
-                self.pieces.append(event.arguments)
-            elif self.open in _HOLDING:
-                self.add(event)
+            if type(event) is TextDelta and opened == TEXT and not event.logprobs:
+                append(event.text)
+            elif type(event) is ToolCallDelta and opened in CALLS:
+                append(event.arguments)
             else:
-                self._add(event)
+                self.add(event)
+                opened, append = self.open, self.pieces.append
 
     def add(self, event: Event) -> None:
         if self.open in _HOLDING and self._waits_for_call(event):
