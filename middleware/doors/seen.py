@@ -15,7 +15,7 @@ from weakref import ReferenceType, ref
 
 from adapters.shared.marks import marks, room_of_values
 
-_MOST_BYTES, _LEAST_BODY = 16 << 20, 1 << 10
+_MOST_BYTES, _LEAST_BODY = 64 << 20, 1 << 10
 _EACH_MEMBER, _EACH_VALUE, _EACH_PIECE = 110, 400, 500
 _WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD]")
 _NEXT = 8
