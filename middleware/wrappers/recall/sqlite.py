@@ -43,6 +43,8 @@ _SLICE = 1 << 20
 """Bytes that are deleted in one go: others wait for it to write."""
 _TIDY_SECONDS, _REST = 1.0, 0.01
 """How long one tidying takes at most, and how long others may write between two slices."""
+_TIDY_WAITS = 500
+"""Milliseconds it waits for those that write: under load somebody always does."""
 _RETRY_OPEN = 5.0
 
 
@@ -98,15 +100,15 @@ class SqliteStore:
         return self._now() - round(self._limits.max_age * 1000)
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+        self._tidy_sometimes()
         for pause in _PAUSES:
             if self._keep_now(entries, used):
-                self._tidy_sometimes()
                 return
             await asyncio.sleep(pause)
         raise StoreFailure("the recall store is locked by another process")
 
     def _keep_now(self, entries: Sequence[Entry], used: Sequence[bytes]) -> bool:
-        """Write all of it or nothing; False while another process writes."""
+        """Write all of it or nothing; False: it may succeed if it is tried again."""
         if self._connection is not None and self._inode != _inode(self._path):
             self.close()  # deleted or replaced: what we write there nobody would find again
         connection = self._opened()
@@ -116,10 +118,30 @@ class SqliteStore:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             connection.rollback()
-            if _code(error) in _BUSY:
-                return False
-            raise self._failure(error) from error
+            code = _code(error)
+            again = code in _BUSY or (
+                code == sqlite3.SQLITE_FULL and self._make_room(connection, entries)
+            )
+            if not again:
+                raise self._failure(error) from error
+            return False
         return True
+
+    def _make_room(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> bool:
+        """Delete the oldest, as much as is to be written; False: nothing could be deleted.
+
+        In a transaction of its own: SQLite takes back all of the one in which a file became full.
+        """
+        wanted, freed = sum(len(value) for _, value in entries) + _SLICE // 8, 0
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            while freed < wanted and (more := _forget(connection, _EVER)):
+                freed += more
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            connection.rollback()
+            return _code(error) in _BUSY
+        return freed > 0
 
     def _write(
         self, connection: sqlite3.Connection, entries: Sequence[Entry], used: Sequence[bytes]
@@ -130,22 +152,7 @@ class SqliteStore:
         connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
         for key, value in entries:
             if len(value) <= limits.max_entry:
-                self._insert(connection, (key, fingerprint.identity_of(value), now, value))
-
-    def _insert(self, connection: sqlite3.Connection, row: tuple[bytes, bytes, int, bytes]) -> None:
-        room = 0
-        while True:
-            try:
-                connection.execute(_KEEP, row)
-                return
-            except sqlite3.OperationalError as error:
-                full = _code(error) == sqlite3.SQLITE_FULL and connection.in_transaction
-                if not full or room > len(row[3]):
-                    raise
-                freed = _forget(connection, _EVER)
-                if not freed:
-                    raise
-                room += freed
+                connection.execute(_KEEP, (key, fingerprint.identity_of(value), now, value))
 
     def _tidy_sometimes(self) -> None:
         self._writes += 1
@@ -165,6 +172,7 @@ class SqliteStore:
 
     def _tidied(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(f"PRAGMA busy_timeout = {_TIDY_WAITS}")
         ends = time.monotonic() + _TIDY_SECONDS
         while time.monotonic() < ends:
             before = _EVER if self._too_much(connection) else self._oldest()

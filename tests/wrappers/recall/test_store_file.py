@@ -222,12 +222,19 @@ def test_a_place_that_cannot_be_is_a_failure_and_not_tried_at_once_again(tmp_pat
     assert store.get(b"k") is None
 
 
-def test_a_full_file_makes_room(path: Path) -> None:
-    store = SqliteStore(path, Limits(max_bytes=64_000))
-    for number in range(400):
-        keep(store, (b"%d" % number, b"x" * 900))
-    assert store.get(b"399") == b"x" * 900
-    assert path.stat().st_size < 200_000
+@pytest.mark.parametrize("size", [900, 5_000, 70_000])
+def test_a_full_file_makes_room(path: Path, size: int) -> None:
+    store = SqliteStore(path, Limits(max_bytes=400_000))
+    last = 2_000_000 // size
+
+    async def fill() -> None:  # with no time between for what tidies beside it
+        for number in range(last + 1):
+            await store.keep([Entry(b"%d" % number, os.urandom(size))], ())
+
+    asyncio.run(fill())
+    assert store.get(b"%d" % last) is not None
+    assert store.get(b"0") is None
+    assert path.stat().st_size < 700_000
 
 
 def test_an_entry_no_room_can_be_made_for_is_a_failure(path: Path) -> None:
