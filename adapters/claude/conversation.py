@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from adapters.claude.content import CACHING, Content
 from adapters.protocol import Json
+from adapters.receipts import Receipt
 from adapters.shared.beginnings import frozen
-from adapters.shared.result_images import ResultImages
 from adapters.shared.unknown_members import UnknownMembers
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -29,6 +29,9 @@ class OlderTurns(NamedTuple):
     """The conversation is, as far as they say."""
 
 
+_NONE_OLDER = OlderTurns()
+
+
 @dataclass(slots=True)
 class Conversation:
     content: Content
@@ -37,8 +40,9 @@ class Conversation:
     """Those behind the older ones; there always is one, if there are any."""
     own_system: Any = None
     """The client's, as long as `system` holds nothing else."""
-    older: OlderTurns = field(default_factory=OlderTurns)
-    images: ResultImages = field(default_factory=lambda: ResultImages(seen=False))
+    older: OlderTurns = _NONE_OLDER
+    unseen: Receipt = ()
+    """Images that the model does not read."""
     unknown: UnknownMembers = field(default_factory=lambda: UnknownMembers(CACHING))
 
     def add_system(self, blocks: list[Json]) -> None:
@@ -84,14 +88,15 @@ class Conversation:
             turns,
             self.own_system,
             self.older,
-            self.images.copy(),
+            self.unseen,
             self.unknown.copy(),
         )
 
     def _freeze(self) -> None:
         done = self.turns[:-1]
-        marked = (at for at, turn in enumerate(done) if marked_blocks([turn["content"]]))
-        done = done[: next(marked, len(done))]
+        if self.content.marked:
+            marked = (at for at, turn in enumerate(done) if marked_blocks([turn["content"]]))
+            done = done[: next(marked, len(done))]
         if done:
             text, first, thoughtless = self.older
             text = (*text, frozen(done))

@@ -146,7 +146,7 @@ def _kept_as_text(
 
 
 def _note_losses(said: Conversation, notes: Notes) -> None:
-    notes.add_all(said.images.notes.receipt())
+    notes.add_all(said.unseen)
     if said.content.lifetime and not said.content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         notes.add("parameter_dropped", "prompt_cache_options.ttl", text)

@@ -44,18 +44,25 @@ class UnknownMembers:
         return same
 
     def add(self, message: Json) -> None:
+        """The message that follows those before."""
+        self.look(message, self._messages)
+        self._messages += 1
+
+    def look(self, message: Json, position: int) -> None:
+        """The message at this position, for a writer that counts by itself."""
         if not message.keys() <= self._members:
-            _take(message, self._members, f"messages[{self._messages}]", self._found)
+            _take(message, self._members, f"messages[{position}]", self._found)
         if type(message.get("content")) is list:
             for at, part in enumerate(message["content"]):
                 if not part.keys() <= self._part_members:
-                    where = f"messages[{self._messages}].content[{at}]"
+                    where = f"messages[{position}].content[{at}]"
                     _take(part, self._part_members, where, self._found)
-        self._messages += 1
 
     def receipt(self, request: ChatRequest, who: str) -> Receipt:
         """What messages have, and tools behind them."""
         tools = request.tools
+        if not tools and not self._found:
+            return ()
         key = key_of(tools, request.call.owner)
         in_tools = _in_kept_tools(key, self._beyond) if key else _in_tools(tools, self._beyond)
         if not in_tools and not self._found:
