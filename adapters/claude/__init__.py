@@ -37,10 +37,12 @@ class Claude(Leaf):
     settings: Settings[Options]
 
     def stream(self, request: ChatRequest) -> Events:
-        return converse(self._link(request), self._exchange(request, kept=True), request.call)
+        betas = self._betas(request)
+        exchange = self._exchange(request, betas, kept=True)
+        return converse(self._link(betas), exchange, request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        link, exchange = self.settings.link, self._exchange(request)
+        link, exchange = self.settings.link, self._exchange(request, self._betas(request))
         return (Planned(link.name, link.url(PATH), exchange.body, exchange.receipt),)
 
     async def models(self) -> Listed:
@@ -56,7 +58,8 @@ class Claude(Leaf):
         return request.params.get("reasoning_effort") not in (None, "none")
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        link, exchange = self._link(request), self._exchange(request, kept=True)
+        betas = self._betas(request)
+        link, exchange = self._link(betas), self._exchange(request, betas, kept=True)
         body = {name: said for name, said in exchange.body.items() if name in _COUNTED}
         if link.opened_by:
             link = link.opened_with(request.call.key)
@@ -70,15 +73,15 @@ class Claude(Leaf):
     def _betas(self, request: ChatRequest) -> Betas:
         return betas_of(request.call, self.settings.options.betas, self.settings.link)
 
-    def _link(self, request: ChatRequest) -> Link:
-        link, betas = self.settings.link, self._betas(request)
+    def _link(self, betas: Betas) -> Link:
+        link = self.settings.link
         return replace(link, headers={**link.headers, **betas.headers}) if betas.passed else link
 
-    def _exchange(self, request: ChatRequest, kept: bool = False) -> Exchange[State]:
+    def _exchange(self, request: ChatRequest, betas: Betas, kept: bool = False) -> Exchange[State]:
         settings = self.settings
         able = capability(request.model, settings.abilities)
         version = settings.api_version or API_VERSION
-        profile = Profile(able, version, settings.options, self._betas(request))
+        profile = Profile(able, version, settings.options, betas)
         box = box_of(request, able)
         body, receipt = encode(request, box, profile, kept)
         streamed = request.call.streamed or must_stream(body, able)

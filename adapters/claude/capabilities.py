@@ -102,7 +102,7 @@ _SUFFIX = re.compile(r"-\d{8}.*|-latest$|-v\d.*|[@:].*")
 
 def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
     """Find a model's row by its name; what the config says outranks it."""
-    return overridden(_row(model), abilities)
+    return overridden(_row(model), abilities) if abilities else _row(model)
 
 
 def traits_of(model: str, abilities: Mapping[str, Any]) -> Traits:

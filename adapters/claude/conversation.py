@@ -127,3 +127,22 @@ def marked_blocks(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
         for at, block in enumerate(blocks)
         if block.get("cache_control")
     ]
+
+
+def blocks_in(holder: Any, name: str) -> list[Json]:
+    """The blocks a client or recall put there; nobody has looked at them yet."""
+    found = holder.get(name) if isinstance(holder, dict) else None
+    blocks = found if isinstance(found, list) else []
+    return [block for block in blocks if isinstance(block, dict) and "type" in block]
+
+
+def is_signed(block: Json) -> bool:
+    return block["type"] in THOUGHTS and bool(block.get("signature") or block.get("data"))
+
+
+def own_turn(turn: Any, calls: list[Json]) -> list[Json]:
+    """Claude's own turn (`Finish.turn`), as it was; [] where there is none that fits the calls."""
+    blocks = blocks_in(turn, "content")
+    ids = [block.get("id") for block in blocks if block["type"] == "tool_use"]
+    fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
+    return blocks if fits else []

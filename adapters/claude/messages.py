@@ -10,12 +10,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from operator import itemgetter
 
 import orjson
 
 from adapters.claude.content import CACHING, Content
-from adapters.claude.conversation import THOUGHTS, Conversation, blocks_of
+from adapters.claude.conversation import (
+    THOUGHTS,
+    Conversation,
+    blocks_in,
+    blocks_of,
+    is_signed,
+    own_turn,
+)
 from adapters.claude.verbatim import OwnPart, encoded_anew, own_part
 from adapters.errors import BadRequest
 from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
@@ -28,7 +35,10 @@ from adapters.shared.toolbox import alias
 
 _CACHING = frozenset(CACHING)
 _PLAIN = frozenset(("role", "content", "tool_calls", "tool_call_id"))
-"""Members of most messages; whatever is looked for in one that has no others is looked for there."""
+"""Members of most messages: one that has no others needs no look for what is rare."""
+_ASKING = frozenset(("user", "tool"))
+_SPEAKING = _ASKING | {"assistant"}
+_role_of = itemgetter("role")
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -44,7 +54,7 @@ def conversation(
     Without `prefill` the answer is a turn of its own, also where the model could go on with one;
     with `kept` turns that earlier requests had too are not encoded again.
     """
-    if not any(message["role"] in ("user", "assistant", "tool") for message in messages):
+    if _SPEAKING.isdisjoint(map(_role_of, messages)):
         raise BadRequest(
             "At least one user message is required: Claude does not answer a system prompt alone.",
             param="messages",
@@ -82,12 +92,13 @@ class _Writer:
         return _Writer(said.content, said, late, used, self.open_calls, self.whole, held, position)
 
     def add(self, message: Json) -> None:
-        if type(message.get("content")) is list or not message.keys() <= _PLAIN:
+        plain = message.keys() <= _PLAIN
+        if not plain or type(message.get("content")) is list:
             message = self._looked_at(message)
-        if self.held or CARRIER in message:
+        if self.held or (not plain and CARRIER in message):
             self._hold(message)
         else:
-            self._write(message)
+            self._write(message, plain)
 
     def _looked_at(self, message: Json) -> Json:
         said = self.said
@@ -102,7 +113,7 @@ class _Writer:
         if self.held and (part is None or not part.follows(self.held[-1][0])):
             self._release()
         if part is None or part.place != len(self.held):
-            self._write(message)
+            self._write_anew(message)
             return
         self.held.append((part, message))
         if len(self.held) < part.length:
@@ -118,7 +129,13 @@ class _Writer:
         """Encode them after all."""
         held, self.held = self.held, []
         for _, message in held:
-            self._write(message)
+            self._write_anew(message)
+
+    def _write_anew(self, message: Json) -> None:
+        """One that is none of the client's own turns."""
+        if CARRIER in message:
+            message = encoded_anew(message, self.content.notes)
+        self._write(message, message.keys() <= _PLAIN)
 
     def takes(self, own: Json) -> bool:
         """Whether a turn of the client's may go up as it is."""
@@ -141,34 +158,29 @@ class _Writer:
         said.turns.append(own)
         self.whole = True
 
-    def _write(self, message: Json) -> None:
-        position = self.position
+    def _write(self, message: Json, plain: bool) -> None:
+        position, role = self.position, message["role"]
         self.position = position + 1
-        if CARRIER in message:
-            message = encoded_anew(message, self.content.notes)
-        role = message["role"]
-        if "name" in message and role != "user" and message["name"]:
+        if not plain and role != "user" and message.get("name"):
             where = f"messages[{position}].name"
             self.content.note("name_dropped", where, "only a user's turn can say a name")
-        blocks = self._blocks(role, message, position)
-        if not _CACHING.isdisjoint(message):
+        if role == "user":
+            blocks = self.content.user(message, position)
+        elif role == "assistant":
+            blocks = self._assistant(message, plain, position)
+        elif role == "tool":
+            identity = self.open_calls[message["tool_call_id"]]
+            blocks = [self.content.result(message, identity, position)]
+        else:
+            blocks = self.content.texts(message["content"], position)
+        if not plain and not _CACHING.isdisjoint(message):
             self._mark(blocks, message, f"messages[{position}]")
-        if role == "user" or role == "tool":
+        if role in _ASKING:
             self._say("user", blocks, position)
         elif role == "assistant":
             self._answer(blocks, position)
         else:
             self.add_system(blocks, position)
-
-    def _blocks(self, role: str, message: Json, position: int) -> list[Json]:
-        if role == "user":
-            return self.content.user(message, position)
-        if role == "assistant":
-            return self._assistant(message, position)
-        if role == "tool":
-            identity = self.open_calls[message["tool_call_id"]]
-            return [self.content.result(message, identity, position)]
-        return self.content.texts(message["content"], position)
 
     def _answer(self, blocks: list[Json], position: int) -> None:
         if self.late:
@@ -256,11 +268,11 @@ class _Writer:
     def _ask_to_go_on(self) -> None:
         self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
-    def _assistant(self, message: Json, position: int) -> list[Json]:
+    def _assistant(self, message: Json, plain: bool, position: int) -> list[Json]:
         calls = message.get("tool_calls") or []
-        if message.keys() <= _PLAIN:
+        if plain:
             blocks = self.content.texts(message.get("content"), position)
-        elif own := _own_turn(message[TURN], calls) if TURN in message else []:
+        elif own := own_turn(message[TURN], calls) if TURN in message else []:
             self.content.marked = True  # nobody looked
             self._take_ids(own, calls)
             return own
@@ -295,8 +307,8 @@ class _Writer:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
         signed: list[Json] = []
         if "thinking_blocks" in message:
-            echoed = _blocks_in(message, "thinking_blocks")
-            signed = [block for block in echoed if _is_signed(block)]
+            echoed = blocks_in(message, "thinking_blocks")
+            signed = [block for block in echoed if is_signed(block)]
             self.content.marked = True  # nobody looked
             if len(signed) < len(echoed):
                 text = "thinking blocks without a signature were left out"
@@ -328,22 +340,3 @@ class _Writer:
             "name": alias(said["name"]),
             "input": orjson.Fragment(arguments),
         }
-
-
-def _blocks_in(holder: Any, name: str) -> list[Json]:
-    """The blocks a client or recall put there; nobody has looked at them yet."""
-    found = holder.get(name) if isinstance(holder, dict) else None
-    blocks = found if isinstance(found, list) else []
-    return [block for block in blocks if isinstance(block, dict) and "type" in block]
-
-
-def _is_signed(block: Json) -> bool:
-    return block["type"] in THOUGHTS and bool(block.get("signature") or block.get("data"))
-
-
-def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
-    """Claude's own turn (`Finish.turn`), as it was; [] where there is none that fits the calls."""
-    blocks = _blocks_in(turn, "content")
-    ids = [block.get("id") for block in blocks if block["type"] == "tool_use"]
-    fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
-    return blocks if fits else []

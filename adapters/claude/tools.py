@@ -51,8 +51,7 @@ def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
             "This model has no tools of its own. Set its tools to 'emulated' in the config, or "
             "leave 'tools' out of the request.",
         )
-    allowed = _allowed(request, capability)
-    if allowed:
+    if allowed := _allowed(request, capability) if capability.bound else {}:
         request = replace(request, tool_choice=allowed["mode"])
     own = (request.native.beside or {}).get("tools") if request.native else None
     return toolbox(request, restore=own is None or own != request.tools)
@@ -70,13 +69,17 @@ def encode_choice(box: Toolbox, capability: Capability) -> Json | None:
     if is_forced(box, capability):
         named = box.mode == "named"
         choice = {"type": "tool", "name": box.named} if named else {"type": "any"}
+    elif box.parallel:
+        return None
     if not box.parallel:
         choice["disable_parallel_tool_use"] = True
-    return choice if choice != {"type": "auto"} else None
+    return choice
 
 
 def choice_in_words(request: ChatRequest, box: Toolbox, capability: Capability) -> str:
     """What of the choice can only be asked for."""
+    if box.mode == "auto" and not isinstance(request.tool_choice, dict):
+        return ""
     allowed = _allowed(request, capability)
     names = [alias(tool[tool["type"]]["name"]) for tool in allowed.get("tools", ())]
     which = f"one of these tools: {', '.join(names)}" if names else ""
@@ -112,9 +115,9 @@ def marked_tools(
     written: WrittenTools, declarations: Sequence[Json], content: Content
 ) -> list[Json]:
     """Put cache breakpoints onto tools; clients write them beside the function or into it."""
-    marks: dict[str, Json] = {}
     if written.text is not None:
         return written.tools
+    marks: dict[str, Json] = {}
     for position, declaration in enumerate(declarations):
         said = declaration[declaration.get("type", "function")]
         for holder in (declaration, said):

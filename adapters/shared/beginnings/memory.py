@@ -143,6 +143,7 @@ def writer_of(
     if kept and len(messages) >= _FEWEST:
         return _beginnings().writer(tuple(messages), begin, context)
     writer = begin()
+    add = writer.add
     for message in messages:
-        writer.add(message)
+        add(message)
     return writer
