@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import AddNote, Notes
 from adapters.shared.fields import unsupported
-from adapters.shared.history import is_json_object, speaker, spoken
+from adapters.shared.history import json_object, speaker, spoken
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # OpenAI's lifetimes of a cache breakpoint → the nearest of Claude's two that is not shorter.
@@ -194,8 +192,8 @@ class Content:
 
 
 def _is_error(content: Any) -> bool:
-    is_object = isinstance(content, str) and is_json_object(content)
-    return is_object and "error" in orjson.loads(content)
+    said = json_object(content) if isinstance(content, str) else None
+    return said is not None and "error" in said
 
 
 def _data_url(address: str, where: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from adapters.protocol import (
     TextDelta,
 )
 from adapters.receipts import Note
-from adapters.shared.history import is_json_object
+from adapters.shared.history import json_object
 from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import exact, load
 
@@ -238,8 +238,9 @@ def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
     if kind in THOUGHTS:
         yield from _sign(block, said, state)
     elif "input" in block and said.strip():
-        state.broken |= not is_json_object(said)
-        block["input"] = {} if state.broken else orjson.loads(said)
+        given = json_object(said)
+        state.broken |= given is None
+        block["input"] = {} if state.broken else given
     elif kind == "tool_use":
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()

@@ -29,7 +29,7 @@ from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
 from adapters.shared.beginnings import writer_of
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
-from adapters.shared.history import GO_ON, is_json_object, wrapped_arguments
+from adapters.shared.history import GO_ON, json_object, wrapped_arguments
 from adapters.shared.result_images import without_images
 from adapters.shared.toolbox import alias
 
@@ -331,7 +331,7 @@ class _Writer:
         arguments = said.get("arguments") or "{}"
         if kind == "custom":
             arguments = orjson.dumps({"input": said["input"]}).decode()
-        if not is_json_object(arguments):
+        if json_object(arguments) is None:
             at = f"messages[{position}].tool_calls[{place}].function.arguments"
             arguments = wrapped_arguments(arguments, at, self.content.note)
         return {

@@ -51,10 +51,16 @@ def is_json(text: str) -> bool:
 
 
 def is_json_object(text: str) -> bool:
+    return json_object(text) is not None
+
+
+def json_object(text: str) -> Json | None:
+    """The object that a text is; None where it is none."""
     try:
-        return isinstance(orjson.loads(text), dict)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return False
+        return None
+    return value if type(value) is dict else None
 
 
 def _compact(text: str) -> str:
