@@ -91,7 +91,7 @@ def encode(
     _note_losses(said, fields.notes)
     if form_in_words:
         said.add_system([{"type": "text", "text": form_in_words}])
-    written = encode_tools(box, capability)
+    written = encode_tools(request, box, capability)
     tools = marked_tools(written, request.tools, content)
     if is_own and (hosted := hosted_tools(request, own)):
         tools = [*tools, *hosted]
@@ -115,7 +115,7 @@ def encode(
         text = "this model cannot be forced to call a tool: it was asked to"
         fields.note("tool_choice_not_enforced", "tool_choice", text)
     told = written.receipt + content.notes.receipt() + profile.betas.receipt()
-    fields.notes.add_all(told + said.unknown.receipt(request, "Claude"))
+    fields.notes.add_all(told + said.unknown.told(written.unknown, "Claude"))
     receipt = fields.receipt("Claude")
     if is_own:
         body = _in_own_words(body, own, receipt, profile)

@@ -68,7 +68,8 @@ def without_neutral(params: Mapping[str, Any], extra: Mapping[str, Any]) -> Fiel
     if not _REFUSED.keys().isdisjoint(params):
         for name, message in _REFUSED.items():
             fields.refuse(name, message)
-    fields.take_all(_SAID_ELSEWHERE)
+    if fields.has_any(_SAID_ELSEWHERE):
+        fields.take_all(_SAID_ELSEWHERE)
     return fields
 
 

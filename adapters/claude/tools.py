@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from adapters.shared.toolbox import (
     toolbox,
     unfolded,
 )
+from adapters.shared.unknown_members import unknown_in, unknown_in_tools
 
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
@@ -101,13 +102,16 @@ def _allowed(request: ChatRequest, capability: Capability) -> Json:
 class WrittenTools(NamedTuple):
     tools: list[Json]
     receipt: Receipt
+    unknown: Mapping[str, str]
+    """Members that Claude has no place for, as far as the client declared the tools."""
     text: orjson.Fragment | None = None
     """All of them, where they are remembered and none is marked."""
 
 
-def encode_tools(box: Toolbox, capability: Capability) -> WrittenTools:
+def encode_tools(request: ChatRequest, box: Toolbox, capability: Capability) -> WrittenTools:
     if not box.key:
-        return WrittenTools(*_encode(box.tools, capability.json_schema))
+        unknown = unknown_in_tools(request, CACHING) if request.tools else {}
+        return WrittenTools(*_encode(box.tools, capability.json_schema), unknown)
     return _remembered(box.key, capability.json_schema)
 
 
@@ -133,7 +137,7 @@ def _remembered(key: bytes, strict_too: bool) -> WrittenTools:
     holders = (*said, *[one[one.get("type", "function")] for one in said])
     marked = not all(map(_CACHING.isdisjoint, holders))
     text = None if marked else orjson.Fragment(fitted(orjson.dumps(tools)))
-    return WrittenTools(tools, receipt, text)
+    return WrittenTools(tools, receipt, unknown_in(said, CACHING), text)
 
 
 def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:

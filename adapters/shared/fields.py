@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -25,7 +25,7 @@ class Fields:
         self.notes = notes or Notes()
         self.note = self.notes.add
 
-    def has_any(self, names: Iterable[str]) -> bool:
+    def has_any(self, names: Collection[str]) -> bool:
         """Whether there is one of these that nobody took."""
         return not self._left.keys().isdisjoint(names)
 

@@ -60,11 +60,10 @@ class UnknownMembers:
 
     def receipt(self, request: ChatRequest, who: str) -> Receipt:
         """What messages have, and tools behind them."""
-        tools = request.tools
-        if not tools and not self._found:
-            return ()
-        key = key_of(tools, request.call.owner)
-        in_tools = _in_kept_tools(key, self._beyond) if key else _in_tools(tools, self._beyond)
+        return self.told(unknown_in_tools(request, self._beyond) if request.tools else {}, who)
+
+    def told(self, in_tools: Mapping[str, str], who: str) -> Receipt:
+        """The same, where it is known what tools have."""
         if not in_tools and not self._found:
             return ()
         found = {**self._found}
@@ -82,12 +81,18 @@ def note_unknown_members(request: ChatRequest, notes: Notes, who: str) -> None:
     notes.add_all(unknown.receipt(request, who))
 
 
+def unknown_in_tools(request: ChatRequest, beyond: tuple[str, ...]) -> Mapping[str, str]:
+    """What a request's tools have: each name, and where it is first."""
+    key = key_of(request.tools, request.call.owner)
+    return _in_kept_tools(key, beyond) if key else unknown_in(request.tools, beyond)
+
+
 @bounded(REMEMBERED)
 def _in_kept_tools(key: bytes, beyond: tuple[str, ...]) -> Mapping[str, str]:
-    return _in_tools(said_in(key), beyond)
+    return unknown_in(said_in(key), beyond)
 
 
-def _in_tools(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:
+def unknown_in(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     *_, members = _members(beyond)
     for position, tool in enumerate(tools):
