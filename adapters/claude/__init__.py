@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import orjson
 
-from adapters.claude.capabilities import Capability, capability, traits_of
+from adapters.claude.capabilities import Capability, capabilities, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Options, Profile, encode, must_stream
 from adapters.claude.parameters import Betas, betas_of
@@ -35,6 +36,7 @@ _COUNTED = frozenset(
 @dataclass(frozen=True, slots=True)
 class Claude(Leaf):
     settings: Settings[Options]
+    capability: Callable[[str], Capability] = field(compare=False, repr=False)
 
     def stream(self, request: ChatRequest) -> Events:
         betas = self._betas(request)
@@ -52,7 +54,7 @@ class Claude(Leaf):
         return traits_of(model, self.settings.abilities)
 
     def may_think(self, request: ChatRequest) -> bool:
-        able = capability(request.model, self.settings.abilities)
+        able = self.capability(request.model)
         if able.unasked or able.thinking == "always" or "thinking" in request.extra:
             return True
         return request.params.get("reasoning_effort") not in (None, "none")
@@ -79,7 +81,7 @@ class Claude(Leaf):
 
     def _exchange(self, request: ChatRequest, betas: Betas, kept: bool = False) -> Exchange[State]:
         settings = self.settings
-        able = capability(request.model, settings.abilities)
+        able = self.capability(request.model)
         version = settings.api_version or API_VERSION
         profile = Profile(able, version, settings.options, betas)
         box = box_of(request, able)
@@ -108,7 +110,8 @@ def connect(settings: Settings[Options]) -> Claude:
         base_url=settings.link.base_url.rstrip("/").removesuffix("/v1"),
         headers={**settings.link.headers, "anthropic-version": version},
     )
-    return Claude(replace(settings, link=link, api_version=version))
+    settings = replace(settings, link=link, api_version=version)
+    return Claude(settings, capabilities(settings.abilities))
 
 
 KIND = Kind(
