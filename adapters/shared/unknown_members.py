@@ -45,7 +45,8 @@ class UnknownMembers:
 
     def add(self, message: Json) -> None:
         """The message that follows those before."""
-        self.look(message, self._messages)
+        if type(message.get("content")) is list or not message.keys() <= self._members:
+            self.look(message, self._messages)
         self._messages += 1
 
     def look(self, message: Json, position: int) -> None:
