@@ -79,6 +79,8 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
             piece = delta["partial_json"]
             state.pieces.append(piece)
             return state.calls.delta(state.position, piece)
+        if said == "thinking_delta" and type(thought := delta.get("thinking")) is str:
+            return _think(thought, state)
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
 
