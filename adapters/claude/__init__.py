@@ -89,17 +89,9 @@ class Claude(Leaf):
         streamed = request.call.streamed or must_stream(body, able)
         if streamed:
             body["stream"] = True
-        return Exchange(
-            path=PATH,
-            body=body,
-            receipt=receipt,
-            state=State(calls=box.calls(request.call.id), own=request.native is not None),
-            streamed=streamed,
-            framing=Sse,
-            decode=decode,
-            close=close,
-            decode_answer=decode_answer,
-        )
+        state = State(box.calls(request.call.id))
+        state.own = request.native is not None
+        return Exchange(PATH, body, receipt, state, streamed, Sse, decode, close, decode_answer)
 
 
 def connect(settings: Settings[Options]) -> Claude:

@@ -178,12 +178,8 @@ def _output_config(effort: str | None, form: Json | None) -> Json | None:
 
 
 def _situation(fields: Fields, said: Conversation, box: Toolbox, profile: Profile) -> Situation:
-    return Situation(
-        limit=parameters.token_limit(fields),
-        room=profile.room,
-        forced=is_forced(box, profile.capability),
-        said=said,
-    )
+    limit, forced = parameters.token_limit(fields), is_forced(box, profile.capability)
+    return Situation(limit, profile.room, forced, said)
 
 
 def _filled(members: Mapping[str, Any]) -> Json:
