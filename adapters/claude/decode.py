@@ -163,7 +163,7 @@ def _whole(message: Json, state: State) -> Iterator[Event]:
     called = "tool_use" in map(_kind_of, content)
     precise = ((called and exact(state.raw)) or message)["content"]
     for position, block in enumerate(content):
-        yield from _start({"content_block": block}, state)
+        yield from _start(block, state)
         if block is not precise[position] and block["type"] == "tool_use":
             arguments = orjson.dumps(precise[position].get("input") or {}).decode()
             state.pieces.append(arguments)
@@ -172,8 +172,8 @@ def _whole(message: Json, state: State) -> Iterator[Event]:
     _take_reason(message, state)
 
 
-def _start(event: Json, state: State) -> Iterable[Event]:
-    block = state.block = dict(event["content_block"])
+def _start(begun: Json, state: State) -> Iterable[Event]:
+    block = state.block = dict(begun)
     state.position += 1
     kind = block["type"]
     state.busy = kind != "text"
@@ -281,9 +281,9 @@ def _cited(block: Json, start: int, state: State) -> Iterator[Event]:
 
 def _take_usage(message: Json, state: State) -> None:
     """Counters are cumulative; the last figure of each counts."""
-    usage = state.optional(message, "usage", dict)
-    if not usage:
-        return
+    usage = message.get("usage")
+    if type(usage) is not dict:
+        usage = state.optional(message, "usage", dict) or {}
     if None in usage.values():
         usage = {name: figure for name, figure in usage.items() if figure is not None}
     state.usage |= usage
@@ -298,7 +298,8 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
         state.native = quoted(said["stop_reason"])
-        state.stop = state.optional(said, "stop_sequence", str)
+        stop = said.get("stop_sequence")
+        state.stop = state.optional(said, "stop_sequence", str) if stop else None
         state.ending = True
     if state.native == "refusal":
         state.details = state.optional(said, "stop_details", dict) or state.details
@@ -323,7 +324,7 @@ def _finish(state: State) -> Iterator[Event]:
 
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {
     "message_start": _begin,
-    "content_block_start": _start,
+    "content_block_start": lambda event, state: _start(event["content_block"], state),
     "content_block_stop": lambda _, state: _end_block(state),
     "message_delta": _reason,
     "message_stop": lambda _, state: _finish(state),

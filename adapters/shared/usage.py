@@ -22,13 +22,10 @@ _MOST = 1 << 53
 
 def figure(value: Any) -> int | None:
     """A number of tokens; None for what is none, or cannot be written as JSON."""
-    if value is None:
-        return None
-    if type(value) is not int:
-        if type(value) is not float or not value.is_integer():
-            return None
-        value = int(value)
-    return value if 0 <= value <= _MOST else None
+    if type(value) is int:
+        return value if 0 <= value <= _MOST else None
+    whole = type(value) is float and value.is_integer()
+    return figure(int(value)) if whole else None
 
 
 def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
