@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import orjson
 
-from adapters.claude.capabilities import Capability, capability, traits_of
+from adapters.claude.capabilities import Capability, capabilities, traits_of
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.claude.encode import Options, Profile, encode, must_stream
 from adapters.claude.parameters import Betas, betas_of
@@ -35,12 +36,15 @@ _COUNTED = frozenset(
 @dataclass(frozen=True, slots=True)
 class Claude(Leaf):
     settings: Settings[Options]
+    capability: Callable[[str], Capability] = field(compare=False, repr=False)
 
     def stream(self, request: ChatRequest) -> Events:
-        return converse(self._link(request), self._exchange(request, kept=True), request.call)
+        betas = self._betas(request)
+        exchange = self._exchange(request, betas, kept=True)
+        return converse(self._link(betas), exchange, request.call)
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
-        link, exchange = self.settings.link, self._exchange(request)
+        link, exchange = self.settings.link, self._exchange(request, self._betas(request))
         return (Planned(link.name, link.url(PATH), exchange.body, exchange.receipt),)
 
     async def models(self) -> Listed:
@@ -50,13 +54,14 @@ class Claude(Leaf):
         return traits_of(model, self.settings.abilities)
 
     def may_think(self, request: ChatRequest) -> bool:
-        able = capability(request.model, self.settings.abilities)
+        able = self.capability(request.model)
         if able.unasked or able.thinking == "always" or "thinking" in request.extra:
             return True
         return request.params.get("reasoning_effort") not in (None, "none")
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        link, exchange = self._link(request), self._exchange(request, kept=True)
+        betas = self._betas(request)
+        link, exchange = self._link(betas), self._exchange(request, betas, kept=True)
         body = {name: said for name, said in exchange.body.items() if name in _COUNTED}
         if link.opened_by:
             link = link.opened_with(request.call.key)
@@ -70,31 +75,23 @@ class Claude(Leaf):
     def _betas(self, request: ChatRequest) -> Betas:
         return betas_of(request.call, self.settings.options.betas, self.settings.link)
 
-    def _link(self, request: ChatRequest) -> Link:
-        link, betas = self.settings.link, self._betas(request)
+    def _link(self, betas: Betas) -> Link:
+        link = self.settings.link
         return replace(link, headers={**link.headers, **betas.headers}) if betas.passed else link
 
-    def _exchange(self, request: ChatRequest, kept: bool = False) -> Exchange[State]:
+    def _exchange(self, request: ChatRequest, betas: Betas, kept: bool = False) -> Exchange[State]:
         settings = self.settings
-        able = capability(request.model, settings.abilities)
+        able = self.capability(request.model)
         version = settings.api_version or API_VERSION
-        profile = Profile(able, version, settings.options, self._betas(request))
+        profile = Profile(able, version, settings.options, betas)
         box = box_of(request, able)
         body, receipt = encode(request, box, profile, kept)
         streamed = request.call.streamed or must_stream(body, able)
         if streamed:
             body["stream"] = True
-        return Exchange(
-            path=PATH,
-            body=body,
-            receipt=receipt,
-            state=State(calls=box.calls(request.call.id), own=request.native is not None),
-            streamed=streamed,
-            framing=Sse,
-            decode=decode,
-            close=close,
-            decode_answer=decode_answer,
-        )
+        state = State(box.calls(request.call.id))
+        state.own = request.native is not None
+        return Exchange(PATH, body, receipt, state, streamed, Sse, decode, close, decode_answer)
 
 
 def connect(settings: Settings[Options]) -> Claude:
@@ -105,7 +102,8 @@ def connect(settings: Settings[Options]) -> Claude:
         base_url=settings.link.base_url.rstrip("/").removesuffix("/v1"),
         headers={**settings.link.headers, "anthropic-version": version},
     )
-    return Claude(replace(settings, link=link, api_version=version))
+    settings = replace(settings, link=link, api_version=version)
+    return Claude(settings, capabilities(settings.abilities))
 
 
 KIND = Kind(

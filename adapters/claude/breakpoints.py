@@ -47,6 +47,8 @@ def with_breakpoints(body: Json) -> Json:
 
     Claude looks for a shorter prefix behind each by itself, so each request pays for what is new.
     """
+    if _has_breakpoints(body):
+        return body
     marked = {**body}
     for name in ("system", "tools"):
         if blocks := blocks_of(body.get(name) or []):
@@ -60,7 +62,7 @@ def with_breakpoints(body: Json) -> Json:
     return marked
 
 
-def has_breakpoints(body: Json) -> bool:
+def _has_breakpoints(body: Json) -> bool:
     places = [body.get("tools") or [], body.get("system") or []]
     places += [turn["content"] for turn in body["messages"]]
     return bool(body.get("cache_control") or marked_blocks(places))

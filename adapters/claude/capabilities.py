@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from adapters.options import FLAG, TEXTS, THINKING, option, overridden, whole
@@ -102,7 +102,14 @@ _SUFFIX = re.compile(r"-\d{8}.*|-latest$|-v\d.*|[@:].*")
 
 def capability(model: str, abilities: Mapping[str, Any]) -> Capability:
     """Find a model's row by its name; what the config says outranks it."""
-    return overridden(_row(model), abilities)
+    return overridden(_row(model), abilities) if abilities else _row(model)
+
+
+def capabilities(abilities: Mapping[str, Any]) -> Callable[[str], Capability]:
+    """`capability` with what one config says, found once for each model."""
+    if not abilities:
+        return _row
+    return lru_cache(maxsize=256)(partial(capability, abilities=abilities))
 
 
 def traits_of(model: str, abilities: Mapping[str, Any]) -> Traits:

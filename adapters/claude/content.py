@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import AddNote, Notes
 from adapters.shared.fields import unsupported
-from adapters.shared.history import is_json_object, speaker, spoken
+from adapters.shared.history import json_object, speaker, spoken
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # OpenAI's lifetimes of a cache breakpoint → the nearest of Claude's two that is not shorter.
@@ -35,37 +33,49 @@ class Content:
     error_results: bool = False
     """A result `{"error": …}` says that its tool failed."""
     lifetime_used: bool = False
+    marked: bool = False
+    """Some block may have a cache breakpoint."""
     notes: Notes = field(default_factory=Notes)
 
     def copy(self) -> Content:
-        able, lifetime, used = self.capability, self.lifetime, self.lifetime_used
-        return Content(able, lifetime, self.error_results, used, self.notes.copy())
+        told = self.lifetime, self.error_results, self.lifetime_used, self.marked
+        return Content(self.capability, *told, self.notes.copy())
 
     @property
     def note(self) -> AddNote:
         return self.notes.add
 
-    def texts(self, content: Any, where: str) -> list[Json]:
-        """Blocks of a string, or of the text and refusal parts of a list."""
+    def texts(self, content: Any, position: int) -> list[Json]:
+        """Blocks of a string, or of the text and refusal parts of a list, in this message."""
         if not content:
             return []
         if isinstance(content, str):
-            return self._text(content, {}, where)
+            return self._whole(content, position)
         blocks = []
-        for position, part in enumerate(content):
-            at = f"{where}.content[{position}]"
+        for place, part in enumerate(content):
+            at = f"messages[{position}].content[{place}]"
             if part["type"] == "refusal":
                 self.note("refusal_as_text", at, "a refusal was sent as text")
             blocks += self._text(part.get("text") or part.get("refusal") or "", part, at)
         return blocks
 
-    def user(self, message: Json, where: str) -> list[Json]:
+    def _whole(self, text: str, position: int) -> list[Json]:
+        """A message that is one text; Claude refuses those without a visible character."""
+        if text.strip():
+            return [{"type": "text", "text": text}]
+        self._empty(f"messages[{position}]")
+        return []
+
+    def user(self, message: Json, position: int) -> list[Json]:
         content = message["content"]
+        if type(content) is str and "name" not in message and content.strip():
+            return [{"type": "text", "text": content}]
+        where = f"messages[{position}]"
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks: list[Json] = []
-        for position, part in enumerate(content):
-            at = f"{where}.content[{position}]"
+        for place, part in enumerate(content):
+            at = f"{where}.content[{place}]"
             if part["type"] != "text":
                 blocks.append(self._attachment(part, at))
             elif part["text"]:
@@ -88,7 +98,7 @@ class Content:
         elif message.get("name"):
             self.note("name_dropped", f"{where}.name", "the name says no more than the role")
 
-    def result(self, message: Json, identity: str, where: str) -> Json:
+    def result(self, message: Json, identity: str, position: int) -> Json:
         """One tool_result; one without content says that the tool gave nothing."""
         block: Json = {"type": "tool_result", "tool_use_id": identity}
         content = message.get("content") or ""
@@ -96,7 +106,7 @@ class Content:
             if content.strip():
                 block["content"] = content
         else:
-            block |= self._result_parts(content, f"{where}.content")
+            block |= self._result_parts(content, f"messages[{position}].content")
         if message.get("is_error") is True or (self.error_results and _is_error(content)):
             block["is_error"] = True
         return block
@@ -161,12 +171,14 @@ class Content:
     def breakpoint(self, part: Json, where: str) -> Json:
         """A cache breakpoint: OpenAI's, or `cache_control` as Claude's own clients write it."""
         if isinstance(part.get("cache_control"), dict):
+            self.marked = True
             return {"cache_control": part["cache_control"]}
         if part.get("cache_control"):
             self.note("member_dropped", f"{where}.cache_control", "it is no object")
         asked = part.get("prompt_cache_breakpoint")
         if not isinstance(asked, dict):
             return {}
+        self.marked = True
         lifetime = asked.get("ttl")
         if not lifetime:
             lifetime, self.lifetime_used = self.lifetime, True
@@ -180,8 +192,8 @@ class Content:
 
 
 def _is_error(content: Any) -> bool:
-    is_object = isinstance(content, str) and is_json_object(content)
-    return is_object and "error" in orjson.loads(content)
+    said = json_object(content) if isinstance(content, str) else None
+    return said is not None and "error" in said
 
 
 def _data_url(address: str, where: str) -> tuple[str, str]:

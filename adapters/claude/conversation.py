@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from adapters.claude.content import CACHING, Content
 from adapters.protocol import Json
+from adapters.receipts import Receipt
 from adapters.shared.beginnings import frozen
-from adapters.shared.result_images import ResultImages
 from adapters.shared.unknown_members import UnknownMembers
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -29,6 +29,9 @@ class OlderTurns(NamedTuple):
     """The conversation is, as far as they say."""
 
 
+_NONE_OLDER = OlderTurns()
+
+
 @dataclass(slots=True)
 class Conversation:
     content: Content
@@ -37,8 +40,9 @@ class Conversation:
     """Those behind the older ones; there always is one, if there are any."""
     own_system: Any = None
     """The client's, as long as `system` holds nothing else."""
-    older: OlderTurns = field(default_factory=OlderTurns)
-    images: ResultImages = field(default_factory=lambda: ResultImages(seen=False))
+    older: OlderTurns = _NONE_OLDER
+    unseen: Receipt = ()
+    """Images that the model does not read."""
     unknown: UnknownMembers = field(default_factory=lambda: UnknownMembers(CACHING))
 
     def add_system(self, blocks: list[Json]) -> None:
@@ -84,14 +88,15 @@ class Conversation:
             turns,
             self.own_system,
             self.older,
-            self.images.copy(),
+            self.unseen,
             self.unknown.copy(),
         )
 
     def _freeze(self) -> None:
         done = self.turns[:-1]
-        marked = (at for at, turn in enumerate(done) if marked_blocks([turn["content"]]))
-        done = done[: next(marked, len(done))]
+        if self.content.marked:
+            marked = (at for at, turn in enumerate(done) if marked_blocks([turn["content"]]))
+            done = done[: next(marked, len(done))]
         if done:
             text, first, thoughtless = self.older
             text = (*text, frozen(done))
@@ -122,3 +127,22 @@ def marked_blocks(places: Sequence[list[Json]]) -> list[tuple[list[Json], int]]:
         for at, block in enumerate(blocks)
         if block.get("cache_control")
     ]
+
+
+def blocks_in(holder: Any, name: str) -> list[Json]:
+    """The blocks a client or recall put there; nobody has looked at them yet."""
+    found = holder.get(name) if isinstance(holder, dict) else None
+    blocks = found if isinstance(found, list) else []
+    return [block for block in blocks if isinstance(block, dict) and "type" in block]
+
+
+def is_signed(block: Json) -> bool:
+    return block["type"] in THOUGHTS and bool(block.get("signature") or block.get("data"))
+
+
+def own_turn(turn: Any, calls: list[Json]) -> list[Json]:
+    """Claude's own turn (`Finish.turn`), as it was; [] where there is none that fits the calls."""
+    blocks = blocks_in(turn, "content")
+    ids = [block.get("id") for block in blocks if block["type"] == "tool_use"]
+    fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
+    return blocks if fits else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import orjson
@@ -24,11 +25,12 @@ from adapters.protocol import (
     TextDelta,
 )
 from adapters.receipts import Note
-from adapters.shared.history import is_json_object
+from adapters.shared.history import json_object
 from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import exact, load
 
 T = TypeVar("T")
+_kind_of = itemgetter("type")
 _TOLD = THOUGHTS | {"text", "tool_use"}
 """Blocks that have events of their own."""
 _TIERS: Mapping[str, str] = {"standard": "default", "priority": "priority"}
@@ -50,9 +52,9 @@ class State(AnswerState):
     native: str = ""
     stop: str | None = None
     """The stop sequence that ended it."""
-    details: Json = field(default_factory=dict)
+    details: Json | None = None
     """What goes with a refusal."""
-    noted: set[Note] = field(default_factory=set)
+    noted: frozenset[Note] = frozenset()
     told: int = 0
     """Characters of the texts that are whole: annotations count them."""
     begun: bool = False
@@ -77,6 +79,8 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
             piece = delta["partial_json"]
             state.pieces.append(piece)
             return state.calls.delta(state.position, piece)
+        if said == "thinking_delta" and type(thought := delta.get("thinking")) is str:
+            return _think(thought, state)
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
 
@@ -87,11 +91,10 @@ def close(state: State) -> Iterator[Event]:
     yield from _finish(state)
 
 
-def decode_answer(body: Any, state: State) -> Iterator[Event]:
+def decode_answer(body: Any, state: State) -> Iterable[Event]:
     _skip(body, state)
     _identify(body, state)
-    yield from _whole(body, state)
-    yield from _finish(state)
+    return (*_whole(body, state), *_finish(state))
 
 
 def _delta(delta: Json, state: State) -> Iterable[Event]:
@@ -157,10 +160,10 @@ def _identify(message: Json, state: State) -> None:
 def _whole(message: Json, state: State) -> Iterator[Event]:
     """A message that has its content already: each of its blocks begins and ends at once."""
     content = few(message["content"])
-    called = any(block["type"] == "tool_use" for block in content)
+    called = "tool_use" in map(_kind_of, content)
     precise = ((called and exact(state.raw)) or message)["content"]
     for position, block in enumerate(content):
-        yield from _start({"content_block": block}, state)
+        yield from _start(block, state)
         if block is not precise[position] and block["type"] == "tool_use":
             arguments = orjson.dumps(precise[position].get("input") or {}).decode()
             state.pieces.append(arguments)
@@ -169,66 +172,77 @@ def _whole(message: Json, state: State) -> Iterator[Event]:
     _take_reason(message, state)
 
 
-def _start(event: Json, state: State) -> Iterator[Event]:
-    block = state.block = dict(event["content_block"])
+def _start(begun: Json, state: State) -> Iterable[Event]:
+    block = state.block = dict(begun)
     state.position += 1
-    state.busy = block["type"] != "text"
-    match block["type"]:
-        case "text":
-            if block.get("text"):
-                state.pieces.append(block["text"])
-                yield TextDelta(require_text(block["text"]))
-        case "thinking":
-            yield from _think(_own(block, "thinking", str, state), state)
-        case "tool_use":
-            yield from state.calls.start(state.position, block.get("id"), block["name"])
-        case "redacted_thinking":
-            pass
-        case _ if state.own:
-            pass
-        case kind:
-            text = f"a block of type '{kind}' stayed behind"
-            yield from _note_once(Note("block_not_shown", "content", text), state)
+    kind = block["type"]
+    state.busy = kind != "text"
+    if kind == "text":
+        return _begin_text(block.get("text"), state)
+    if kind == "tool_use":
+        return state.calls.start(state.position, block.get("id"), block["name"])
+    if kind == "thinking":
+        return _think(_own(block, "thinking", str, state), state)
+    if kind == "redacted_thinking" or state.own:
+        return ()
+    text = f"a block of type '{kind}' stayed behind"
+    return _note_once(Note("block_not_shown", "content", text), state)
 
 
-def _note_once(note: Note, state: State) -> Iterator[Event]:
-    if note not in state.noted:
-        state.noted.add(note)
-        yield Noted((note,))
+def _begin_text(text: Any, state: State) -> Iterable[Event]:
+    if not text:
+        return ()
+    state.pieces.append(text)
+    return (TextDelta(require_text(text)),)
 
 
-def _end_block(state: State) -> Iterator[Event]:
+def _note_once(note: Note, state: State) -> Iterable[Event]:
+    if note in state.noted:
+        return ()
+    state.noted |= {note}
+    return (Noted((note,)),)
+
+
+def _end_block(state: State) -> Iterable[Event]:
     """Complete the open block as Claude would have it back."""
     block, state.block, state.busy = state.block, {}, False
     said, state.pieces = "".join(state.pieces), []
+    if state.parts:
+        _take_parts(block, state)
+    if "type" not in block:
+        return ()
+    state.blocks.append(block)
+    if block["type"] == "text":
+        block["text"] = said
+        return _cite(block, len(said), state)
+    return _complete(block, said, state)
+
+
+def _take_parts(block: Json, state: State) -> None:
     parts, state.parts = state.parts, {}
     for name, pieces in parts.items():
-        block[name] = _joined(_own(block, name, _kind_of(pieces), state), pieces)
-    if "type" in block:
-        state.blocks.append(block)
-        yield from _complete(block, said, state)
+        block[name] = _joined(_own(block, name, _type_of(pieces), state), pieces)
 
 
-def _kind_of(pieces: list[Any]) -> type[Any]:
+def _type_of(pieces: list[Any]) -> type[Any]:
     return str if type(pieces[0]) is str else list
 
 
 def _joined(begun: Any, pieces: list[Any]) -> Any:
-    if _kind_of(pieces) is str:
+    if _type_of(pieces) is str:
         return (begun or "") + "".join(pieces)
     return [*(begun or ()), *pieces]
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
+    """A block other than text."""
     kind = block["type"]
-    if kind == "text":
-        block["text"] = said
-        yield from _cite(block, len(said), state)
-    elif kind in THOUGHTS:
+    if kind in THOUGHTS:
         yield from _sign(block, said, state)
     elif "input" in block and said.strip():
-        state.broken |= not is_json_object(said)
-        block["input"] = {} if state.broken else orjson.loads(said)
+        given = json_object(said)
+        state.broken |= given is None
+        block["input"] = {} if state.broken else given
     elif kind == "tool_use":
         # No pieces: no arguments, or all of them at once.
         arguments = orjson.dumps(block.get("input") or {}).decode()
@@ -247,11 +261,13 @@ def _sign(block: Json, said: str, state: State) -> Iterator[Event]:
     yield Aside("thinking_blocks", [block])
 
 
-def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
+def _cite(block: Json, length: int, state: State) -> Iterable[Event]:
     """Say what a whole text rests on."""
     start, state.told = state.told, state.told + length
-    if "citations" not in block and not state.own:
-        return
+    return _cited(block, start, state) if "citations" in block or state.own else ()
+
+
+def _cited(block: Json, start: int, state: State) -> Iterator[Event]:
     citations = state.entries(block, "citations") if _own(block, "citations", list, state) else []
     if state.own:
         yield Aside("own_citations", citations)
@@ -265,9 +281,12 @@ def _cite(block: Json, length: int, state: State) -> Iterator[Event]:
 
 def _take_usage(message: Json, state: State) -> None:
     """Counters are cumulative; the last figure of each counts."""
-    for name, figure in (state.optional(message, "usage", dict) or {}).items():
-        if figure is not None:
-            state.usage[name] = figure
+    usage = message.get("usage")
+    if type(usage) is not dict:
+        usage = state.optional(message, "usage", dict) or {}
+    if None in usage.values():
+        usage = {name: figure for name, figure in usage.items() if figure is not None}
+    state.usage |= usage
 
 
 def _reason(event: Json, state: State) -> Iterable[Event]:
@@ -279,22 +298,25 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
         state.native = quoted(said["stop_reason"])
-        state.stop = state.optional(said, "stop_sequence", str)
+        stop = said.get("stop_sequence")
+        state.stop = state.optional(said, "stop_sequence", str) if stop else None
         state.ending = True
     if state.native == "refusal":
         state.details = state.optional(said, "stop_details", dict) or state.details
 
 
 def _finish(state: State) -> Iterator[Event]:
-    yield from _end_block(state)
+    if state.block:
+        yield from _end_block(state)
     if not state.begun and not state.blocks:
         raise UpstreamError(f"Upstream '{state.upstream}' ended an answer it had not begun.")
-    yield from state.calls.close()
-    if explanation := state.optional(state.details, "explanation", str):
+    if called := bool(state.calls):
+        yield from state.calls.close()
+    if state.details and (explanation := state.optional(state.details, "explanation", str)):
         yield RefusalDelta(explanation)
     turn = None if state.broken or state.native == "refusal" else turn_of(state.blocks)
     usage, notes = usage_of(state.usage)
-    reason, why = finish_reason(state.native, state.details, bool(state.calls))
+    reason, why = finish_reason(state.native, state.details or {}, called)
     if notes + why:
         yield Noted(notes + why)
     yield Finish(reason, usage, state.native, turn, state.stop)
@@ -302,7 +324,7 @@ def _finish(state: State) -> Iterator[Event]:
 
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {
     "message_start": _begin,
-    "content_block_start": _start,
+    "content_block_start": lambda event, state: _start(event["content_block"], state),
     "content_block_stop": lambda _, state: _end_block(state),
     "message_delta": _reason,
     "message_stop": lambda _, state: _finish(state),

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from adapters.claude import parameters
-from adapters.claude.breakpoints import has_breakpoints, limit_breakpoints, with_breakpoints
+from adapters.claude.breakpoints import limit_breakpoints, with_breakpoints
 from adapters.claude.capabilities import Capability
 from adapters.claude.content import Content
 from adapters.claude.conversation import Conversation
@@ -37,8 +37,6 @@ from adapters.shared.toolbox import Toolbox, text_of
 NO_SAMPLING_SINCE = "2026-10-21"
 MOST_BREAKPOINTS = 4
 LONGEST_PLAIN = 16_384
-# Fields of Claude's own that go up as the client sent them; `thinking` and `top_k` are read first.
-_PASSED = ("cache_control", "container", "diagnostics", "inference_geo", "speed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,8 @@ def encode(
     request: ChatRequest, box: Toolbox, profile: Profile, kept: bool = False
 ) -> tuple[Json, Receipt]:
     """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
-    own = profile.betas.without_theirs(own_members(request))
+    is_own = request.native is not None
+    own = profile.betas.without_theirs(own_members(request)) if is_own else {}
     fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
@@ -92,48 +91,53 @@ def encode(
     _note_losses(said, fields.notes)
     if form_in_words:
         said.add_system([{"type": "text", "text": form_in_words}])
-    written = encode_tools(box, capability)
+    written = encode_tools(request, box, capability)
     tools = marked_tools(written, request.tools, content)
-    tools = [*tools, *hosted] if (hosted := hosted_tools(request, own)) else tools
+    if is_own and (hosted := hosted_tools(request, own)):
+        tools = [*tools, *hosted]
     thought = thought_of(fields, capability, _situation(fields, said, box, profile))
-    body = {
-        "model": request.model,
-        "max_tokens": thought.max_tokens,
-        "messages": (),
-        "system": (),
+    more = parameters.sampling(fields, profile.sampling, thought.on) | parameters.others(fields)
+    if content.marked or is_own:
+        _limit_breakpoints(said, tools, own, more)
+    rest = {
+        "system": said.own_system or said.system,
         "tools": tools,
         "tool_choice": encode_choice(box, capability),
         "thinking": thought.thinking,
-        "output_config": _filled({"effort": thought.effort, "format": form}),
-        **parameters.sampling(fields, profile.sampling, thought.on),
-        "stop_sequences": parameters.stop_sequences(fields),
-        "metadata": parameters.metadata(fields),
-        "service_tier": parameters.service_tier(fields),
-        **fields.take_all(_PASSED),
+        "output_config": _output_config(thought.effort, form),
+        **more,
     }
-    whole = bool(own.get("cache_control") or body.get("cache_control"))
-    limit_breakpoints(said, own.get("tools") or tools, MOST_BREAKPOINTS - whole, content)
-    body |= {"messages": said.turns, "system": said.own_system or said.system}
+    body = {"model": request.model, "max_tokens": thought.max_tokens, "messages": said.turns}
+    body |= _filled(rest)
     # Last what is said of messages: a long conversation has much of it, and headers end.
     fields.notes.add_all(box.receipt)
     if words:
         text = "this model cannot be forced to call a tool: it was asked to"
         fields.note("tool_choice_not_enforced", "tool_choice", text)
-    fields.notes.add_all(written.receipt + content.notes.receipt() + profile.betas.receipt())
-    fields.notes.add_all(said.unknown.receipt(request, "Claude"))
+    told = written.receipt + content.notes.receipt() + profile.betas.receipt()
+    fields.notes.add_all(told + said.unknown.told(written.unknown, "Claude"))
     receipt = fields.receipt("Claude")
-    body = _finished(body, own, receipt, profile)
-    if not kept:
-        return body, receipt
-    return _kept_as_text(body, said, written, request), receipt
+    if is_own:
+        body = _in_own_words(body, own, receipt, profile)
+    if profile.options.cache == "auto":
+        body = with_breakpoints(body)
+    return (_kept_as_text(body, said, written, request) if kept else body), receipt
+
+
+def _limit_breakpoints(said: Conversation, tools: list[Json], own: Json, more: Json) -> None:
+    whole = bool(own.get("cache_control") or more.get("cache_control"))
+    limit_breakpoints(said, own.get("tools") or tools, MOST_BREAKPOINTS - whole, said.content)
 
 
 def _kept_as_text(
     body: Json, said: Conversation, written: WrittenTools, request: ChatRequest
 ) -> Json:
-    body["messages"] = array(said.older.text, body["messages"])
-    tools, native = body.get("tools") or (), request.native
-    declared = native.value.get("tools") if native is not None and tools else None
+    if said.older.text:
+        body["messages"] = array(said.older.text, body["messages"])
+    tools, native = body.get("tools"), request.native
+    if not tools:
+        return body
+    declared = native.value.get("tools") if native is not None else None
     if written.text is not None and tools is written.tools:
         body["tools"] = written.text
     elif (
@@ -146,25 +150,22 @@ def _kept_as_text(
 
 
 def _note_losses(said: Conversation, notes: Notes) -> None:
-    notes.add_all(said.images.notes.receipt())
+    notes.add_all(said.unseen)
     if said.content.lifetime and not said.content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         notes.add("parameter_dropped", "prompt_cache_options.ttl", text)
 
 
-def _finished(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json:
-    """With what the client of Messages said itself, and a breakpoint where none is set."""
-    if body["system"]:
+def _in_own_words(body: Json, own: Json, receipt: Receipt, profile: Profile) -> Json:
+    """With what the client of Messages said itself."""
+    if "system" in body:
         own.pop("system", None)
-    if not body["thinking"] and (own.get("thinking") or {}).get("type") != "disabled":
+    if "thinking" not in body and (own.get("thinking") or {}).get("type") != "disabled":
         own.pop("thinking", None)  # it cannot think about this one
     said = restored(own, receipt, profile.sampling)
     if "output_format" in said:  # the older name of the same: Claude takes one of them
-        body["output_config"] = _filled({"effort": body["output_config"].get("effort")})
-    body = _filled(body) | said
-    if profile.options.cache == "auto" and not has_breakpoints(body):
-        return with_breakpoints(body)
-    return body
+        (body.get("output_config") or {}).pop("format", None)
+    return _filled(body) | said
 
 
 def must_stream(body: Json, capability: Capability) -> bool:
@@ -172,14 +173,13 @@ def must_stream(body: Json, capability: Capability) -> bool:
     return body["max_tokens"] > LONGEST_PLAIN or is_on(body.get("thinking"), capability)
 
 
+def _output_config(effort: str | None, form: Json | None) -> Json | None:
+    return _filled({"effort": effort, "format": form}) if effort or form else None
+
+
 def _situation(fields: Fields, said: Conversation, box: Toolbox, profile: Profile) -> Situation:
-    return Situation(
-        limit=parameters.token_limit(fields),
-        room=profile.room,
-        forced=is_forced(box, profile.capability),
-        thoughtless=said.thoughtless,
-        prefilled=said.prefilled,
-    )
+    limit, forced = parameters.token_limit(fields), is_forced(box, profile.capability)
+    return Situation(limit, profile.room, forced, said)
 
 
 def _filled(members: Mapping[str, Any]) -> Json:
@@ -187,7 +187,9 @@ def _filled(members: Mapping[str, Any]) -> Json:
 
 
 def _cache_lifetime(fields: Fields) -> str | None:
-    options = fields.take("prompt_cache_options") or {}
+    options: Json | None = fields.take("prompt_cache_options")
+    if not options:
+        return None
     if options.get("mode") == "implicit":
         text = "Claude caches only what stands before a breakpoint"
         fields.note("parameter_dropped", "prompt_cache_options.mode", text)

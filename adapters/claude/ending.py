@@ -17,7 +17,10 @@ FINISH: Mapping[str, FinishReason] = {
     "pause_turn": "length",
     "refusal": "content_filter",
 }
-_SAYABLE = frozenset({"text", "tool_use"})
+_FIGURES = (
+    *("input_tokens", "output_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+)
 
 
 def finish_reason(native: str, details: Json, called: bool) -> tuple[FinishReason, Receipt]:
@@ -40,17 +43,11 @@ def finish_reason(native: str, details: Json, called: bool) -> tuple[FinishReaso
 
 def usage_of(said: Json) -> tuple[Usage, Receipt]:
     """Claude counts cached tokens beside `input_tokens`, OpenAI within."""
-    asked, answered = figure(said.get("input_tokens")), figure(said.get("output_tokens"))
-    read = figure(said.get("cache_read_input_tokens"))
-    written = figure(said.get("cache_creation_input_tokens"))
+    asked, answered, read, written = map(figure, map(said.get, _FIGURES))
     details = said.get("output_tokens_details")
-    usage = Usage(
-        prompt=(asked or 0) + (read or 0) + (written or 0),
-        completion=answered or 0,
-        cached=read,
-        cache_write=written,
-        reasoning=figure(details.get("thinking_tokens")) if isinstance(details, dict) else None,
-    )
+    thought = figure(details.get("thinking_tokens")) if isinstance(details, dict) else None
+    prompt = (asked or 0) + (read or 0) + (written or 0)
+    usage = Usage(prompt, answered or 0, read, written, thought)
     if asked is not None and answered is not None:
         return usage, ()
     text = "the upstream did not count all tokens; what is missing is 0"
@@ -59,13 +56,23 @@ def usage_of(said: Json) -> tuple[Usage, Receipt]:
 
 def turn_of(blocks: list[Json]) -> Json | None:
     """Claude's own message, where OpenAI's text and calls could not be turned back into it."""
+    if _sayable(blocks):
+        return None
     # Claude refuses a block of empty text, its own too.
     kept = [block for block in blocks if block.get("text") != ""]
-    return None if _sayable(kept) else {"role": "assistant", "content": kept}
+    return {"role": "assistant", "content": kept}
 
 
 def _sayable(blocks: list[Json]) -> bool:
     """Texts without citations, then calls: the order OpenAI has too."""
-    kinds = [block["type"] for block in blocks]
-    cited = any(block.get("citations") for block in blocks)
-    return _SAYABLE.issuperset(kinds) and kinds == sorted(kinds) and not cited
+    called = False
+    for block in blocks:
+        if block.get("text") == "":
+            continue  # left out
+        if block["type"] == "tool_use":
+            called = True
+        elif called or block["type"] != "text":
+            return False
+        if block.get("citations"):
+            return False
+    return True

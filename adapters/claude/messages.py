@@ -10,22 +10,35 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from operator import itemgetter
 
 import orjson
 
 from adapters.claude.content import CACHING, Content
-from adapters.claude.conversation import THOUGHTS, Conversation, blocks_of
+from adapters.claude.conversation import (
+    THOUGHTS,
+    Conversation,
+    blocks_in,
+    blocks_of,
+    is_signed,
+    own_turn,
+)
 from adapters.claude.verbatim import OwnPart, encoded_anew, own_part
 from adapters.errors import BadRequest
-from adapters.protocol import CARRIER, TURN, Json
+from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
 from adapters.shared.beginnings import writer_of
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
-from adapters.shared.history import GO_ON, wrapped_arguments
+from adapters.shared.history import GO_ON, json_object, wrapped_arguments
+from adapters.shared.result_images import without_images
 from adapters.shared.toolbox import alias
 
 _CACHING = frozenset(CACHING)
+_PLAIN = frozenset(("role", "content", "tool_calls", "tool_call_id"))
+"""Members of most messages: one that has no others needs no look for what is rare."""
+_ASKING = frozenset(("user", "tool"))
+_SPEAKING = _ASKING | {"assistant"}
+_role_of = itemgetter("role")
 _IDENTITY = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -41,7 +54,7 @@ def conversation(
     Without `prefill` the answer is a turn of its own, also where the model could go on with one;
     with `kept` turns that earlier requests had too are not encoded again.
     """
-    if not any(message["role"] in ("user", "assistant", "tool") for message in messages):
+    if _SPEAKING.isdisjoint(map(_role_of, messages)):
         raise BadRequest(
             "At least one user message is required: Claude does not answer a system prompt alone.",
             param="messages",
@@ -51,7 +64,7 @@ def conversation(
     writer = writer_of(messages, begin, context, kept)
     writer.end(messages, prefill and content.capability.prefill)
     if last_words:
-        writer.add_system([{"type": "text", "text": last_words}], "")
+        writer.add_system([{"type": "text", "text": last_words}])
         writer.flush()
     return writer.said
 
@@ -79,20 +92,28 @@ class _Writer:
         return _Writer(said.content, said, late, used, self.open_calls, self.whole, held, position)
 
     def add(self, message: Json) -> None:
-        self.said.unknown.add(message)
-        if not self.content.capability.vision:
-            (message,) = self.said.images.told(message)
-        if self.held or CARRIER in message:
+        plain = message.keys() <= _PLAIN
+        if not plain or type(message.get("content")) is list:
+            message = self._looked_at(message)
+        if self.held or (not plain and CARRIER in message):
             self._hold(message)
         else:
-            self._write(message)
+            self._write(message, plain)
+
+    def _looked_at(self, message: Json) -> Json:
+        said = self.said
+        said.unknown.look(message, self.position + len(self.held))
+        if RESULT_OF in message and not self.content.capability.vision:
+            message, lost = without_images(message)
+            said.unseen += lost
+        return message
 
     def _hold(self, message: Json) -> None:
         part = own_part(message)
         if self.held and (part is None or not part.follows(self.held[-1][0])):
             self._release()
         if part is None or part.place != len(self.held):
-            self._write(message)
+            self._write_anew(message)
             return
         self.held.append((part, message))
         if len(self.held) < part.length:
@@ -108,7 +129,13 @@ class _Writer:
         """Encode them after all."""
         held, self.held = self.held, []
         for _, message in held:
-            self._write(message)
+            self._write_anew(message)
+
+    def _write_anew(self, message: Json) -> None:
+        """One that is none of the client's own turns."""
+        if CARRIER in message:
+            message = encoded_anew(message, self.content.notes)
+        self._write(message, message.keys() <= _PLAIN)
 
     def takes(self, own: Json) -> bool:
         """Whether a turn of the client's may go up as it is."""
@@ -118,6 +145,7 @@ class _Writer:
 
     def take(self, own: Json, message: Json) -> None:
         said = self.said
+        self.content.marked = True  # nobody looked
         if "system" in own:
             said.own_system, said.system = own["system"], [*blocks_of(own["system"])]
             return
@@ -130,40 +158,38 @@ class _Writer:
         said.turns.append(own)
         self.whole = True
 
-    def _write(self, message: Json) -> None:
-        where = f"messages[{self.position}]"
-        self.position += 1
-        if CARRIER in message:
-            message = encoded_anew(message, self.content.notes)
-        role = message["role"]
-        if message.get("name") and role != "user":
-            self.content.note("name_dropped", f"{where}.name", "only a user's turn can say a name")
-        blocks = self._blocks(message, where)
-        if not _CACHING.isdisjoint(message):
-            self._mark(blocks, message, where)
-        match role:
-            case "tool" | "user":
-                self._say("user", blocks, where)
-            case "assistant":
-                self.flush()
-                # What was once put behind a turn stands there in later requests too: the cache and
-                # the signatures of thoughts hold only behind the same bytes.
-                if blocks and self.said.prefilled and not self.content.capability.prefill:
-                    self._ask_to_go_on()
-                self._say("assistant", blocks, where)
-            case _:
-                self.add_system(blocks, where)
+    def _write(self, message: Json, plain: bool) -> None:
+        position, role = self.position, message["role"]
+        self.position = position + 1
+        if not plain and role != "user" and message.get("name"):
+            where = f"messages[{position}].name"
+            self.content.note("name_dropped", where, "only a user's turn can say a name")
+        if role == "user":
+            blocks = self.content.user(message, position)
+        elif role == "assistant":
+            blocks = self._assistant(message, plain, position)
+        elif role == "tool":
+            identity = self.open_calls[message["tool_call_id"]]
+            blocks = [self.content.result(message, identity, position)]
+        else:
+            blocks = self.content.texts(message["content"], position)
+        if not plain and not _CACHING.isdisjoint(message):
+            self._mark(blocks, message, f"messages[{position}]")
+        if role in _ASKING:
+            self._say("user", blocks, position)
+        elif role == "assistant":
+            self._answer(blocks, position)
+        else:
+            self.add_system(blocks, position)
 
-    def _blocks(self, message: Json, where: str) -> list[Json]:
-        match message["role"]:
-            case "tool":
-                identity = self.open_calls[message["tool_call_id"]]
-                return [self.content.result(message, identity, where)]
-            case "user":
-                return self.content.user(message, where)
-            case "assistant":
-                return self._assistant(message, where)
-        return self.content.texts(message["content"], where)
+    def _answer(self, blocks: list[Json], position: int) -> None:
+        if self.late:
+            self.flush()
+        # What was once put behind a turn stands there in later requests too: the cache and the
+        # signatures of thoughts hold only behind the same bytes.
+        if blocks and not self.content.capability.prefill and self.said.prefilled:
+            self._ask_to_go_on()
+        self._say("assistant", blocks, position)
 
     def _mark(self, blocks: list[Json], message: Json, where: str) -> None:
         """A breakpoint of a whole message is that of its last block."""
@@ -174,52 +200,58 @@ class _Writer:
         elif mark:
             blocks[-1] = {**mark, **blocks[-1]}
 
-    def add_system(self, blocks: list[Json], where: str) -> None:
-        """A system message: in its own place before the conversation, else inside it."""
+    def add_system(self, blocks: list[Json], position: int = -1) -> None:
+        """A system message: in its own place before the conversation, else inside it; one without
+        a position is the gateway's own.
+        """
         if not self.said.turns:
             self.said.add_system(blocks)
         elif self.content.capability.mid_system:
             self.late += blocks
         elif blocks:
-            if where:
+            if position >= 0:
                 text = "a later system message was sent as text"
-                self.content.note("system_as_user_text", where, text)
+                self.content.note("system_as_user_text", f"messages[{position}]", text)
             noted = [{**block, "text": f"[system note] {block['text']}"} for block in blocks]
-            self._say("user", noted, where)
+            self._say("user", noted, position)
 
     def end(self, messages: Sequence[Json], prefill: bool) -> None:
-        self._release()
-        turns, last, where = self.said.turns, messages[-1], f"messages[{len(messages) - 1}]"
+        if self.held:
+            self._release()
+        turns = self.said.turns
         # An empty last user turn cannot be left out.
-        if not turns or (last["role"] == "user" and turns[-1]["role"] == "assistant"):
-            raise BadRequest(
-                f"'{where}.content' has no visible text, which Claude refuses. Send some text.",
-                param=f"{where}.content",
-            )
-        self.flush()
+        if not turns or (turns[-1]["role"] == "assistant" and messages[-1]["role"] == "user"):
+            where = f"messages[{len(messages) - 1}].content"
+            text = f"'{where}' has no visible text, which Claude refuses. Send some text."
+            raise BadRequest(text, param=where)
+        if self.late:
+            self.flush()
         if not self.content.capability.assistant_first:
             self.said.begin()
-        if self.said.prefilled and not prefill:
+        if not self.said.prefilled:
+            return
+        if not prefill:
             self._ask_to_go_on()
+            where = f"messages[{len(messages) - 1}]"
             self.content.note("ending_added", where, f"'{GO_ON}' was put behind it")
-        elif self.said.prefilled:
+        else:
             blocks = [*blocks_of(turns[-1]["content"])]
             # "final assistant content cannot end with trailing whitespace"
             if blocks[-1]["text"] != blocks[-1]["text"].rstrip():
                 blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
                 turns[-1] = {**turns[-1], "content": blocks}
 
-    def _say(self, role: str, blocks: list[Json], where: str) -> None:
+    def _say(self, role: str, blocks: list[Json], position: int = -1) -> None:
         """Append to the last turn if it is of the same role: they would be merged upstream too."""
-        turns = self.said.turns
         if not blocks:
             if role == "assistant":
-                self.content.note("empty_turn_dropped", where, "a turn without text or calls")
+                text = "a turn without text or calls"
+                self.content.note("empty_turn_dropped", f"messages[{position}]", text)
             return
-        if role == "user" and self.late:
-            self.content.note(
-                "system_moved", where, "a system message was put behind the user's turn"
-            )
+        if self.late and role == "user":
+            text = "a system message was put behind the user's turn"
+            self.content.note("system_moved", f"messages[{position}]", text)
+        turns = self.said.turns
         if not turns or turns[-1]["role"] != role:
             turns.append({"role": role, "content": blocks})
         elif self.whole:
@@ -231,26 +263,38 @@ class _Writer:
     def flush(self) -> None:
         if self.late:
             blocks, self.late = self.late, []
-            self._say("system", blocks, "")
+            self._say("system", blocks)
 
     def _ask_to_go_on(self) -> None:
         self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
-    def _assistant(self, message: Json, where: str) -> list[Json]:
+    def _assistant(self, message: Json, plain: bool, position: int) -> list[Json]:
         calls = message.get("tool_calls") or []
-        own = _own_turn(message[TURN], calls) if TURN in message else []
-        if own:
+        if plain:
+            blocks = self.content.texts(message.get("content"), position)
+        elif own := own_turn(message[TURN], calls) if TURN in message else []:
+            self.content.marked = True  # nobody looked
             self._take_ids(own, calls)
             return own
+        else:
+            blocks = self._more_than_plain(message, position)
+        self.open_calls = {}
+        for place, call in enumerate(calls):
+            identity = call["id"]
+            mine = self.open_calls[identity] = self._identity(identity)
+            blocks.append(self._tool_use(call, mine, position, place))
+        return blocks
+
+    def _more_than_plain(self, message: Json, position: int) -> list[Json]:
+        """Thoughts, text and refusal of an answer."""
+        where = f"messages[{position}]"
         if message.get("audio"):
             raise unsupported(f"{where}.audio", "Claude has no such audio. Send its text instead.")
-        blocks = self._thoughts(message, where) + self.content.texts(message.get("content"), where)
+        blocks = self._thoughts(message, where)
+        blocks += self.content.texts(message.get("content"), position)
         if message.get("refusal"):
             self.content.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
-            blocks += self.content.texts(message["refusal"], where)
-        self.open_calls = {call["id"]: self._identity(call["id"]) for call in calls}
-        for position, call in enumerate(calls):
-            blocks.append(self._tool_use(call, f"{where}.tool_calls[{position}]"))
+            blocks += self.content.texts(message["refusal"], position)
         return blocks
 
     def _take_ids(self, own: list[Json], calls: list[Json]) -> None:
@@ -263,8 +307,9 @@ class _Writer:
         """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
         signed: list[Json] = []
         if "thinking_blocks" in message:
-            echoed = _blocks_in(message, "thinking_blocks")
-            signed = [block for block in echoed if _is_signed(block)]
+            echoed = blocks_in(message, "thinking_blocks")
+            signed = [block for block in echoed if is_signed(block)]
+            self.content.marked = True  # nobody looked
             if len(signed) < len(echoed):
                 text = "thinking blocks without a signature were left out"
                 self.content.note("thinking_unsigned", f"{where}.thinking_blocks", text)
@@ -280,36 +325,18 @@ class _Writer:
             return identity
         return call_id(identity if count == 1 else f"{identity}#{count}")
 
-    def _tool_use(self, call: Json, where: str) -> Json:
+    def _tool_use(self, call: Json, identity: str, position: int, place: int) -> Json:
         kind = call.get("type", "function")
         said = call[kind]
-        arguments = said.get("arguments")
+        arguments = said.get("arguments") or "{}"
         if kind == "custom":
             arguments = orjson.dumps({"input": said["input"]}).decode()
-        at = f"{where}.function.arguments"
-        text = wrapped_arguments(arguments or "{}", at, self.content.note)
+        if json_object(arguments) is None:
+            at = f"messages[{position}].tool_calls[{place}].function.arguments"
+            arguments = wrapped_arguments(arguments, at, self.content.note)
         return {
             "type": "tool_use",
-            "id": self.open_calls[call["id"]],
+            "id": identity,
             "name": alias(said["name"]),
-            "input": orjson.Fragment(text),
+            "input": orjson.Fragment(arguments),
         }
-
-
-def _blocks_in(holder: Any, name: str) -> list[Json]:
-    """The blocks a client or recall put there; nobody has looked at them yet."""
-    found = holder.get(name) if isinstance(holder, dict) else None
-    blocks = found if isinstance(found, list) else []
-    return [block for block in blocks if isinstance(block, dict) and "type" in block]
-
-
-def _is_signed(block: Json) -> bool:
-    return block["type"] in THOUGHTS and bool(block.get("signature") or block.get("data"))
-
-
-def _own_turn(turn: Any, calls: list[Json]) -> list[Json]:
-    """Claude's own turn (`Finish.turn`), as it was; [] where there is none that fits the calls."""
-    blocks = _blocks_in(turn, "content")
-    ids = [block.get("id") for block in blocks if block["type"] == "tool_use"]
-    fits = len(ids) == len(calls) and all(isinstance(one, str) for one in ids)
-    return blocks if fits else []

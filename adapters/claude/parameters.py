@@ -27,6 +27,7 @@ _NEUTRAL: Mapping[str, Any] = {
     "verbosity": "medium",
 }
 _DEFAULTS: Mapping[str, float] = {"temperature": 1, "top_p": 1}
+_SAMPLING = (*_DEFAULTS, "top_k")
 _DROPPED: Mapping[str, Code] = {
     "temperature": "temperature_dropped",
     "top_p": "top_p_dropped",
@@ -49,20 +50,26 @@ _BROUGHT_BY: Mapping[str, str] = {
     "speed": "fast-mode-",
     "output_format": "structured-outputs-",
 }
+# Fields of Claude's own that go up as the client sent them; `thinking` and `top_k` are read first.
+_PASSED = ("cache_control", "container", "diagnostics", "inference_geo", "speed")
+_OTHERS = ("stop", "safety_identifier", "user", "service_tier", *_PASSED)
+# These have their say elsewhere: in tool_choice, and at the door.
+_SAID_ELSEWHERE = ("parallel_tool_calls", "stream_options")
 # Long enough for a random id, with letters and digits: no name, address or phone number.
 _OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_-]{16,256}")
 
 
 def without_neutral(params: Mapping[str, Any], extra: Mapping[str, Any]) -> Fields:
     """The fields that ask for something Claude can give."""
-    asked = {k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]}
+    asked = params
+    if not _NEUTRAL.keys().isdisjoint(params):
+        asked = {k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]}
     fields = Fields({**asked, **extra})
     if not _REFUSED.keys().isdisjoint(params):
         for name, message in _REFUSED.items():
             fields.refuse(name, message)
-    # These have their say elsewhere: in tool_choice, and at the door.
-    fields.take("parallel_tool_calls")
-    fields.take("stream_options")
+    if fields.has_any(_SAID_ELSEWHERE):
+        fields.take_all(_SAID_ELSEWHERE)
     return fields
 
 
@@ -81,9 +88,11 @@ def token_limit(fields: Fields) -> int | None:
 
 def sampling(fields: Fields, accepted: bool, thinking: bool) -> Json:
     """temperature, top_p and top_k, as far as the model takes them now."""
-    asked = fields.take_all((*_DEFAULTS, "top_k"))
-    asked = {name: value for name, value in asked.items() if value != _DEFAULTS.get(name)}
+    asked = fields.take_all(_SAMPLING)
     kept: Json = {}
+    if not asked:
+        return kept
+    asked = {name: value for name, value in asked.items() if value != _DEFAULTS.get(name)}
     for name, value in asked.items():
         why = _why_not(name, asked, accepted, thinking)
         if why:
@@ -107,7 +116,19 @@ def _why_not(name: str, asked: Json, accepted: bool, thinking: bool) -> str:
     return ""
 
 
-def stop_sequences(fields: Fields) -> list[str] | None:
+def others(fields: Fields) -> Json:
+    """What few requests say."""
+    if not fields.has_any(_OTHERS):
+        return {}
+    return {
+        "stop_sequences": _stop_sequences(fields),
+        "metadata": _metadata(fields),
+        "service_tier": _service_tier(fields),
+        **fields.take_all(_PASSED),
+    }
+
+
+def _stop_sequences(fields: Fields) -> list[str] | None:
     asked = fields.take("stop")
     if asked is None:
         return None
@@ -121,7 +142,7 @@ def stop_sequences(fields: Fields) -> list[str] | None:
     return kept
 
 
-def metadata(fields: Fields) -> Json | None:
+def _metadata(fields: Fields) -> Json | None:
     """The end user as an id; what could be a person's name or address is hashed."""
     identity, user = fields.take("safety_identifier"), fields.take("user")
     if identity and user and identity != user:
@@ -136,7 +157,7 @@ def metadata(fields: Fields) -> Json | None:
     return {"user_id": said}
 
 
-def service_tier(fields: Fields) -> str | None:
+def _service_tier(fields: Fields) -> str | None:
     tier: str | None = fields.take("service_tier")
     if tier not in (None, "standard_only"):
         fields.note("parameter_dropped", "service_tier", f"Claude has no tier '{tier}'")

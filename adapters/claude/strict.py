@@ -102,8 +102,8 @@ def _costs(schema: Json) -> tuple[int, int]:
 
 def encode_response_format(fields: Fields, capability: Capability) -> tuple[Json | None, str]:
     """`output_config.format`, and what the system prompt must say."""
-    asked = fields.take(_FORM) or {"type": "text"}
-    if asked["type"] == "text":
+    asked = fields.take(_FORM)
+    if not asked or asked["type"] == "text":
         return None, ""
     schema = _schema(asked)
     if schema is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from adapters.claude.capabilities import Capability
+from adapters.claude.conversation import Conversation
 from adapters.errors import BadRequest
 from adapters.protocol import Json, value_class
 from adapters.receipts import Code
@@ -33,15 +34,13 @@ _EFFORTS: Mapping[str, tuple[str, ...]] = {
 class Situation:
     """What of a request decides whether and how long Claude may think."""
 
-    limit: int | None = None
+    limit: int | None
     """The client's max_tokens."""
-    room: int = 8192
+    room: int
     """Room for the answer, where there is no such limit."""
-    forced: bool = False
+    forced: bool
     """A call is forced."""
-    thoughtless: bool = False
-    """Results are returned for calls that come without their thought."""
-    prefilled: bool = False
+    said: Conversation
 
 
 class _Effort(NamedTuple):
@@ -62,6 +61,9 @@ class ThinkingFields:
     """Which of the request says so."""
 
 
+_UNASKED = ThinkingFields()
+
+
 def is_on(thinking: Json | None, capability: Capability) -> bool:
     if thinking is None:
         return capability.unasked or capability.thinking == "always"
@@ -70,20 +72,18 @@ def is_on(thinking: Json | None, capability: Capability) -> bool:
 
 def thought_of(fields: Fields, capability: Capability, seen: Situation) -> ThinkingFields:
     """Read `reasoning_effort` and Claude's own `thinking` (which outranks it)."""
-    effort = fields.take("reasoning_effort")
-    vendor = fields.take("thinking")
+    effort, vendor = fields.take("reasoning_effort"), fields.take("thinking")
+    thought = _UNASKED
     if isinstance(vendor, dict):
         thought = _told(vendor, effort, fields, capability)
-    else:
-        thought = ThinkingFields()
-        if effort is not None:
-            thought = _asked(_Effort(effort), fields, capability)
+    elif effort is not None:
+        thought = _asked(_Effort(effort), fields, capability)
     if vendor is not None and not isinstance(vendor, dict):
         fields.note("parameter_dropped", "thinking", "'thinking' is an object with a 'type'")
-    if (thought.thinking or {}).get("type") == "enabled":
+    if thought.thinking and thought.thinking.get("type") == "enabled":
         thought = _allowed(thought, fields, capability, seen)
     on = is_on(thought.thinking, capability)
-    if on and seen.thoughtless:
+    if on and seen.said.thoughtless:
         text = "earlier calls of this round are sent without Claude's thoughts: they were not kept"
         fields.note("thinking_missing_history", "messages", text)
     most = _max_tokens(thought, on, capability, seen)
@@ -210,10 +210,10 @@ def _obstacle(seen: Situation) -> tuple[Code, str, str] | None:
     if seen.forced:
         text = "Claude does not think when a call is forced"
         return "thinking_disabled_tool_choice", "tool_choice", text
-    if seen.thoughtless:
+    if seen.said.thoughtless:
         text = "calls of this round came back without the thought that led to them"
         return "thinking_disabled_history", "messages", text
-    if seen.prefilled:
+    if seen.said.prefilled:
         text = "Claude does not think when it goes on with words of its own"
         return "thinking_disabled_prefill", "messages", text
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from adapters.shared.toolbox import (
     toolbox,
     unfolded,
 )
+from adapters.shared.unknown_members import unknown_in, unknown_in_tools
 
 # Above these Claude refuses to compile: "The maximum number of strict tools supported is 20",
 # "limit: 24" optional parameters, "limit: 16 parameters with unions"; one schema alone must stay
@@ -51,8 +52,7 @@ def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
             "This model has no tools of its own. Set its tools to 'emulated' in the config, or "
             "leave 'tools' out of the request.",
         )
-    allowed = _allowed(request, capability)
-    if allowed:
+    if allowed := _allowed(request, capability) if capability.bound else {}:
         request = replace(request, tool_choice=allowed["mode"])
     own = (request.native.beside or {}).get("tools") if request.native else None
     return toolbox(request, restore=own is None or own != request.tools)
@@ -70,13 +70,17 @@ def encode_choice(box: Toolbox, capability: Capability) -> Json | None:
     if is_forced(box, capability):
         named = box.mode == "named"
         choice = {"type": "tool", "name": box.named} if named else {"type": "any"}
+    elif box.parallel:
+        return None
     if not box.parallel:
         choice["disable_parallel_tool_use"] = True
-    return choice if choice != {"type": "auto"} else None
+    return choice
 
 
 def choice_in_words(request: ChatRequest, box: Toolbox, capability: Capability) -> str:
     """What of the choice can only be asked for."""
+    if box.mode == "auto" and not isinstance(request.tool_choice, dict):
+        return ""
     allowed = _allowed(request, capability)
     names = [alias(tool[tool["type"]]["name"]) for tool in allowed.get("tools", ())]
     which = f"one of these tools: {', '.join(names)}" if names else ""
@@ -98,13 +102,16 @@ def _allowed(request: ChatRequest, capability: Capability) -> Json:
 class WrittenTools(NamedTuple):
     tools: list[Json]
     receipt: Receipt
+    unknown: Mapping[str, str]
+    """Members that Claude has no place for, as far as the client declared the tools."""
     text: orjson.Fragment | None = None
     """All of them, where they are remembered and none is marked."""
 
 
-def encode_tools(box: Toolbox, capability: Capability) -> WrittenTools:
+def encode_tools(request: ChatRequest, box: Toolbox, capability: Capability) -> WrittenTools:
     if not box.key:
-        return WrittenTools(*_encode(box.tools, capability.json_schema))
+        unknown = unknown_in_tools(request, CACHING) if request.tools else {}
+        return WrittenTools(*_encode(box.tools, capability.json_schema), unknown)
     return _remembered(box.key, capability.json_schema)
 
 
@@ -112,9 +119,9 @@ def marked_tools(
     written: WrittenTools, declarations: Sequence[Json], content: Content
 ) -> list[Json]:
     """Put cache breakpoints onto tools; clients write them beside the function or into it."""
-    marks: dict[str, Json] = {}
     if written.text is not None:
         return written.tools
+    marks: dict[str, Json] = {}
     for position, declaration in enumerate(declarations):
         said = declaration[declaration.get("type", "function")]
         for holder in (declaration, said):
@@ -130,7 +137,7 @@ def _remembered(key: bytes, strict_too: bool) -> WrittenTools:
     holders = (*said, *[one[one.get("type", "function")] for one in said])
     marked = not all(map(_CACHING.isdisjoint, holders))
     text = None if marked else orjson.Fragment(fitted(orjson.dumps(tools)))
-    return WrittenTools(tools, receipt, text)
+    return WrittenTools(tools, receipt, unknown_in(said, CACHING), text)
 
 
 def _encode(tools: tuple[Tool, ...], strict_too: bool) -> tuple[list[Json], Receipt]:

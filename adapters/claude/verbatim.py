@@ -110,14 +110,14 @@ def restored(own: Json, receipt: Receipt, sampling: bool) -> Json:
     }
 
 
-def as_asked(request: ChatRequest, own: Json) -> tuple[Json, Json]:
+def as_asked(request: ChatRequest, own: Json) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """OpenAI's fields and others as the client of Messages means them: thinking in its own words,
     and none that it did not ask for.
     """
-    params, extra = {**request.params}, {**request.extra}
-    native = request.native
+    params, native = request.params, request.native
     if native is None or not _same(params.get(_EFFORT), (native.beside or {}).get(_EFFORT)):
-        return params, extra
+        return params, request.extra
+    params, extra = {**params}, {**request.extra}
     effort = params.pop(_EFFORT, None)
     if isinstance(thinking := own.get("thinking"), dict):
         extra["thinking"] = thinking

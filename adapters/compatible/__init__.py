@@ -191,17 +191,9 @@ def _function(tool: Tool, given: Json) -> Json:
 
 def exchange(written: EncodedRequest, call: RequestContext) -> Exchange[State]:
     """Join a body to the reader of its answer, whichever dialect it was written in."""
-    return Exchange(
-        path=PATH,
-        body=written.body,
-        receipt=written.receipt,
-        state=State(calls=written.box.calls(call.id)),
-        streamed=call.streamed,
-        framing=Sse,
-        decode=decode,
-        close=close,
-        decode_answer=decode_answer,
-    )
+    body, receipt, box = written
+    state = State(box.calls(call.id))
+    return Exchange(PATH, body, receipt, state, call.streamed, Sse, decode, close, decode_answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ that was seen to do it. What no server may do is end a stream without its reason
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import orjson
 
+from adapters.compatible.parts import events_of, joined
 from adapters.compatible.reasons import FAILED, FINISH, error_in, failure
 from adapters.protocol import (
     Aside,
@@ -28,10 +29,16 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.usage import usage_of
-from adapters.wire.exchange import AnswerState, few, quoted, require_text
+from adapters.wire.exchange import AnswerState, few, quoted
 from adapters.wire.json_text import load
 
 _DONE = b"[DONE]"
+_NOTHING: tuple[object, ...] = (None, "", [])
+_SOLE: Mapping[str, Callable[[str], Event]] = {
+    "content": TextDelta,
+    "reasoning_content": ReasoningDelta,
+    "reasoning": ReasoningDelta,
+}
 
 
 @dataclass(slots=True)
@@ -104,7 +111,27 @@ def _choice(choice: Json, chunk: Json, state: State) -> Iterable[Event]:
             return (TextDelta(text),)
         if pieces and len(pieces) == 1:
             return _piece(pieces[0], state)
-    return _delta(delta, choice, chunk, state)
+    return _padded(delta, choice, chunk, state)
+
+
+def _padded(delta: Json, choice: Json, chunk: Json, state: State) -> Iterable[Event]:
+    rare = choice.get("finish_reason") or choice.get("logprobs") or state.logprobs
+    told = None if rare or "error" in chunk else _sole(delta, state)
+    return _delta(delta, choice, chunk, state) if told is None else told
+
+
+def _sole(delta: Json, state: State) -> Iterable[Event] | None:
+    """What a delta says that has one thing to say; servers fill it up with null and empty text."""
+    said = {name: value for name, value in delta.items() if value not in _NOTHING}
+    said.pop("role", None)
+    if len(said) != 1:
+        return None
+    ((name, value),) = said.items()
+    if type(value) is str:
+        kind = _SOLE.get(name)
+        return (kind(value),) if kind else None
+    alone = name == "tool_calls" and type(value) is list and len(value) == 1
+    return _piece(value[0], state) if alone else None
 
 
 def _delta(delta: Json, choice: Json, chunk: Json, state: State) -> Iterator[Event]:
@@ -196,36 +223,17 @@ def _thought(said: Json, state: State) -> str:
     # details alone, where others have what they say elsewhere too, or in cipher.
     thought = state.optional(said, "reasoning_content", str)
     thought = thought or state.optional(said, "reasoning", str)
-    return thought or _joined(state.entries(said, "reasoning_details"))
+    return thought or joined(state.entries(said, "reasoning_details"))
 
 
 def _text(text: Any, state: State) -> Iterator[Event]:
     if isinstance(text, list):
-        yield from _parts(text)
+        yield from events_of(text)
     elif text is not None and text != "":
         # Cloudflare's JSON mode answers with the value itself, its streams with bare numbers.
         text = text if type(text) is str else orjson.dumps(text).decode()
         yield TextDelta(text, tuple(state.logprobs))
         state.logprobs = []
-
-
-def _parts(parts: list[Json]) -> Iterator[Event]:
-    """Mistral's and Databricks' content in parts: text, and thoughts, which are lists again."""
-    for part in few(parts):
-        thought = part.get("thinking") or part.get("summary")
-        if isinstance(thought, list):
-            thought = _joined(thought)
-        if thought:
-            yield ReasoningDelta(require_text(thought))
-        elif part.get("text"):
-            yield TextDelta(require_text(part["text"]))
-        elif part.get("refusal"):
-            yield RefusalDelta(require_text(part["refusal"]))
-
-
-def _joined(parts: Iterable[Json]) -> str:
-    said = (part.get("text") or part.get("summary") for part in parts)
-    return "".join(text for text in said if isinstance(text, str))
 
 
 def _placed(pieces: Sequence[Json], state: State) -> Sequence[Json]:

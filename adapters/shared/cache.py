@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 V = TypeVar("V")
 T = TypeVar("T")
 Made = Callable[Concatenate[bytes, P], V]
+_NOTHING: Any = object()
 _EACH = 2000
 """Bytes that an entry takes beside its text."""
 
@@ -34,10 +35,11 @@ def bounded(most_bytes: int) -> Callable[[Made[P, V]], Made[P, V]]:
         @wraps(make)
         def remembered(key: bytes, /, *args: P.args, **named: P.kwargs) -> V:
             nonlocal size
-            place = (key, (*args, *named.items()))
-            if place in kept:
+            place = (key, (*args, *named.items()) if named else args)
+            found: V = kept.get(place, _NOTHING)
+            if found is not _NOTHING:
                 kept.move_to_end(place)
-                return kept[place]
+                return found
             made = make(key, *args, **named)
             if len(key) <= most_bytes // 4:
                 kept[place] = made

@@ -19,7 +19,7 @@ import orjson
 from adapters.errors import UpstreamError
 from adapters.protocol import CallKind, Event, Noted, ToolCallDelta, ToolCallStart
 from adapters.receipts import Note
-from adapters.shared.history import is_json_object
+from adapters.shared.history import is_json_object, json_object
 
 _EMPTY = re.compile(r"(?:\s*\{\s*\}\s*(?=\{))++")
 _BARE = re.compile(r"\s*\{?\s*\}?\s*")
@@ -101,7 +101,7 @@ class _Open:
         self.checks += 1
         if self.checks > _CHECKS and not self.lead:
             return self.end.seen(self.said)
-        return is_json_object(self.text)
+        return json_object(self.text) is not None
 
 
 @dataclass(slots=True)
@@ -157,6 +157,9 @@ class Calls:
         call = self._calls[key]
         if not call.live or self._waiting:
             return self._out_of_turn(call, piece)
+        if call.begun:  # as in `_pass_on`: most pieces come here
+            call.said.append(piece)
+            return (ToolCallDelta(call.index, piece),)
         return self._pass_on(call, piece)
 
     def _pass_on(self, call: _Open, piece: str) -> Iterable[Event]:

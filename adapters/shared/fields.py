@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -18,9 +18,16 @@ class Fields:
     """
 
     def __init__(self, params: Mapping[str, Any], notes: Notes | None = None) -> None:
-        self._left = {name: value for name, value in params.items() if value is not None}
+        left = dict(params)
+        if None in left.values():
+            left = {name: value for name, value in left.items() if value is not None}
+        self._left = left
         self.notes = notes or Notes()
         self.note = self.notes.add
+
+    def has_any(self, names: Collection[str]) -> bool:
+        """Whether there is one of these that nobody took."""
+        return not self._left.keys().isdisjoint(names)
 
     def take(self, name: str) -> Any:
         """Return the field and count it as carried; None where the client did not send it."""
@@ -28,7 +35,8 @@ class Fields:
 
     def take_all(self, names: Iterable[str]) -> dict[str, Any]:
         """Take those of these fields that the client sent."""
-        return {name: self._left.pop(name) for name in names if name in self._left}
+        left = self._left
+        return {name: left.pop(name) for name in names if name in left} if left else {}
 
     def lose(self, name: str, why: str, code: Code = "parameter_dropped") -> None:
         if self._left.pop(name, None) is not None:
@@ -46,7 +54,8 @@ class Fields:
 
     def receipt(self, who: str) -> Receipt:
         """Everything that was not the identity, with the fields nobody took."""
-        self.name_rest(who)
+        if self._left:
+            self.name_rest(who)
         return self.notes.receipt()
 
 

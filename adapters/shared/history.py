@@ -51,10 +51,16 @@ def is_json(text: str) -> bool:
 
 
 def is_json_object(text: str) -> bool:
+    return json_object(text) is not None
+
+
+def json_object(text: str) -> Json | None:
+    """The object that a text is; None where it is none."""
     try:
-        return isinstance(orjson.loads(text), dict)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return False
+        return None
+    return value if type(value) is dict else None
 
 
 def _compact(text: str) -> str:
@@ -134,7 +140,8 @@ class Settlement:
         _add(self, messages, first)
 
     def finish(self) -> tuple[tuple[Json, ...], Receipt]:
-        _end_round(self)
+        if self.pending:
+            _end_round(self)
         return tuple(self.messages), self.notes.receipt()
 
     @property
@@ -153,14 +160,17 @@ def settle(
     settled = Settlement(repair, canonical=known is not None)
     done = 0
     if known and not _goes_on(messages, known.stop):
-        _add(settled, messages[: known.start], 0)
+        if known.start:
+            _add(settled, messages[: known.start], 0)
         if len(settled.results) == len(settled.pending):
-            _end_round(settled)
+            if settled.pending:
+                _end_round(settled)
             settled.messages += messages[known.start : known.stop]
             done = known.stop
         else:
             done = known.start
-    _add(settled, messages[done:] if done else messages, done)
+    if done < len(messages):
+        _add(settled, messages[done:] if done else messages, done)
     return settled.finish()
 
 
@@ -179,7 +189,8 @@ def _add(settled: Settlement, messages: Iterable[Json], first: int) -> None:
         elif len(settled.results) < len(settled.pending) and role != "assistant":
             settled.late.append(message)
         else:
-            _end_round(settled)
+            if settled.pending:
+                _end_round(settled)
             _take(settled, message, position)
 
 
@@ -187,29 +198,29 @@ def _take(settled: Settlement, message: Json, position: int) -> None:
     if message["role"] != "assistant":
         settled.messages.append(message)
         return
-    where = f"messages[{position}]"
     if TURN in message:
         # Ours alone: a client cannot put words into the upstream's mouth.
-        settled.note("member_dropped", f"{where}.{TURN}", "only the gateway says what a turn was")
+        where = f"messages[{position}].{TURN}"
+        settled.note("member_dropped", where, "only the gateway says what a turn was")
         message = {name: value for name, value in message.items() if name != TURN}
     calls = message.get("tool_calls")
     if not calls:
         if not message.get("content") and _says_nothing(message):
-            settled.note("empty_turn_dropped", where, "an assistant turn without text or calls")
+            text = "an assistant turn without text or calls"
+            settled.note("empty_turn_dropped", f"messages[{position}]", text)
         else:
             settled.messages.append(message)
         return
     ids = [call["id"] for call in calls]
-    if len(set(ids)) != len(ids):
-        raise BadRequest(
-            f"Two calls in '{where}.tool_calls' have the same id. Give each call its own.",
-            param=f"{where}.tool_calls",
-            code="invalid_tool_history",
-        )
+    pending = dict.fromkeys(ids, position)
+    if len(pending) != len(ids):
+        where = f"messages[{position}].tool_calls"
+        text = f"Two calls in '{where}' have the same id. Give each call its own."
+        raise BadRequest(text, param=where, code="invalid_tool_history")
     if not settled.canonical:
         message, settled.room = with_canonical_calls(message, settled.room)
     settled.messages.append(message)
-    settled.pending = dict.fromkeys(ids, position)
+    settled.pending = pending
 
 
 def _says_nothing(message: Json) -> bool:
@@ -236,6 +247,16 @@ def with_canonical_calls(message: Json, room: int = MOST_REWRITTEN) -> tuple[Jso
 
 
 def _take_result(settled: Settlement, message: Json, position: int) -> None:
+    identity: str = message.get("tool_call_id") or ""
+    usual = identity and identity in settled.pending and not settled.late
+    if usual and identity not in settled.results:
+        settled.results[identity] = message
+    else:
+        _take_odd_result(settled, message, position)
+
+
+def _take_odd_result(settled: Settlement, message: Json, position: int) -> None:
+    """One without an id, without its call, behind another message, or the second of its call."""
     where = f"messages[{position}]"
     identity = message.get("tool_call_id")
     if not identity:
@@ -287,9 +308,7 @@ def _missing(settled: Settlement) -> list[str]:
 
 
 def _end_round(settled: Settlement) -> None:
-    if not settled.pending:
-        return
-    missing = _missing(settled)
+    missing = _missing(settled) if len(settled.results) < len(settled.pending) else ()
     if missing and not settled.repair:
         where = f"messages[{next(iter(settled.pending.values()))}]"
         raise BadRequest(

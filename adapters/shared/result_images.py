@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from adapters.protocol import RESULT_OF, Json
-from adapters.receipts import Notes
+from adapters.receipts import Note, Notes, Receipt
 from adapters.shared.history import text_of
 
 _BELOW, _NOT_SEEN = "[image: see the next message]", "[image]"
@@ -29,11 +29,14 @@ class ResultImages:
         return ResultImages(self.seen, self.notes.copy(), self.waiting.copy())
 
     def told(self, message: Json) -> Sequence[Json]:
+        """One that has no such image, where none waits, is itself: it need not be asked for."""
         if RESULT_OF not in message and not self.waiting:
             return (message,)
         has_images = RESULT_OF in message and isinstance(message["content"], list)
         if not self.seen:
-            return (_told(message, _NOT_SEEN, self.notes) if has_images else message,)
+            message, lost = without_images(message)
+            self.notes.add_all(lost)
+            return (message,)
         if message["role"] == "tool" and has_images:
             self.waiting += (part for part in message["content"] if part["type"] == "image_url")
             return (_told(message, _BELOW),)
@@ -47,12 +50,18 @@ class ResultImages:
         return ({"role": "user", "content": images},) if images else ()
 
 
-def _told(message: Json, word: str, notes: Notes | None = None) -> Json:
+def without_images(message: Json) -> tuple[Json, Receipt]:
+    """The same for a model that reads none, and what it loses."""
+    if RESULT_OF not in message or not isinstance(message["content"], list):
+        return message, ()
+    text = "a tool gave an image, and this model reads none"
+    note = Note("image_dropped", f"tools.{message[RESULT_OF]}", text)
+    return _told(message, _NOT_SEEN), (note,)
+
+
+def _told(message: Json, word: str) -> Json:
     parts = message["content"]
     said = [part if part["type"] == "text" else {"type": "text", "text": word} for part in parts]
-    if notes is not None:
-        text = "a tool gave an image, and this model reads none"
-        notes.add("image_dropped", f"tools.{message[RESULT_OF]}", text)
     return {**_unmarked(message), "content": text_of(said)}
 
 

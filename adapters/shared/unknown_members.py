@@ -44,20 +44,27 @@ class UnknownMembers:
         return same
 
     def add(self, message: Json) -> None:
+        """The message that follows those before."""
+        if type(message.get("content")) is list or not message.keys() <= self._members:
+            self.look(message, self._messages)
+        self._messages += 1
+
+    def look(self, message: Json, position: int) -> None:
+        """The message at this position, for a writer that counts by itself."""
         if not message.keys() <= self._members:
-            _take(message, self._members, f"messages[{self._messages}]", self._found)
+            _take(message, self._members, f"messages[{position}]", self._found)
         if type(message.get("content")) is list:
             for at, part in enumerate(message["content"]):
                 if not part.keys() <= self._part_members:
-                    where = f"messages[{self._messages}].content[{at}]"
+                    where = f"messages[{position}].content[{at}]"
                     _take(part, self._part_members, where, self._found)
-        self._messages += 1
 
     def receipt(self, request: ChatRequest, who: str) -> Receipt:
         """What messages have, and tools behind them."""
-        tools = request.tools
-        key = key_of(tools, request.call.owner)
-        in_tools = _in_kept_tools(key, self._beyond) if key else _in_tools(tools, self._beyond)
+        return self.told(unknown_in_tools(request, self._beyond) if request.tools else {}, who)
+
+    def told(self, in_tools: Mapping[str, str], who: str) -> Receipt:
+        """The same, where it is known what tools have."""
         if not in_tools and not self._found:
             return ()
         found = {**self._found}
@@ -75,12 +82,18 @@ def note_unknown_members(request: ChatRequest, notes: Notes, who: str) -> None:
     notes.add_all(unknown.receipt(request, who))
 
 
+def unknown_in_tools(request: ChatRequest, beyond: tuple[str, ...]) -> Mapping[str, str]:
+    """What a request's tools have: each name, and where it is first."""
+    key = key_of(request.tools, request.call.owner)
+    return _in_kept_tools(key, beyond) if key else unknown_in(request.tools, beyond)
+
+
 @bounded(REMEMBERED)
 def _in_kept_tools(key: bytes, beyond: tuple[str, ...]) -> Mapping[str, str]:
-    return _in_tools(said_in(key), beyond)
+    return unknown_in(said_in(key), beyond)
 
 
-def _in_tools(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:
+def unknown_in(tools: Iterable[Json], beyond: tuple[str, ...]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     *_, members = _members(beyond)
     for position, tool in enumerate(tools):

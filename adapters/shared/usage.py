@@ -22,11 +22,10 @@ _MOST = 1 << 53
 
 def figure(value: Any) -> int | None:
     """A number of tokens; None for what is none, or cannot be written as JSON."""
-    if value is None:
-        return None
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    return value if type(value) is int and 0 <= value <= _MOST else None
+    if type(value) is int:
+        return value if 0 <= value <= _MOST else None
+    whole = type(value) is float and value.is_integer()
+    return figure(int(value)) if whole else None
 
 
 def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
@@ -36,14 +35,10 @@ def usage_of(said: Any) -> tuple[Usage | None, Receipt]:
     prompt, completion = figure(said.get("prompt_tokens")), figure(said.get("completion_tokens"))
     asked, answered = (_object(said, name) for name in _DETAILS)
     elsewhere = said.get("prompt_cache_hit_tokens", said.get("cached_tokens"))
-    usage = Usage(
-        prompt=prompt or 0,
-        completion=completion or 0,
-        cached=figure(asked.get("cached_tokens", elsewhere)),
-        cache_write=figure(asked.get("cache_write_tokens")),
-        reasoning=figure(answered.get("reasoning_tokens")),
-        extra=_details(said),
-    )
+    cached = figure(asked.get("cached_tokens", elsewhere))
+    written = figure(asked.get("cache_write_tokens"))
+    thought = figure(answered.get("reasoning_tokens"))
+    usage = Usage(prompt or 0, completion or 0, cached, written, thought, _details(said))
     if prompt is None or completion is None:
         text = "a figure the upstream did not give is 0"
         return usage, (Note("usage_estimated", "usage", text),)
@@ -79,7 +74,7 @@ def _details(said: Json) -> Json:
     found: Json = {}
     for name, members in _DETAILS.items():
         given = _object(said, name)
-        for member in members:
+        for member in members if given else ():
             if (count := figure(given.get(member))) is not None:
                 found.setdefault(name, {})[member] = count
     return found

@@ -71,20 +71,19 @@ class Beginnings:
         # The sum finds a beginning, and whether it is the same one is looked at then.
         marks = [*accumulate(map(id, messages), initial=hash(context))]
         found = self._longest(marks, messages, context)
-        behind = len(found.messages) if found else 0
-        writer: W = found.writer.copy() if found else begin()
+        behind, before = (len(found.messages), found.size) if found else (0, 0)
         last = range(max(behind, len(messages) - _LAST), len(messages) - 1)
         until = next((at for at in last if _is_marked(messages[at])), len(messages) - 1)
-        for message in messages[behind:until]:
-            writer.add(message)
-        size = _weight(messages[behind:until]) + (found.size if found else 0)
         # One alone has a quarter at most: it drives out nothing that all others need.
-        if max(behind, _FEWEST - 1) < until and size <= self._most // 4:
-            self._forget(marks[behind])
-            self._keep(marks[until], _Kept(context, messages[:until], writer.copy(), size))
-        for message in messages[max(behind, until) :]:
-            writer.add(message)
-        return writer
+        if (
+            until <= max(behind, _FEWEST - 1)
+            or (size := before + _weight(messages[behind:until])) > self._most // 4
+        ):
+            return _written(found.writer.copy() if found else begin(), messages[behind:])
+        self._forget(marks[behind])  # what is kept instead goes on from it
+        writer = _written(found.writer if found else begin(), messages[behind:until])
+        self._keep(marks[until], _Kept(context, messages[:until], writer, size))
+        return _written(writer.copy(), messages[until:])
 
     def _longest(
         self, marks: Sequence[int], messages: Sequence[Json], context: Hashable
@@ -106,6 +105,13 @@ class Beginnings:
     def _forget(self, mark: int) -> None:
         if (kept := self._kept.pop(mark, None)) is not None:
             self.size -= kept.size
+
+
+def _written(writer: W, messages: Sequence[Json]) -> W:
+    add = writer.add
+    for message in messages:
+        add(message)
+    return writer
 
 
 def _is_marked(message: Json) -> bool:
@@ -142,7 +148,4 @@ def writer_of(
     """
     if kept and len(messages) >= _FEWEST:
         return _beginnings().writer(tuple(messages), begin, context)
-    writer = begin()
-    for message in messages:
-        writer.add(message)
-    return writer
+    return _written(begin(), messages)

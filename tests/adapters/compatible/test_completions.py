@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from adapters.compatible.completions import State, decode
 from adapters.errors import Truncated
-from adapters.protocol import Finish, Json
+from adapters.protocol import Event, Finish, Json
 from tests.adapters.compatible.answers import (
     CALL,
     DONE,
@@ -203,3 +208,38 @@ def test_further_choices_are_left_out_and_named() -> None:
     plain = good(whole(None, choices=choices))
     for answer in (streamed, plain):
         assert (answer.text, answer.notes) == ("A", ["choices_dropped"])
+
+
+_filling: st.SearchStrategy[Any] = st.sampled_from(["", None, []])
+_said: Mapping[str, st.SearchStrategy[Any]] = {
+    "role": st.just("assistant") | _filling,
+    "content": st.sampled_from(["a", "b", 0, {}, [{"text": "c"}]]) | _filling,
+    "reasoning_content": st.sampled_from(["hm", 1]) | _filling,
+    "reasoning": st.just("hm") | _filling,
+    "refusal": st.just("no") | _filling,
+    "tool_calls": st.sampled_from(
+        [[{"index": 0, "function": {"name": "f", "arguments": "{"}}], [{"index": 0}], 0, "x"]
+    )
+    | _filling,
+    "odd": st.sampled_from([1, "x"]) | _filling,
+}
+_deltas = st.lists(st.fixed_dictionaries({}, optional={**_said}), min_size=1, max_size=4)
+
+
+def _told(deltas: list[Json], more: Json) -> object:
+    """All events, or that the answer is unreadable; `more` stands beside the choices."""
+    state = State()
+    events: list[Event] = []
+    try:
+        for delta in deltas:
+            events += decode(orjson.dumps({"choices": [{"delta": delta}], **more}), state)
+    except (AttributeError, LookupError, TypeError) as error:
+        return type(error)
+    return events
+
+
+@given(deltas=_deltas)
+def test_a_delta_with_one_thing_to_say_is_read_as_any_other(deltas: list[Json]) -> None:
+    filled = [{"role": "assistant", "odd": None, **delta} for delta in deltas]
+    # Beside an error, also one that is none, each member is looked at.
+    assert _told(filled, {}) == _told(filled, {"error": None})

@@ -171,6 +171,25 @@ def test_a_growing_conversation_goes_up_as_one_that_was_never_seen(
 
 
 @every_leaf
+@settings(max_examples=15)
+@given(turns=st.lists(_turn, min_size=2, max_size=6))
+def test_what_was_written_stays_as_the_conversation_goes_on(
+    name: str, turns: list[list[Json]]
+) -> None:
+    def body(messages: tuple[Json, ...], kept: bool) -> Json | None:
+        try:
+            return LEAVES[name](asked(messages), kept)[0]
+        except BadRequest:
+            return None
+
+    door = Door()
+    conversations = [door.parse(turns[:count]) for count in range(1, len(turns) + 1)]
+    bodies = [body(messages, kept=True) for messages in conversations]
+    for messages, written in zip(conversations, bodies, strict=True):
+        assert orjson.dumps(written) == orjson.dumps(body(messages, kept=False))
+
+
+@every_leaf
 @pytest.mark.parametrize("upstream", upstreams(), ids=lambda one: f"{one.name}-{one.model}")
 def test_recorded_requests_go_up_as_before(name: str, upstream: Any) -> None:
     door = Door()
@@ -225,6 +244,8 @@ class Reader:
         return Reader([*self.said], self.count)
 
     def add(self, message: Json) -> None:
+        if "refused" in message:
+            raise BadRequest("no")
         self.said.append(message)
         self.count[0] += 1
 
@@ -273,6 +294,16 @@ def test_another_context_and_another_order_are_read_anew() -> None:
     assert memory.read(messages, "another") == 10
     assert memory.read(messages[::-1]) == 10
     assert memory.read((*messages[:5], *messages)) == 15
+
+
+def test_a_turn_that_is_refused_leaves_nothing_of_itself() -> None:
+    memory = Memory()
+    (messages,) = conversations(1, 20)
+    assert memory.read(messages[:10]) == 10
+    with pytest.raises(BadRequest):
+        memory.read((*messages[:10], messages[11], {"refused": 1}, *messages[12:]))
+    assert [memory.read(messages[:count]) for count in (10, 11, 14)] == [10, 2, 4]
+    assert memory.kept.size > 0
 
 
 def test_it_stays_within_its_bytes_and_forgets_the_longest_unused() -> None:
