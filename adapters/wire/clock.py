@@ -54,9 +54,8 @@ class Clock:
         # No `min`, which is half of what this would cost for each piece.
         due = now + (times.idle_open if busy or self._in_block else times.idle)
         last = self._content_at + times.content
-        if last < due:
-            due = last
-        return due if due < self._end else self._end
+        last = last if last < self._end else self._end
+        return due if due < last else last
 
     def _due_before_content(self, now: float, busy: bool) -> float:
         times, start = self._timeouts, self._start

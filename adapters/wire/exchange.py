@@ -33,7 +33,7 @@ from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
 from adapters.wire.headers import for_client, request_id
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
-from adapters.wire.reply import MAX_ANSWER
+from adapters.wire.reply import BROKEN, MAX_ANSWER
 
 T = TypeVar("T")
 _MOST_PARTS = 4096
@@ -149,9 +149,14 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
         listener, state = Listener(link, exchange, reply.headers), exchange.state
         events: Sequence[Event] = ()
         while not listener.over:
-            due = clock.whole if listener.collecting else clock.due(events, state.busy, state.ending)
+            due = clock.whole
+            if not listener.collecting:
+                due = clock.due(events, state.busy, state.ending)
             try:  # as `next_piece` does, which would be a coroutine more for each
-                data = await reply.read(due)
+                data = await reply.arriving(due)
+                reply.heard(data)
+            except BROKEN as error:
+                data = _instead(reply.broken(error), listener, error)
             except GatewayError as error:
                 data = _instead(error, listener)
             clock.alive = True
@@ -178,8 +183,9 @@ async def next_piece(
     return data
 
 
-def _instead(error: GatewayError, listener: Listener[S]) -> bytes:
+def _instead(error: GatewayError, listener: Listener[S], cause: Exception | None = None) -> bytes:
     """What is read where nothing came; raise the error where that breaks the answer."""
+    error.__cause__ = cause or error.__cause__
     if listener.collecting:
         raise error
     if listener.state.ending:
@@ -219,7 +225,12 @@ class Listener(Generic[S]):
             if self.collecting:
                 self._collect(data, events)
             elif data:
-                self._decode(data, events)
+                decode, state = self._exchange.decode, self.state
+                for frame in self._framer.feed(data):
+                    events += decode(frame, state)
+                    if events and type(events[-1]) is Finish:
+                        self._finish(events)
+                        break
             else:
                 self._end(events)
         except (GatewayError, *_MISSHAPEN) as error:
@@ -252,14 +263,6 @@ class Listener(Generic[S]):
         self._take(self._exchange.decode_answer(answer, self.state), said)
         self._require_finish()
         events += said
-
-    def _decode(self, data: bytes, events: list[Event]) -> None:
-        decode, state = self._exchange.decode, self.state
-        for frame in self._framer.feed(data):
-            events += decode(frame, state)
-            if events and type(events[-1]) is Finish:
-                self._finish(events)
-                return
 
     def _end(self, events: list[Event]) -> None:
         try:

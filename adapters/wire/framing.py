@@ -89,9 +89,9 @@ class Sse:
 
     def feed(self, data: bytes) -> list[bytes]:
         payload = data.removeprefix(self._usual).removesuffix(_END)
-        if payload and len(payload) + self._around == len(data) <= MAX_FRAME:
-            if _LINE_FEED not in payload and _RETURN not in payload:
-                return [payload]  # a frame, alone: a piece
+        usual = payload and len(payload) + self._around == len(data) <= MAX_FRAME
+        if usual and _LINE_FEED not in payload and _RETURN not in payload:
+            return [payload]  # a frame, alone: a piece
         if self._half_newline or _RETURN in data:
             data = self._one_newline(data)
         payloads = self._payloads(self._blocks.feed(data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 
 from adapters.errors import GatewayError
@@ -13,6 +13,8 @@ from adapters.wire.failures import WireError, broke_off, timed_out, too_large
 from adapters.wire.transport.seam import RawReply
 
 MAX_ANSWER = 32 << 20
+BROKEN = (WireError, TimeoutError)
+"""What a transport raises where no piece comes."""
 
 
 class Reply:
@@ -32,17 +34,29 @@ class Reply:
 
     async def read(self, due: float) -> bytes:
         try:
-            piece = await self._raw.read(due)
-        except TimeoutError as error:
-            raise self._broken(timed_out(self._upstream, "fell silent")) from error
-        except WireError as error:
-            raise self._broken(broke_off(self._upstream, error)) from error
+            piece = await self.arriving(due)
+        except BROKEN as error:
+            raise self.broken(error) from error
+        self.heard(piece)
+        return piece
+
+    def arriving(self, due: float) -> Awaitable[bytes]:
+        """The next piece, for who calls `heard` or `broken` of it: `read` would be a coroutine
+        more for each.
+        """
+        return self._raw.read(due)
+
+    def heard(self, piece: bytes) -> None:
         contact = self._contact
         if contact is not None:
             contact.heard(piece, () if contact.chunks is None else self._raw.sizes)
-        return piece
 
-    def _broken(self, failure: GatewayError) -> GatewayError:
+    def broken(self, error: WireError | TimeoutError) -> GatewayError:
+        """What it means that no piece came."""
+        if isinstance(error, WireError):
+            failure = broke_off(self._upstream, error)
+        else:
+            failure = timed_out(self._upstream, "fell silent")
         if self._contact is not None:
             self._contact.broke(failure)
         return failure

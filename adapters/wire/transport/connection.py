@@ -79,8 +79,8 @@ class Connection(asyncio.Protocol):
             self.require_time(due)  # where something always comes first, no alarm is heard
             self._set_alarm(due)
         self._due, self._takes = due, takes
-        self._waiter = self._loop.create_future()
-        return self._waiter
+        waiter = self._waiter = self._loop.create_future()
+        return waiter
 
     def require_time(self, due: float) -> None:
         if self._loop.time() >= due:
@@ -110,11 +110,11 @@ class Connection(asyncio.Protocol):
         if incoming is None:
             self.cut()  # nothing was asked
             return
-        incoming.feed(data)
-        if incoming.failure is not None or (incoming.over and not incoming.reusable):
+        if incoming.feed(data):
+            if incoming.held > MOST_HELD:
+                self._pause()
+        elif incoming.failure is not None or not incoming.reusable:
             self.cut()
-        elif incoming.held > MOST_HELD and not incoming.over:
-            self._pause()
         self._wake(incoming)
 
     def eof_received(self) -> None:
@@ -229,14 +229,16 @@ class LiveReply:
 
     def read(self, due: float) -> Awaitable[bytes]:
         incoming, connection = self._incoming, self._connection
-        if incoming.coded:
-            return self._read_inflated(due)
-        piece = incoming.take() if incoming.pieces or incoming.over else b""
-        if not (piece or incoming.over):
-            return connection.wait(incoming, due, takes=True)
-        if not incoming.over:
-            connection.require_time(due)  # where something always is here, nobody waits
-        return _given(piece)
+        if incoming.pieces or incoming.over or incoming.coded:
+            if incoming.coded:
+                return self._read_inflated(due)
+            piece = incoming.take()
+            if incoming.over:
+                return _given(piece)
+            if piece:
+                connection.require_time(due)  # where something always is here, nobody waits
+                return _given(piece)
+        return connection.wait(incoming, due, True)
 
     async def _read_inflated(self, due: float) -> bytes:
         incoming, connection = self._incoming, self._connection

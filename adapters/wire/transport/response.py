@@ -60,23 +60,32 @@ class Incoming:
             lenient_spaces_after_chunk_size=True,
         )
 
-    def feed(self, data: bytes) -> None:
-        """Hear what the connection brought."""
-        if self._parser is None:
+    def feed(self, data: bytes) -> bool:
+        """Hear what the connection brought; return whether there may be more."""
+        parser, pieces = self._parser, self.pieces
+        if parser is None:
             self.reusable = False  # nobody asked for what stands behind the end
-            return
-        self.held += len(data)
-        before = len(self.pieces)
+            return False
+        size, before = len(data), len(pieces)
+        self.held += size
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self.reusable = False
             self.end(CutShort() if self.ready else NotHttp())
-        self._barren = 0 if len(self.pieces) > before else self._barren + len(data)
-        if self._barren > MAX_HEAD:
-            self.end(CutShort() if self.ready else NotHttp())
+        if len(pieces) > before:
+            self._barren = 0
+        else:
+            self._bear(size)
         if self.over:
             self._parser = None
+        return self._parser is not None
+
+    def _bear(self, size: int) -> None:
+        """Bytes that brought nothing of a body, for a while."""
+        self._barren += size
+        if self._barren > MAX_HEAD:
+            self.end(CutShort() if self.ready else NotHttp())
 
     def close(self, clean: bool) -> None:
         """The connection is gone: as one that ends, or broken."""
@@ -99,8 +108,11 @@ class Incoming:
         """Return what came since it was called last; b"": nothing did."""
         self.held = 0
         pieces = self.pieces
-        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
+        if len(pieces) == 1:
+            piece = pieces.pop()
+        else:
+            piece = b"".join(pieces)
+            pieces.clear()
         if self._decoder is not None:
             piece = self._decoder.decode(piece)
             self.held = len(self._decoder.left)

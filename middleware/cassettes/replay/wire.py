@@ -142,8 +142,9 @@ class PlayedReply(Reply):
         self._exchange = exchange
         self._played = played
         self._pieces = _pieces(exchange)
+        self._contact = None
 
-    async def read(self, due: float) -> bytes:
+    async def arriving(self, due: float) -> bytes:
         piece = next(self._pieces, None)
         if piece is not None:
             self._played.elapsed += piece[0]

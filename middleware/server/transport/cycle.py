@@ -54,6 +54,8 @@ class Cycle(RequestResponseCycle):
         self._head = b""
         """Until it leaves."""
         self._when_left: Callable[[], None] | None = None
+        self._sent = protocol.loop.create_future()
+        self._sent.set_result(None)
 
     @property
     def head_has_left(self) -> bool:
@@ -111,11 +113,13 @@ class Cycle(RequestResponseCycle):
         self.unread = 0
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    async def send(self, message: Any) -> None:
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
+    # No coroutine, as each piece of a stream would pay for one: only who must wait does. `Any`: an
+    # awaitable, where uvicorn promises a coroutine.
+    def send(self, message: Any) -> Any:
         if self.disconnected:
-            return
+            return self._sent
+        if self.flow.write_paused:
+            return self._send_later(message)
         kind = message["type"]
         if kind == "http.response.body" and self.response_started and not self.response_complete:
             self._continue(message.get("body", b""), message.get("more_body", False))
@@ -123,6 +127,11 @@ class Cycle(RequestResponseCycle):
             self._begin(message["status"], message.get("headers", ()))
         else:
             raise RuntimeError(f"The app sent '{kind}' where no response may have it.")
+        return self._sent
+
+    async def _send_later(self, message: Any) -> None:
+        await self.flow.drain()
+        await self.send(message)
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.response_started, self.waiting_for_100_continue = True, False
@@ -147,8 +156,8 @@ class Cycle(RequestResponseCycle):
     def _continue(self, body: bytes, more: bool) -> None:
         head, self._head = self._head, b""
         if self.chunked_encoding:
-            end = b"" if more else b"0\r\n\r\n"
-            said = b"%b%x\r\n%b\r\n%b" % (head, len(body), body, end) if body else head + end
+            end = b"\r\n" if more else b"\r\n0\r\n\r\n"
+            said = b"".join((head, b"%x\r\n" % len(body), body, end)) if body else head + end[2:]
         else:
             said = head + self._measured(body, more)
         if self._gathered is not None:
