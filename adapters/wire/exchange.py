@@ -30,7 +30,7 @@ from adapters.wire.capture import Source
 from adapters.wire.clock import Clock
 from adapters.wire.failures import too_large
 from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
-from adapters.wire.headers import for_client, request_id
+from adapters.wire.headers import IDENTITY, for_client
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
 from adapters.wire.reply import BROKEN, MAX_ANSWER
@@ -305,12 +305,12 @@ class Listener(Generic[S]):
         return (Opened(self._notes, self._answerer()), *events)
 
     def _answerer(self) -> Upstream:
-        state = self.state
+        state, told = self.state, for_client(self._headers)
         return Upstream(
-            name=self.state.upstream,
+            name=state.upstream,
             model=state.model if isinstance(state.model, str) else "",
-            request_id=request_id(self._headers),
-            headers=for_client(self._headers),
+            request_id=told.get(IDENTITY, ""),
+            headers=told,
             fingerprint=state.fingerprint if isinstance(state.fingerprint, str) else None,
             tier=state.tier if isinstance(state.tier, str) else None,
         )

@@ -25,15 +25,15 @@ class Connection(asyncio.Protocol):
     """Carries one exchange at a time."""
 
     __slots__ = (
-        *("_alarm", "_congested", "_due", "_holder", "_incoming", "_loop", "_paused", "_rings_at"),
-        *("_takes", "_transport", "_unsent", "_waiter", "idle_since", "origin"),
+        *("_alarm", "_congested", "_due", "_holder", "_incoming", "_paused", "_rings_at"),
+        *("_takes", "_transport", "_unsent", "_waiter", "idle_since", "loop", "origin"),
     )
 
     def __init__(self, origin: Origin, holder: Holder) -> None:
         self.origin = origin
         self.idle_since = 0.0
         self._holder = holder
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         """None: it is closed."""
         self._incoming: Incoming | None = None
@@ -79,11 +79,11 @@ class Connection(asyncio.Protocol):
             self.require_time(due)  # where something always comes first, no alarm is heard
             self._set_alarm(due)
         self._due, self._takes = due, takes
-        waiter = self._waiter = self._loop.create_future()
+        waiter = self._waiter = self.loop.create_future()
         return waiter
 
     def require_time(self, due: float) -> None:
-        if self._loop.time() >= due:
+        if self.loop.time() >= due:
             raise TimeoutError
 
     def release(self, incoming: Incoming) -> None:
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
     def _set_alarm(self, due: float) -> None:
         self._unset_alarm()
         self._rings_at = due
-        self._alarm = self._loop.call_at(due, self._ring)
+        self._alarm = self.loop.call_at(due, self._ring)
 
     def _unset_alarm(self) -> None:
         if self._alarm is not None:
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         self._alarm, self._rings_at = None, math.inf
         if self._waiter is None or self._waiter.done():
             return
-        if self._loop.time() < self._due:
+        if self.loop.time() < self._due:
             self._set_alarm(self._due)
         else:
             self._waiter.set_exception(TimeoutError())

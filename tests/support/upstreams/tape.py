@@ -23,8 +23,9 @@ class TapeReply(Reply):
         self.pieces = iter(pieces)
         self.headers = headers
         self.status = 200
+        self._contact = None
 
-    async def read(self, due: float) -> bytes:
+    async def arriving(self, due: float) -> bytes:
         return next((piece for piece in self.pieces if piece), b"")
 
     async def settle(self) -> None:
