@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from adapters.errors import GatewayError
@@ -20,7 +20,10 @@ BROKEN = (WireError, TimeoutError)
 class Reply:
     """The body of one good answer, read piece by piece."""
 
-    __slots__ = ("_contact", "_raw", "_upstream", "headers", "status")
+    __slots__ = ("_contact", "_raw", "_upstream", "headers", "heard", "status")
+
+    heard: Callable[[bytes], None]
+    """To be told of each piece that arrived."""
 
     def __init__(self, raw: RawReply, upstream: str, contact: CapturedCall | None = None) -> None:
         self._raw = raw
@@ -28,9 +31,11 @@ class Reply:
         self._contact = contact
         self.status = raw.status
         self.headers: Mapping[str, str] = raw.headers
+        self.heard = unheard
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), raw.status
             contact.answer_headers = raw.headers
+            self.heard = contact.heard if contact.chunks is None else _with_sizes(contact, raw)
 
     async def read(self, due: float) -> bytes:
         try:
@@ -45,11 +50,6 @@ class Reply:
         more for each.
         """
         return self._raw.read(due)
-
-    def heard(self, piece: bytes) -> None:
-        contact = self._contact
-        if contact is not None:
-            contact.heard(piece, () if contact.chunks is None else self._raw.sizes)
 
     def broken(self, error: WireError | TimeoutError) -> GatewayError:
         """What it means that no piece came."""
@@ -101,3 +101,14 @@ class Reply:
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._raw.close()
+
+
+def unheard(_: bytes) -> None:
+    """Nobody keeps it."""
+
+
+def _with_sizes(contact: CapturedCall, raw: RawReply) -> Callable[[bytes], None]:
+    def hear(piece: bytes) -> None:
+        contact.heard(piece, raw.sizes)
+
+    return hear

@@ -15,7 +15,7 @@ from adapters.wire.capture import Capture, CapturedTool
 from adapters.wire.failures import timed_out
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
-from adapters.wire.reply import Reply
+from adapters.wire.reply import Reply, unheard
 from middleware.cassettes.cassette import ExchangeFailure, RecordedExchange
 from middleware.cassettes.match import NOTHING, Step, path_text, unequal
 from middleware.wrappers.retry import Attempts
@@ -142,7 +142,7 @@ class PlayedReply(Reply):
         self._exchange = exchange
         self._played = played
         self._pieces = _pieces(exchange)
-        self._contact = None
+        self.heard = unheard
 
     async def arriving(self, due: float) -> bytes:
         piece = next(self._pieces, None)
