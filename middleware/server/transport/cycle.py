@@ -30,8 +30,6 @@ class Cycle(RequestResponseCycle):
     """uvicorn's, with ways in and out of its own."""
 
     _loop: asyncio.AbstractEventLoop
-    _gathered: bytearray | None = None
-    """What leaves once the loop turns; None: everything leaves at once."""
     unread = 0
     """Bytes of the request's body that nobody asked for yet."""
     more_body = True
@@ -54,6 +52,8 @@ class Cycle(RequestResponseCycle):
         self.keep_alive = keep_alive
         self.on_response = protocol.on_response_complete
         self.disconnected = self.response_complete = False
+        self._gathered: bytearray | None = None
+        """What leaves once the loop turns; None: everything leaves at once."""
         self._pieces: list[bytes] = []
         """Of the request's body, until they are asked for."""
         self._sent = sent
