@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 
 from adapters.protocol import Event, ReasoningDelta, ToolCallDelta, ToolCallStart
@@ -26,19 +25,19 @@ class Clock:
         self._timeouts = timeouts
         self.alive = False
         """Something came, if only a ping: it is at work, and `content` bounds how long."""
-        start = self._now()
-        self._end = min(start + timeouts.total, deadline or math.inf)
-        self._first_event = start + timeouts.first_event
-        most = max(timeouts.first_event, timeouts.content)
-        self._first_content = start + most
-        self._only_pings = start + min(most, _PINGS_FOR * timeouts.first_event)
-        self.whole = min(start + timeouts.plain, self._end)
+        start = self._start = self._now()
+        end, plain = start + timeouts.total, start + timeouts.plain
+        if deadline and deadline < end:
+            end = deadline
+        self._end = end
+        self.whole = plain if plain < end else end
+        """When a plain answer must be here."""
         self._content_at: float | None = None
         self._in_block = False
         self._reason_at: float | None = None
 
     def until_headers(self, streamed: bool) -> float:
-        return min(self._first_event, self._end) if streamed else self.whole
+        return min(self._start + self._timeouts.first_event, self._end) if streamed else self.whole
 
     def due(self, said: Sequence[Event], busy: bool, ending: bool = False) -> float:
         """When the next piece must be here. `said` came since this was asked last, and was passed
@@ -47,23 +46,29 @@ class Clock:
         now, times = self._now(), self._timeouts
         if said:
             self._content_at = now
-            self._reason_at = None  # it went on speaking behind a reason
             self._in_block = type(said[-1]) in _BLOCK
         if ending:
-            return self._due_after_reason(now)
+            return self._due_after_reason(now, bool(said))
         if self._content_at is None:
             return self._due_before_content(now, busy)
-        silence = times.idle_open if busy or self._in_block else times.idle
-        return min(now + silence, self._content_at + times.content, self._end)
+        # No `min`, which is half of what this would cost for each piece.
+        due = now + (times.idle_open if busy or self._in_block else times.idle)
+        last = self._content_at + times.content
+        last = last if last < self._end else self._end
+        return due if due < last else last
 
     def _due_before_content(self, now: float, busy: bool) -> float:
+        times, start = self._timeouts, self._start
         if not self.alive:
-            return min(self._first_event, self._end)
-        silence = max(self._timeouts.first_event, self._timeouts.idle_open if busy else 0)
-        most = self._first_content if busy else self._only_pings
-        return min(now + silence, most, self._end)
+            return min(start + times.first_event, self._end)
+        silence = max(times.first_event, times.idle_open if busy else 0)
+        most = max(times.first_event, times.content)
+        if not busy:
+            most = min(most, _PINGS_FOR * times.first_event)
+        return min(now + silence, start + most, self._end)
 
-    def _due_after_reason(self, now: float) -> float:
-        if self._reason_at is None:
+    def _due_after_reason(self, now: float, speaks: bool) -> float:
+        """It has its time again while it goes on speaking."""
+        if speaks or self._reason_at is None:
             self._reason_at = now
         return min(self._reason_at + _AFTER_REASON, self._end)

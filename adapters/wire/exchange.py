@@ -30,10 +30,10 @@ from adapters.wire.capture import Source
 from adapters.wire.clock import Clock
 from adapters.wire.failures import too_large
 from adapters.wire.framing import BYTE_ORDER_MARK, Framer, Sse
-from adapters.wire.headers import for_client, request_id
+from adapters.wire.headers import IDENTITY, for_client
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
-from adapters.wire.reply import MAX_ANSWER
+from adapters.wire.reply import BROKEN, MAX_ANSWER
 
 T = TypeVar("T")
 _MOST_PARTS = 4096
@@ -146,18 +146,24 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
     # Not in a variable of its own: what goes up would stay as long as what comes down.
     reply = await link.post(exchange.path, orjson.dumps(exchange.body), due, call.capture)
     try:
-        listener = Listener(link, exchange, reply.headers)
+        listener, state = Listener(link, exchange, reply.headers), exchange.state
         events: Sequence[Event] = ()
         while not listener.over:
+            due = clock.whole
+            if not listener.collecting:
+                due = clock.due(events, state.busy, state.ending)
             try:  # as `next_piece` does, which would be a coroutine more for each
-                data = await reply.read(_due(clock, listener, events))
+                data = await reply.arriving(due)
+                reply.heard(data)
+            except BROKEN as error:
+                data = _instead(reply.broken(error), listener, error)
             except GatewayError as error:
                 data = _instead(error, listener)
             clock.alive = True
             if events := listener.feed(data):
                 yield events
-            if listener.failure is not None:
-                raise link.explained(listener.failure)
+        if listener.failure is not None:
+            raise link.explained(listener.failure)
         await reply.settle()
     finally:
         reply.close()
@@ -167,23 +173,19 @@ async def next_piece(
     source: Source, clock: Clock, listener: Listener[S], said: Sequence[Event]
 ) -> bytes:
     """Wait for it; `said` is what the piece before it said."""
+    state = listener.state
+    due = clock.whole if listener.collecting else clock.due(said, state.busy, state.ending)
     try:
-        data = await source.read(_due(clock, listener, said))
+        data = await source.read(due)
     except GatewayError as error:
         data = _instead(error, listener)
     clock.alive = True
     return data
 
 
-def _due(clock: Clock, listener: Listener[S], said: Sequence[Event]) -> float:
-    if listener.collecting:
-        return clock.whole
-    state = listener.state
-    return clock.due(said, state.busy, state.ending)
-
-
-def _instead(error: GatewayError, listener: Listener[S]) -> bytes:
+def _instead(error: GatewayError, listener: Listener[S], cause: Exception | None = None) -> bytes:
     """What is read where nothing came; raise the error where that breaks the answer."""
+    error.__cause__ = cause or error.__cause__
     if listener.collecting:
         raise error
     if listener.state.ending:
@@ -198,17 +200,18 @@ class Listener(Generic[S]):
 
     def __init__(self, link: Link, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
         self.over = False
-        """`Finish` was said; what stands behind it is not read."""
+        """`Finish` was said, or the answer broke; what stands behind it is not read."""
         self.failure: GatewayError | None = None
         """What broke the answer, behind the events already read from the same piece."""
         self.collecting = not exchange.streamed
         """The answer is one JSON text, read at the end of input."""
+        self._begun = self.collecting
+        """It is known whether it is."""
         self._exchange = exchange
         self.state = exchange.state
         self.state.upstream, self.state.secrets = link.name, link.secrets
         self._headers = headers
         self._framer = exchange.framing()
-        self._begun = False
         self._collected = bytearray()
         self.opened = False
         self._notes = exchange.receipt
@@ -222,13 +225,16 @@ class Listener(Generic[S]):
             if self.collecting:
                 self._collect(data, events)
             elif data:
-                self._decode(self._framer.feed(data), events)
+                decode, state = self._exchange.decode, self.state
+                for frame in self._framer.feed(data):
+                    events += decode(frame, state)
+                    if events and type(events[-1]) is Finish:
+                        self._finish(events)
+                        break
             else:
                 self._end(events)
         except (GatewayError, *_MISSHAPEN) as error:
             self._fail(error)
-        if self.over and (left_out := self.state.left_out):
-            events.insert(-1, Noted(tuple(left_out.values())))
         return tuple(events) if self.opened else self._through(events)
 
     def _fail(self, error: Exception) -> None:
@@ -236,7 +242,7 @@ class Listener(Generic[S]):
         failure.__cause__ = error.__cause__ if failure is error else error
         if not (self.opened or isinstance(failure, Refused) or failure.again == "same"):
             failure.again = "elsewhere"  # nothing was said: another may answer
-        self.failure = failure
+        self.failure, self.over = failure, True
 
     def _begin(self, data: bytes) -> None:
         """See whether the upstream ignored `stream: true` and sends one JSON answer."""
@@ -258,17 +264,11 @@ class Listener(Generic[S]):
         self._require_finish()
         events += said
 
-    def _decode(self, frames: list[bytes], events: list[Event]) -> None:
-        decode, state = self._exchange.decode, self.state
-        for frame in frames:
-            events += decode(frame, state)
-            if events and type(events[-1]) is Finish:
-                self.over = True
-                return
-
     def _end(self, events: list[Event]) -> None:
         try:
-            self._decode(self._framer.close(), events)
+            for frame in self._framer.close():
+                if not self.over:
+                    self._take(self._exchange.decode(frame, self.state), events)
         except GatewayError as error:
             if error.code != "upstream_not_json":
                 raise
@@ -280,7 +280,12 @@ class Listener(Generic[S]):
     def _take(self, said: Iterable[Event], events: list[Event]) -> None:
         events.extend(said)
         if events and type(events[-1]) is Finish:
-            self.over = True
+            self._finish(events)
+
+    def _finish(self, events: list[Event]) -> None:
+        self.over = True
+        if left_out := self.state.left_out:
+            events.insert(-1, Noted(tuple(left_out.values())))
 
     def _require_finish(self) -> None:
         if not self.over:
@@ -300,12 +305,12 @@ class Listener(Generic[S]):
         return (Opened(self._notes, self._answerer()), *events)
 
     def _answerer(self) -> Upstream:
-        state = self.state
+        state, told = self.state, for_client(self._headers)
         return Upstream(
-            name=self.state.upstream,
+            name=state.upstream,
             model=state.model if isinstance(state.model, str) else "",
-            request_id=request_id(self._headers),
-            headers=for_client(self._headers),
+            request_id=told.get(IDENTITY, ""),
+            headers=told,
             fingerprint=state.fingerprint if isinstance(state.fingerprint, str) else None,
             tier=state.tier if isinstance(state.tier, str) else None,
         )

@@ -11,6 +11,8 @@ from adapters.errors import UpstreamError
 
 # An image in an event has megabytes; what never ends must not fill the memory.
 MAX_FRAME = 16 << 20
+_END = b"\n\n"
+"""Of an event."""
 _LINE_FEED, _RETURN = 0x0A, 0x0D  # `in` is dear for bytes in bytes: it asks for a number first
 _LONGEST_NAME = 64
 """Bytes in front of an event's data that are remembered."""
@@ -44,7 +46,8 @@ class _Splitter:
         if self.held:
             self.held += data
             data = bytes(self.held)
-        *whole, rest = data.split(separator)
+        whole = data.split(separator)
+        rest = whole.pop()
         self.held = bytearray()
         if rest:
             self._hold(rest)
@@ -76,33 +79,41 @@ class Sse:
     """Server-sent events: the joined `data` of each; comments and names are skipped."""
 
     def __init__(self) -> None:
-        self._blocks = _Splitter(b"\n\n")
+        self._blocks = _Splitter(_END)
         self._half_newline = False
         self._started = False
         self._usual = b""
         """What stood in front of the last data; nearly always the next has the same."""
+        self._around = -1
+        """Bytes of a usual frame beside its data, where none is held; else no frame has so few."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        usual = self._usual
-        if usual and data.startswith(usual) and data.endswith(b"\n\n"):  # a frame, alone: a piece
-            payload = data[len(usual) : -2]
-            plain = payload and _LINE_FEED not in payload and _RETURN not in payload
-            if plain and not (self._half_newline or self._blocks.held) and len(data) <= MAX_FRAME:
-                return [payload]
+        payload = data.removeprefix(self._usual).removesuffix(_END)
+        usual = payload and len(payload) + self._around == len(data) <= MAX_FRAME
+        if usual and _LINE_FEED not in payload and _RETURN not in payload:
+            return [payload]  # a frame, alone: a piece
         if self._half_newline or _RETURN in data:
             data = self._one_newline(data)
-        return self._payloads(self._blocks.feed(data))
+        payloads = self._payloads(self._blocks.feed(data))
+        whole = not (self._half_newline or self._blocks.held)
+        self._around = len(self._usual) + len(_END) if whole and self._usual else -1
+        return payloads
 
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if blocks and not self._started:
             self._started = True
             blocks[0] = blocks[0].removeprefix(BYTE_ORDER_MARK)
-        return [*filter(None, map(self._payload, blocks))]
+        usual, payloads = self._usual, []
+        for block in blocks:
+            data = block.removeprefix(usual)
+            if len(data) == len(block) or _LINE_FEED in data:
+                data = self._payload(block)
+                usual = self._usual
+            if data:
+                payloads.append(data)
+        return payloads
 
     def _payload(self, block: bytes) -> bytes:
-        usual = self._usual
-        if usual and block.startswith(usual) and _LINE_FEED not in (data := block[len(usual) :]):
-            return data
         # The two forms every provider sends, `data: …` alone and after one `event: …` line.
         before, found, data = block.partition(b"data: ")
         if len(before) < _LONGEST_NAME and _is_name(before) and _LINE_FEED not in data:

@@ -20,6 +20,11 @@ _UNIFIED = "anthropic-ratelimit-unified-"
 """Of a subscription: without its status Claude Code asks for ever."""
 
 
+_EACH_HAS = "ratelimit"
+"""A part of all these names."""
+IDENTITY = "x-upstream-request-id"
+
+
 def request_id(headers: Mapping[str, str]) -> str:
     for name in REQUEST_ID_HEADERS:
         if name in headers:
@@ -33,7 +38,9 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     identity = request_id(headers)
     if identity:
-        found["x-upstream-request-id"] = identity
+        found[IDENTITY] = identity
+    if _EACH_HAS not in " ".join(headers).lower():
+        return found
     for sent, value in headers.items():
         name = sent.lower()
         limit = _LIMITS.get(name)

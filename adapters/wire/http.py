@@ -6,7 +6,7 @@ Knows HTTP and nothing of what the bytes mean.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ from adapters.wire.transport.request import Outgoing
 from adapters.wire.transport.seam import RawReply, Sender
 
 MAX_ERROR_BODY = 64 << 10
+_REFUSED = 300
+"""Statuses from here on are no answer."""
 _KEY_HEADERS = frozenset({"authorization", "x-api-key"})
 
 
@@ -65,10 +67,10 @@ class Transport:
 
             self._by_proxy = LibraryClient()
 
-    async def send(self, request: Outgoing, due: float) -> RawReply:
+    def send(self, request: Outgoing, due: float) -> Awaitable[RawReply]:
         sender = self._by_proxy if request.proxy is not None else self._sender
         assert sender is not None
-        return await sender.send(request, due)
+        return sender.send(request, due)
 
     async def close(self) -> None:
         await self._sender.close()
@@ -126,16 +128,15 @@ class Link:
     def url(self, path: str) -> str:
         return self.base_url.rstrip("/") + path
 
-    async def post(
+    def post(
         self, path: str, body: bytes, due: float, capture: Capture | None = None
-    ) -> Reply:
+    ) -> Awaitable[Reply]:
         """Send a body and return once the headers of a good answer are here."""
-        contact = None
+        url, contact = self.url(path), None
         if capture is not None:
-            url = self.url(path)
             call = CapturedCall(self.name, url, self.headers, self.secrets, self.proxy, body)
             contact = capture.begin(call)
-        return await self._send("POST", path, body, due, contact)
+        return self._send("POST", url, body, due, contact)
 
     def tapped(
         self, source: Source, url: str, body: Mapping[str, Any], capture: Capture | None
@@ -156,7 +157,7 @@ class Link:
     async def fetch(self, method: str, path: str, body: bytes | None, seconds: float) -> Any:
         """Ask a small question (a model list, a model's abilities) and return its JSON."""
         due = asyncio.get_running_loop().time() + seconds
-        reply = await self._send(method, path, body, due)
+        reply = await self._send(method, self.url(path), body, due)
         answer = await reply.whole(due)
         self.transport.facts.add(Fact(self.name, method, path, body, answer))
         return load(answer)
@@ -164,14 +165,14 @@ class Link:
     async def _send(
         self,
         method: str,
-        path: str,
+        url: str,
         body: bytes | None,
         due: float,
         contact: CapturedCall | None = None,
     ) -> Reply:
         request = Outgoing(
             method,
-            self.url(path),
+            url,
             self.headers,
             body,
             self.proxy,
@@ -186,11 +187,12 @@ class Link:
             if contact is not None:
                 contact.broke(failure)
             raise failure from error
-        return await self.accepted(Reply(answer, self.name, contact), due)
+        reply = Reply(answer, self.name, contact)
+        return reply if reply.status < _REFUSED else await self.accepted(reply, due)
 
     async def accepted(self, reply: Reply, due: float) -> Reply:
         """A good answer; raise what a bad one says."""
-        if reply.status >= 300:
+        if reply.status >= _REFUSED:
             raise await self._refusal(reply, due)
         return reply
 

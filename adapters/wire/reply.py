@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from adapters.errors import GatewayError
@@ -13,12 +13,17 @@ from adapters.wire.failures import WireError, broke_off, timed_out, too_large
 from adapters.wire.transport.seam import RawReply
 
 MAX_ANSWER = 32 << 20
+BROKEN = (WireError, TimeoutError)
+"""What a transport raises where no piece comes."""
 
 
 class Reply:
     """The body of one good answer, read piece by piece."""
 
-    __slots__ = ("_contact", "_raw", "_upstream", "headers", "status")
+    __slots__ = ("_contact", "_raw", "_upstream", "headers", "heard", "status")
+
+    heard: Callable[[bytes], None]
+    """To be told of each piece that arrived."""
 
     def __init__(self, raw: RawReply, upstream: str, contact: CapturedCall | None = None) -> None:
         self._raw = raw
@@ -26,23 +31,32 @@ class Reply:
         self._contact = contact
         self.status = raw.status
         self.headers: Mapping[str, str] = raw.headers
+        self.heard = unheard
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), raw.status
             contact.answer_headers = raw.headers
+            self.heard = contact.heard if contact.chunks is None else _with_sizes(contact, raw)
 
     async def read(self, due: float) -> bytes:
         try:
-            piece = await self._raw.read(due)
-        except TimeoutError as error:
-            raise self._broken(timed_out(self._upstream, "fell silent")) from error
-        except WireError as error:
-            raise self._broken(broke_off(self._upstream, error)) from error
-        contact = self._contact
-        if contact is not None:
-            contact.heard(piece, () if contact.chunks is None else self._raw.sizes)
+            piece = await self.arriving(due)
+        except BROKEN as error:
+            raise self.broken(error) from error
+        self.heard(piece)
         return piece
 
-    def _broken(self, failure: GatewayError) -> GatewayError:
+    def arriving(self, due: float) -> Awaitable[bytes]:
+        """The next piece, for who calls `heard` or `broken` of it: `read` would be a coroutine
+        more for each.
+        """
+        return self._raw.read(due)
+
+    def broken(self, error: WireError | TimeoutError) -> GatewayError:
+        """What it means that no piece came."""
+        if isinstance(error, WireError):
+            failure = broke_off(self._upstream, error)
+        else:
+            failure = timed_out(self._upstream, "fell silent")
         if self._contact is not None:
             self._contact.broke(failure)
         return failure
@@ -87,3 +101,14 @@ class Reply:
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
         self._raw.close()
+
+
+def unheard(_: bytes) -> None:
+    """Nobody keeps it."""
+
+
+def _with_sizes(contact: CapturedCall, raw: RawReply) -> Callable[[bytes], None]:
+    def hear(piece: bytes) -> None:
+        contact.heard(piece, raw.sizes)
+
+    return hear

@@ -53,7 +53,7 @@ class HttpClient:
         if sum(map(len, self._idle.values())) >= MOST_IDLE:
             connection.cut()
             return
-        loop = asyncio.get_running_loop()
+        loop = connection.loop
         connection.idle_since = loop.time()
         self._idle.setdefault(connection.origin, []).append(connection)
         if self._sweep is None:
@@ -67,10 +67,9 @@ class HttpClient:
 
     def _take(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin)
-        oldest = asyncio.get_running_loop().time() - self._idle_seconds
         while idle:
             connection = idle.pop()
-            if connection.idle_since > oldest:
+            if connection.idle_since > connection.loop.time() - self._idle_seconds:
                 return connection
             connection.cut()
         return None

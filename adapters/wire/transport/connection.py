@@ -25,15 +25,15 @@ class Connection(asyncio.Protocol):
     """Carries one exchange at a time."""
 
     __slots__ = (
-        *("_alarm", "_congested", "_due", "_holder", "_incoming", "_loop", "_paused", "_rings_at"),
-        *("_takes", "_transport", "_unsent", "_waiter", "idle_since", "origin"),
+        *("_alarm", "_congested", "_due", "_holder", "_incoming", "_paused", "_rings_at"),
+        *("_takes", "_transport", "_unsent", "_waiter", "idle_since", "loop", "origin"),
     )
 
     def __init__(self, origin: Origin, holder: Holder) -> None:
         self.origin = origin
         self.idle_since = 0.0
         self._holder = holder
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         """None: it is closed."""
         self._incoming: Incoming | None = None
@@ -79,11 +79,11 @@ class Connection(asyncio.Protocol):
             self.require_time(due)  # where something always comes first, no alarm is heard
             self._set_alarm(due)
         self._due, self._takes = due, takes
-        self._waiter = self._loop.create_future()
-        return self._waiter
+        waiter = self._waiter = self.loop.create_future()
+        return waiter
 
     def require_time(self, due: float) -> None:
-        if self._loop.time() >= due:
+        if self.loop.time() >= due:
             raise TimeoutError
 
     def release(self, incoming: Incoming) -> None:
@@ -110,11 +110,11 @@ class Connection(asyncio.Protocol):
         if incoming is None:
             self.cut()  # nothing was asked
             return
-        incoming.feed(data)
-        if incoming.failure is not None or (incoming.over and not incoming.reusable):
+        if incoming.feed(data):
+            if incoming.held > MOST_HELD:
+                self._pause()
+        elif incoming.failure is not None or not incoming.reusable:
             self.cut()
-        elif incoming.held > MOST_HELD and not incoming.over:
-            self._pause()
         self._wake(incoming)
 
     def eof_received(self) -> None:
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
     def _set_alarm(self, due: float) -> None:
         self._unset_alarm()
         self._rings_at = due
-        self._alarm = self._loop.call_at(due, self._ring)
+        self._alarm = self.loop.call_at(due, self._ring)
 
     def _unset_alarm(self) -> None:
         if self._alarm is not None:
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         self._alarm, self._rings_at = None, math.inf
         if self._waiter is None or self._waiter.done():
             return
-        if self._loop.time() < self._due:
+        if self.loop.time() < self._due:
             self._set_alarm(self._due)
         else:
             self._waiter.set_exception(TimeoutError())
@@ -229,14 +229,16 @@ class LiveReply:
 
     def read(self, due: float) -> Awaitable[bytes]:
         incoming, connection = self._incoming, self._connection
-        if incoming.coded:
-            return self._read_inflated(due)
-        piece = incoming.take() if incoming.pieces or incoming.over else b""
-        if not (piece or incoming.over):
-            return connection.wait(incoming, due, takes=True)
-        if not incoming.over:
-            connection.require_time(due)  # where something always is here, nobody waits
-        return _given(piece)
+        if incoming.pieces or incoming.over or incoming.coded:
+            if incoming.coded:
+                return self._read_inflated(due)
+            piece = incoming.take()
+            if incoming.over:
+                return _given(piece)
+            if piece:
+                connection.require_time(due)  # where something always is here, nobody waits
+                return _given(piece)
+        return connection.wait(incoming, due, True)
 
     async def _read_inflated(self, due: float) -> bytes:
         incoming, connection = self._incoming, self._connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -17,13 +17,16 @@ long, such as trailers.
 """
 MAX_HEADERS = 128
 _SWITCHING_PROTOCOLS = 101
+_NUL = b"\0"
+"""In a value it is a mistake."""
 
 
 class Incoming:
     """What an upstream has answered so far; whoever reads it takes the pieces away."""
 
     __slots__ = (
-        *("_barren", "_chunked", "_decoder", "_head_size", "_interim", "_lines", "_parser"),
+        *("_barren", "_chunked", "_decoder", "_head_lines", "_head_size", "_interim", "_lines"),
+        *("_parser",),
         *("coded", "failure", "headers", "held", "on_body", "over", "pieces", "ready"),
         *("reusable", "status"),
     )
@@ -51,7 +54,9 @@ class Incoming:
         self.on_body = self.pieces.append
         self._decoder: Decoder | None = None
         self._chunked = self._interim = False
-        self._lines = self._head_size = self._barren = 0
+        self._head_lines = self._head_size = self._barren = 0
+        self._lines: list[tuple[bytes, bytes]] = []
+        """Of the head that comes, or of trailers, which nobody reads."""
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         # What aiohttp lets pass: many an upstream is a server that somebody wrote in an evening.
         self._parser.set_dangerous_leniencies(
@@ -60,23 +65,32 @@ class Incoming:
             lenient_spaces_after_chunk_size=True,
         )
 
-    def feed(self, data: bytes) -> None:
-        """Hear what the connection brought."""
-        if self._parser is None:
+    def feed(self, data: bytes) -> bool:
+        """Hear what the connection brought; return whether there may be more."""
+        parser, pieces = self._parser, self.pieces
+        if parser is None:
             self.reusable = False  # nobody asked for what stands behind the end
-            return
-        self.held += len(data)
-        before = len(self.pieces)
+            return False
+        size, before = len(data), len(pieces)
+        self.held += size
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self.reusable = False
             self.end(CutShort() if self.ready else NotHttp())
-        self._barren = 0 if len(self.pieces) > before else self._barren + len(data)
-        if self._barren > MAX_HEAD:
-            self.end(CutShort() if self.ready else NotHttp())
+        if len(pieces) > before:
+            self._barren = 0
+        else:
+            self._bear(size)
         if self.over:
             self._parser = None
+        return self._parser is not None
+
+    def _bear(self, size: int) -> None:
+        """Bytes that brought nothing of a body, for a while."""
+        self._barren += size
+        if self._barren > MAX_HEAD:
+            self.end(CutShort() if self.ready else NotHttp())
 
     def close(self, clean: bool) -> None:
         """The connection is gone: as one that ends, or broken."""
@@ -99,8 +113,11 @@ class Incoming:
         """Return what came since it was called last; b"": nothing did."""
         self.held = 0
         pieces = self.pieces
-        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
+        if len(pieces) == 1:
+            piece = pieces.pop()
+        else:
+            piece = b"".join(pieces)
+            pieces.clear()
         if self._decoder is not None:
             piece = self._decoder.decode(piece)
             self.held = len(self._decoder.left)
@@ -113,32 +130,49 @@ class Incoming:
             raise NotHttp  # a second answer
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.ready:
-            return  # a trailer
-        self._lines += 1
-        self._head_size += len(name) + len(value)
-        if self._lines > MAX_HEADERS or self._head_size > MAX_HEAD or 0 in value:
-            raise NotHttp
-        known = name.lower().decode("latin-1")
-        text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
-        self.headers.setdefault(known, text)
-        if known == "transfer-encoding" and "chunked" in text.lower():
-            self._chunked = True
+        self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
         status = self._parser.get_status_code()
         if status < 100 or status == _SWITCHING_PROTOCOLS:
             raise NotHttp  # none offered another protocol
+        lines, self._lines = self._lines, []
+        self._head_lines += len(lines)
+        if self._head_lines > MAX_HEADERS:
+            raise NotHttp
+        texts = self._texts_of(lines)
         self._interim = status < 200
         if self._interim:
-            self.headers = {}
             return
+        self._take_headers(
+            [*map(str.lower, texts[::2])], [one.rstrip(" \t") for one in texts[1::2]]
+        )
         self.status, self.ready = status, True
         self.reusable = self._parser.should_keep_alive()
         if encoding := self.headers.get("content-encoding"):
             self._decoder = decoder_of(encoding)
             self.coded = self._decoder is not None
+
+    def _texts_of(self, lines: list[tuple[bytes, bytes]]) -> list[str]:
+        """Names and values in turns: taken together, as some upstreams send thirty."""
+        if not lines:
+            return []
+        said = _NUL.join(chain.from_iterable(lines))
+        between = 2 * len(lines) - 1
+        self._head_size += len(said) - between
+        if self._head_size > MAX_HEAD or said.count(_NUL) != between:
+            raise NotHttp
+        return said.decode("utf-8", "surrogateescape").split("\0")
+
+    def _take_headers(self, names: list[str], values: list[str]) -> None:
+        headers = self.headers = dict(zip(names, values, strict=True))
+        codings = headers.get("transfer-encoding", "")
+        if len(headers) < len(names):
+            pairs = [*zip(names, values, strict=True)]
+            headers.update(reversed(pairs))
+            codings = ",".join(value for name, value in pairs if name == "transfer-encoding")
+        self._chunked = "chunked" in codings.lower()
 
     def on_message_complete(self) -> None:
         self.over = not self._interim

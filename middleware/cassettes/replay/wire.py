@@ -15,7 +15,7 @@ from adapters.wire.capture import Capture, CapturedTool
 from adapters.wire.failures import timed_out
 from adapters.wire.http import Link
 from adapters.wire.json_text import load
-from adapters.wire.reply import Reply
+from adapters.wire.reply import Reply, unheard
 from middleware.cassettes.cassette import ExchangeFailure, RecordedExchange
 from middleware.cassettes.match import NOTHING, Step, path_text, unequal
 from middleware.wrappers.retry import Attempts
@@ -142,8 +142,9 @@ class PlayedReply(Reply):
         self._exchange = exchange
         self._played = played
         self._pieces = _pieces(exchange)
+        self.heard = unheard
 
-    async def read(self, due: float) -> bytes:
+    async def arriving(self, due: float) -> bytes:
         piece = next(self._pieces, None)
         if piece is not None:
             self._played.elapsed += piece[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -30,30 +30,34 @@ class Cycle(RequestResponseCycle):
     """uvicorn's, with ways in and out of its own."""
 
     _loop: asyncio.AbstractEventLoop
-    _gathered: bytearray | None = None
-    """What leaves once the loop turns; None: everything leaves at once."""
+    unread = 0
+    """Bytes of the request's body that nobody asked for yet."""
+    more_body = True
+    response_started = False
+    chunked_encoding: bool | None = None
+    expected_content_length = 0
+    _head = b""
+    """Until it leaves."""
+    _when_left: Callable[[], None] | None = None
 
-    def __init__(self, protocol: HttpToolsProtocol, keep_alive: bool) -> None:
-        super().__init__(
-            scope=protocol.scope,
-            transport=protocol.transport,
-            flow=protocol.flow,
-            logger=protocol.logger,
-            access_logger=protocol.access_logger,
-            access_log=False,
-            default_headers=protocol.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=protocol.expect_100_continue,
-            keep_alive=keep_alive,
-            on_response=protocol.on_response_complete,
-        )
+    # Without uvicorn's own, which is handed eleven things that the protocol has.
+    def __init__(
+        self, protocol: HttpToolsProtocol, keep_alive: bool, sent: asyncio.Future[None]
+    ) -> None:
+        self.scope, self.transport, self.flow = protocol.scope, protocol.transport, protocol.flow
+        self.logger = protocol.logger
+        self.default_headers = protocol.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.waiting_for_100_continue = protocol.expect_100_continue
+        self.keep_alive = keep_alive
+        self.on_response = protocol.on_response_complete
+        self.disconnected = self.response_complete = False
+        self._gathered: bytearray | None = None
+        """What leaves once the loop turns; None: everything leaves at once."""
         self._pieces: list[bytes] = []
         """Of the request's body, until they are asked for."""
-        self.unread = 0
-        """Bytes of them."""
-        self._head = b""
-        """Until it leaves."""
-        self._when_left: Callable[[], None] | None = None
+        self._sent = sent
+        """Is over, as all is whose sending need not be waited for."""
 
     @property
     def head_has_left(self) -> bool:
@@ -102,7 +106,8 @@ class Cycle(RequestResponseCycle):
             self.waiting_for_100_continue = False
         if not (self.disconnected or self.response_complete):
             self.flow.resume_reading()
-            await self.message_event.wait()
+            if not self.message_event.is_set():
+                await self.message_event.wait()
             self.message_event.clear()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
@@ -111,11 +116,13 @@ class Cycle(RequestResponseCycle):
         self.unread = 0
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    async def send(self, message: Any) -> None:
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
+    # No coroutine, as each piece of a stream would pay for one: only who must wait does. `Any`: an
+    # awaitable, where uvicorn promises a coroutine.
+    def send(self, message: Any) -> Any:
         if self.disconnected:
-            return
+            return self._sent
+        if self.flow.write_paused:
+            return self._send_later(message)
         kind = message["type"]
         if kind == "http.response.body" and self.response_started and not self.response_complete:
             self._continue(message.get("body", b""), message.get("more_body", False))
@@ -123,32 +130,38 @@ class Cycle(RequestResponseCycle):
             self._begin(message["status"], message.get("headers", ()))
         else:
             raise RuntimeError(f"The app sent '{kind}' where no response may have it.")
+        return self._sent
+
+    async def _send_later(self, message: Any) -> None:
+        await self.flow.drain()
+        await self.send(message)
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.response_started, self.waiting_for_100_continue = True, False
         said = [*self.default_headers, *headers]
-        lines = [_STATUS_LINES[status], *[_as_named(name) + value for name, value in said]]
-        named = dict(said)
-        connection = named.get(b"connection")
-        if connection is not None and b"close" in connection:
+        names, values = zip(*said, strict=True) if said else ((), ())
+        form = _form_of(status, names)
+        lines = [form.text % values]
+        if form.connection >= 0 and b"close" in values[form.connection]:
             self.keep_alive = False
         elif not self.keep_alive:
             lines.append(b"connection: close")
-        if b"content-length" in named:
-            self.expected_content_length = int(named[b"content-length"])
+        if form.length >= 0:
+            self.expected_content_length = int(values[form.length])
         elif status not in _WITHOUT_BODY and self.scope["method"] != "HEAD":
             self.chunked_encoding = True
             lines.append(b"transfer-encoding: chunked")
         head = b"\r\n".join(lines)
-        if len(head) - len(head.translate(None, _CONTROL)) != 2 * (len(lines) - 1):
+        ends = len(said) + len(lines) - 1
+        if len(head) - len(head.translate(None, _CONTROL)) != 2 * ends:
             raise RuntimeError("A header of the response has a control character in it.")
         self._head = head + b"\r\n\r\n"
 
     def _continue(self, body: bytes, more: bool) -> None:
         head, self._head = self._head, b""
         if self.chunked_encoding:
-            end = b"" if more else b"0\r\n\r\n"
-            said = b"%b%x\r\n%b\r\n%b" % (head, len(body), body, end) if body else head + end
+            end = b"\r\n" if more else b"\r\n0\r\n\r\n"
+            said = b"".join((head, b"%x\r\n" % len(body), body, end)) if body else head + end[2:]
         else:
             said = head + self._measured(body, more)
         if self._gathered is not None:
@@ -186,9 +199,24 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
 
+class _Form(NamedTuple):
+    """What a head has beside the values of its headers."""
+
+    text: bytes
+    length: int
+    """Which of the values is the body's length, and which says what becomes of the connection;
+    -1: none does.
+    """
+    connection: int
+
+
+# Names are remembered, values are not.
 @lru_cache(maxsize=256)
-def _as_named(name: bytes) -> bytes:
-    """The beginning of a header's line."""
-    if HEADER_RE.search(name):
-        raise RuntimeError(f"The name of a header of the response is none: {name!r}.")
-    return name.lower() + b": "
+def _form_of(status: int, names: tuple[bytes, ...]) -> _Form:
+    for name in names:
+        if HEADER_RE.search(name):
+            raise RuntimeError(f"The name of a header of the response is none: {name!r}.")
+    lines = [name.lower().replace(b"%", b"%%") + b": %b" for name in names]
+    text = b"\r\n".join((_STATUS_LINES[status].replace(b"%", b"%%"), *lines))
+    places = {name: place for place, name in enumerate(names)}
+    return _Form(text, places.get(b"content-length", -1), places.get(b"connection", -1))

@@ -45,6 +45,15 @@ class Hosts:
 
     def check(self, scope: Scope) -> None:
         """Raise a 403 for a request that a stranger's page may have sent."""
+        headers = scope["headers"]
+        named = dict(headers)
+        usual = named.get(b"host") in self._usual and b"origin" not in named
+        if not (usual and len(named) == len(headers)):
+            self._check_each(scope)
+        if scope.get("method") in _WITHOUT_ORIGIN and self._is_embedded(named):
+            raise _refused(_EMBEDDED, "origin_not_allowed")
+
+    def _check_each(self, scope: Scope) -> None:
         for name, value in scope["headers"]:
             if name == b"host" and value not in self._usual:
                 host = value.decode("latin-1")
@@ -52,8 +61,6 @@ class Hosts:
                     raise _refused_host(host)
             elif name == b"origin" and not self._hears(value.decode("latin-1"), scope):
                 raise _refused_origin(value.decode("latin-1"))
-        if scope.get("method") in _WITHOUT_ORIGIN and self._is_embedded(dict(scope["headers"])):
-            raise _refused(_EMBEDDED, "origin_not_allowed")
 
     def _is_embedded(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether another site's page has the answer as a part of it, and no link led here."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 
 from adapters.errors import BadRequest, TooLarge, Unauthorized
 from middleware.accounts.clients import Client, digest
@@ -116,7 +116,10 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         raise _too_large(limit)
     if headers.get(b"content-encoding", b"") not in (b"", b"identity"):
         raise BadRequest("Send the request body uncompressed.", status=415)
-    return await _whole(receive, limit)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    is_whole = message["type"] == "http.request" and not message.get("more_body", False)
+    return body if is_whole and len(body) <= limit else await _whole(message, receive, limit)
 
 
 def _require_modest_headers(scope: Scope) -> None:
@@ -141,12 +144,11 @@ async def _discard(receive: Receive) -> None:
                 more = message.get("more_body", False)
 
 
-async def _whole(receive: Receive, limit: int) -> bytes:
+async def _whole(message: Message, receive: Receive, limit: int) -> bytes:
     """How long it may take is for `listening` to say, which knows when the request began."""
     pieces: list[bytes] = []
     size, more = 0, True
     while more:
-        message = await receive()
         if message["type"] == "http.disconnect":
             raise BadRequest("The request body broke off. Send the request again.")
         pieces.append(message.get("body", b""))
@@ -156,6 +158,8 @@ async def _whole(receive: Receive, limit: int) -> bytes:
             if more:
                 await _discard(receive)
             raise _too_large(limit)
+        if more:
+            message = await receive()
     return b"".join(pieces)
 
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from socket import SO_ERROR, SOL_SOCKET
 from typing import Any, ClassVar, cast
-from urllib.parse import unquote
 
 import httptools
 from uvicorn._types import ASGI3Application
@@ -27,6 +26,7 @@ from middleware.doors.door import PING
 from middleware.doors.endpoint import NDJSON
 from middleware.server.transport.cycle import Cycle
 from middleware.server.transport.responses import CONNECTION
+from middleware.server.transport.urls import read_url
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
@@ -91,6 +91,8 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        self._sent: asyncio.Future[None] = self.loop.create_future()
+        self._sent.set_result(None)
         self._began = self.loop.time()
         self._watch = self.loop.call_later(self.seconds, self._look)
 
@@ -214,7 +216,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
-        names = [name for name, _ in head]
+        names: tuple[bytes, ...] = next(zip(*head, strict=True), ())
         self._wrong = self._wrong_head(names.count(b"host"))
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
@@ -231,14 +233,13 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         parser, scope = self.parser, self.scope
-        version, url = parser.get_http_version(), httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
+        version = parser.get_http_version()
         scope["http_version"] = version
         scope["method"] = parser.get_method().decode("ascii")
-        scope["path"] = unquote(path) if "%" in path else path
-        scope["raw_path"], scope["query_string"] = url.path, url.query or b""
+        scope["path"], scope["raw_path"], scope["query_string"] = read_url(self.url)
         before: Cycle | None = self.cycle
-        cycle = self.cycle = Cycle(self, version != "1.0" and parser.should_keep_alive())
+        keeps = version != "1.0" and parser.should_keep_alive()
+        cycle = self.cycle = Cycle(self, keeps, self._sent)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:

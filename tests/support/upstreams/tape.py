@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from adapters.wire.capture import Capture
 from adapters.wire.http import Link, Transport
 from adapters.wire.json_text import load
-from adapters.wire.reply import Reply
+from adapters.wire.reply import Reply, unheard
 
 T = TypeVar("T")
 
@@ -23,8 +23,9 @@ class TapeReply(Reply):
         self.pieces = iter(pieces)
         self.headers = headers
         self.status = 200
+        self.heard = unheard
 
-    async def read(self, due: float) -> bytes:
+    async def arriving(self, due: float) -> bytes:
         return next((piece for piece in self.pieces if piece), b"")
 
     async def settle(self) -> None:
