@@ -39,14 +39,16 @@ class Part:
 
     def is_news(self, model: str, offers: Sequence[Json]) -> bool:
         """Whether the routes of a model are still to be written."""
+        if not offers and model in self.models:
+            return False
         names = {*map(offer_name, offers)}
         if model in self.models and names <= self.models[model]:
             return False
         self.models[model] = self.models.get(model, set()) | names
         return True
 
-    def write(self, line: bytes) -> None:
-        self.file.writelines((line, b"\n"))
+    def write(self, lines: bytes) -> None:
+        self.file.writelines((lines, b"\n"))
 
     def close(self) -> None:
         with suppress(OSError):

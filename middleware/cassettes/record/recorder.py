@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from queue import SimpleQueue
 from threading import Thread
 
@@ -28,8 +29,16 @@ from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 
 _TOGETHER = 0.02
 """Seconds in which turns are gathered before they are written."""
+_LUMP = 48 << 10
+"""Bytes that are searched together: the requests wait meanwhile, and more would be memory that
+the system gives and takes each time.
+"""
 _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
+
+
+Waiting = tuple[RawTurn, int]
+"""A turn, and its bytes."""
 
 
 @dataclass(slots=True)
@@ -46,12 +55,14 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[tuple[RawTurn, int] | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[Waiting | None] = field(default_factory=SimpleQueue)
     _taken: int = 0
     """Bytes of turns so far, counted by who puts them."""
     _done: int = 0
     """The same, counted by who writes them."""
     _thread: Thread | None = None
+    _over: bool = False
+    """All that came was looked at."""
     _keys: dict[str, None] = field(default_factory=dict)
     """Those of clients."""
     _began: float = field(default_factory=time.monotonic)
@@ -70,53 +81,62 @@ class Recorder:
         self._queue.put((turn, size))
 
     def _work(self) -> None:
-        while (waiting := self._queue.get()) is not None:
-            turn, size = waiting
-            if self._queue.empty():
-                # A thread that wakes for each turn takes the interpreter from the requests.
-                time.sleep(_TOGETHER)
-            self._take(turn)
-            self._done += size
-        self._take(None)
+        """Write what was gathered: a thread that wakes for each turn takes the interpreter from
+        the requests.
+        """
+        take = self._queue.get
+        while (first := take()) is not None:
+            time.sleep(_TOGETHER)
+            batch = [first, *(take() for _ in range(self._queue.qsize()))]
+            self._take(filter(None, batch))
+            if batch[-1] is None:
+                break
+        self._over = True
 
-    def _take(self, raw: RawTurn | None) -> None:
-        """Write a turn; the last of those that were gathered, or None, takes all to the disk."""
-        if self.problems:
-            return
+    def _take(self, batch: Iterable[Waiting]) -> None:
+        """Write turns, and take all to the disk."""
         try:
-            if raw is not None:
-                self._write(raw)
-            if raw is None or self._queue.empty():
-                for part in self._parts.values():
-                    part.file.flush()
+            for (name, mode, key), turns in groupby(batch, _place_of):
+                if not self.problems:
+                    self._keys[key] = None
+                    self._write(self._part(name, mode), turns, key)
+            for part in self._parts.values():
+                part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 
-    def _write(self, raw: RawTurn) -> None:
-        asked = raw.asked
-        key = asked.visitor.key
-        self._keys[key] = None
-        blotter = self.blotter.turn(key)
-        line = self._line(raw, blotter)
-        part = self._part(asked.name.name, asked.mode)
-        model = asked.visitor.model
-        if part.is_news(model, raw.offered):
-            routes = with_offers(dict(self.routes(model)), model, raw.offered)
+    def _write(self, part: Part, turns: Iterable[Waiting], key: str) -> None:
+        for lump in _lumps(turns):
+            for raw, _ in lump:
+                self._tell_news(part, raw)
+            part.write(self._lines([raw for raw, _ in lump], key))
+            self._done += sum(size for _, size in lump)
+
+    def _tell_news(self, part: Part, raw: RawTurn) -> None:
+        """What reads a turn, if the part does not have it yet."""
+        visitor = raw.asked.visitor
+        if part.is_news(visitor.model, raw.offered):
+            routes = with_offers(dict(self.routes(visitor.model)), visitor.model, raw.offered)
+            blotter = self.blotter.turn(visitor.key)
             for name, route in routes.items():
                 part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
-            for fact in told_facts(self.facts, blotter):
+            for fact in told_facts(self.facts, self.blotter.turn(visitor.key)):
                 part.write(orjson.dumps({"fact": fact}))
-        part.write(line)
 
-    def _line(self, raw: RawTurn, blotter: TurnBlotter) -> bytes:
-        """As quickly as it can be written; what has a secret is taken apart here and now."""
+    def _lines(self, turns: Sequence[RawTurn], key: str) -> bytes:
+        """As quickly as they can be written; what has a secret is taken apart here and now."""
         at = round((time.monotonic() - self._began) * 1000)
         # What paths lead to is known only where the ask is taken apart.
-        if not self.blotter.paths and blotter.finds_nothing(lines := lines_of(raw, at)):
-            return lines
-        turn = blotted(turn_of(raw, self.settings.keep_retries), blotter)
+        if not self.blotter.paths:
+            lines = b"\n".join([lines_of(raw, at) for raw in turns])
+            if self.blotter.turn(key).finds_nothing(lines):
+                return lines
+        if len(turns) > 1:
+            return b"\n".join(self._lines([raw], key) for raw in turns)
+        blotter = self.blotter.turn(key)
+        turn = blotted(turn_of(turns[0], self.settings.keep_retries), blotter)
         return orjson.dumps({**turn_to_json(turn), "at": at})
 
     def _stop(self, problem: str) -> None:
@@ -142,7 +162,7 @@ class Recorder:
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
-            if not self._queue.empty():
+            if not self._over:
                 self._stop("Recording stopped by a mistake of its own, which is told above.")
         secrets = {**self.secrets, **dict.fromkeys(self._keys, "a client's key")}
         finished = []
@@ -156,6 +176,26 @@ class Recorder:
                 part.remove()
                 self._stop(f"{name} was not written: it would have held {told_clear(found)}")
         return finished
+
+
+def _place_of(waiting: Waiting) -> tuple[str, str, str]:
+    """Where a turn goes, and whose it is."""
+    asked = waiting[0].asked
+    return asked.name.name, asked.mode, asked.visitor.key
+
+
+def _lumps(turns: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+    """Turns that are searched together."""
+    lump: list[Waiting] = []
+    size = 0
+    for turn in turns:
+        lump.append(turn)
+        size += turn[1]
+        if size > _LUMP:
+            yield lump
+            lump, size = [], 0
+    if lump:
+        yield lump
 
 
 def told_facts(facts: FactRow, blotter: TurnBlotter) -> Iterator[Json]:
