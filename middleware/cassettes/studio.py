@@ -95,7 +95,9 @@ class Studio:
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
         settings, wanted = self.settings, selection.mode
-        usual = (settings.models and settings.models.get(line)) or settings.mode
+        usual: str = settings.mode
+        if settings.models:
+            usual = settings.models.get(line) or usual
         if wanted is None or wanted == usual:
             return usual
         if wanted not in self.settings.allow:
