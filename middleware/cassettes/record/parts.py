@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import IO
@@ -121,6 +122,12 @@ def read_parts(paths: Sequence[Path]) -> PartContent:
                 with suppress(orjson.JSONDecodeError, EOFError):
                     _take(found, _with_bodies(orjson.loads(line), lines), known)
     return found
+
+
+def read_line(written: bytes) -> Json:
+    """A turn that has bodies, as it is written."""
+    lines = BytesIO(written + b"\n")
+    return _with_bodies(orjson.loads(lines.readline()), lines)
 
 
 def _with_bodies(line: Json, lines: IO[bytes]) -> Json:

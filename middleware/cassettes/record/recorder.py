@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from queue import SimpleQueue
 from threading import Thread
+from typing import NamedTuple
 
 import orjson
 
@@ -21,9 +23,9 @@ from middleware.cassettes.file import (
 )
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
-from middleware.cassettes.record.lines import lines_of
+from middleware.cassettes.record.lines import lines_of, raw_of
 from middleware.cassettes.record.offers import with_offers
-from middleware.cassettes.record.parts import Part, new_part
+from middleware.cassettes.record.parts import Part, new_part, read_line
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 
@@ -37,8 +39,18 @@ _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
 
 
-Waiting = tuple[RawTurn, int]
-"""A turn, and its bytes."""
+class WaitingTurn(NamedTuple):
+    """One that is to be written."""
+
+    place: tuple[str, str, str]
+    """The name of its cassette, the mode, and the key its client came with."""
+    model: str
+    offered: Sequence[Json]
+    size: int
+    line: bytes
+
+
+_place_of = attrgetter("place")
 
 
 @dataclass(slots=True)
@@ -55,7 +67,7 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[Waiting | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[WaitingTurn | None] = field(default_factory=SimpleQueue)
     _taken: int = 0
     """Bytes of turns so far, counted by who puts them."""
     _done: int = 0
@@ -69,6 +81,9 @@ class Recorder:
     _finished: list[Finished] | None = None
 
     def put(self, turn: RawTurn) -> None:
+        """Take a turn as it is now. What it refers to need not wait, and is freed where it was
+        made: another processor would have to be asked for each object.
+        """
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
@@ -78,7 +93,10 @@ class Recorder:
             self.dropped += 1
             return
         self._taken = taken
-        self._queue.put((turn, size))
+        (visitor, name, mode, _), at = turn.asked, time.monotonic() - self._began
+        place = name.name, mode, visitor.key
+        line = lines_of(turn, round(at * 1000))
+        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, size, line))
 
     def _work(self) -> None:
         """Write what was gathered: a thread that wakes for each turn takes the interpreter from
@@ -93,7 +111,7 @@ class Recorder:
                 break
         self._over = True
 
-    def _take(self, batch: Iterable[Waiting]) -> None:
+    def _take(self, batch: Iterable[WaitingTurn]) -> None:
         """Write turns, and take all to the disk."""
         try:
             for (name, mode, key), turns in groupby(batch, _place_of):
@@ -105,39 +123,39 @@ class Recorder:
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 
-    def _write(self, part: Part, turns: Iterable[Waiting], key: str) -> None:
+    def _write(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
         for lump in _lumps(turns):
-            for raw, _ in lump:
-                self._tell_news(part, raw)
-            part.write(self._lines([raw for raw, _ in lump], key))
-            self._done += sum(size for _, size in lump)
+            for turn in lump:
+                self._tell_news(part, turn, key)
+            part.write(self._without_secrets([turn.line for turn in lump], key))
+            self._done += sum([turn.size for turn in lump])
 
-    def _tell_news(self, part: Part, raw: RawTurn) -> None:
+    def _tell_news(self, part: Part, turn: WaitingTurn, key: str) -> None:
         """What reads a turn, if the part does not have it yet."""
-        visitor = raw.asked.visitor
-        if part.is_news(visitor.model, raw.offered):
-            routes = with_offers(dict(self.routes(visitor.model)), visitor.model, raw.offered)
-            blotter = self.blotter.turn(visitor.key)
+        if part.is_news(turn.model, turn.offered):
+            routes = with_offers(dict(self.routes(turn.model)), turn.model, turn.offered)
+            blotter = self.blotter.turn(key)
             for name, route in routes.items():
                 part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
-            for fact in told_facts(self.facts, self.blotter.turn(visitor.key)):
+            for fact in told_facts(self.facts, self.blotter.turn(key)):
                 part.write(orjson.dumps({"fact": fact}))
 
-    def _lines(self, turns: Sequence[RawTurn], key: str) -> bytes:
-        """As quickly as they can be written; what has a secret is taken apart here and now."""
-        at = round((time.monotonic() - self._began) * 1000)
+    def _without_secrets(self, lines: Sequence[bytes], key: str) -> bytes:
+        """Lines as they are, searched together; one that has a secret is taken apart here and
+        now.
+        """
+        together = b"\n".join(lines)
         # What paths lead to is known only where the ask is taken apart.
-        if not self.blotter.paths:
-            lines = b"\n".join([lines_of(raw, at) for raw in turns])
-            if self.blotter.turn(key).finds_nothing(lines):
-                return lines
-        if len(turns) > 1:
-            return b"\n".join(self._lines([raw], key) for raw in turns)
-        blotter = self.blotter.turn(key)
-        turn = blotted(turn_of(turns[0], self.settings.keep_retries), blotter)
-        return orjson.dumps({**turn_to_json(turn), "at": at})
+        if not self.blotter.paths and self.blotter.turn(key).finds_nothing(together):
+            return together
+        if len(lines) > 1:
+            return b"\n".join([self._without_secrets([line], key) for line in lines])
+        line = read_line(together)
+        turn = turn_of(raw_of(line), self.settings.keep_retries)
+        told = turn_to_json(blotted(turn, self.blotter.turn(key)))
+        return orjson.dumps({**told, "at": line["at"]})
 
     def _stop(self, problem: str) -> None:
         self.problems.append(problem)
@@ -178,19 +196,13 @@ class Recorder:
         return finished
 
 
-def _place_of(waiting: Waiting) -> tuple[str, str, str]:
-    """Where a turn goes, and whose it is."""
-    asked = waiting[0].asked
-    return asked.name.name, asked.mode, asked.visitor.key
-
-
-def _lumps(turns: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
     """Turns that are searched together."""
-    lump: list[Waiting] = []
+    lump: list[WaitingTurn] = []
     size = 0
     for turn in turns:
         lump.append(turn)
-        size += turn[1]
+        size += turn.size
         if size > _LUMP:
             yield lump
             lump, size = [], 0
