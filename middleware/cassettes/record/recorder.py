@@ -46,7 +46,6 @@ class WaitingTurn(NamedTuple):
     """The name of its cassette, the mode, and the key its client came with."""
     model: str
     offered: Sequence[Json]
-    size: int
     line: bytes
 
 
@@ -87,16 +86,15 @@ class Recorder:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
-        size = turn.size
-        taken = self._taken + size
+        (visitor, name, mode, _), at = turn.asked, time.monotonic() - self._began
+        line = lines_of(turn, round(at * 1000))
+        taken = self._taken + len(line)
         if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
             self.dropped += 1
             return
         self._taken = taken
-        (visitor, name, mode, _), at = turn.asked, time.monotonic() - self._began
         place = name.name, mode, visitor.key
-        line = lines_of(turn, round(at * 1000))
-        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, size, line))
+        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, line))
 
     def _work(self) -> None:
         """Write what was gathered: a thread that wakes for each turn takes the interpreter from
@@ -127,8 +125,9 @@ class Recorder:
         for lump in _lumps(turns):
             for turn in lump:
                 self._tell_news(part, turn, key)
-            part.write(self._without_secrets([turn.line for turn in lump], key))
-            self._done += sum([turn.size for turn in lump])
+            lines = [turn.line for turn in lump]
+            part.write(self._without_secrets(lines, key))
+            self._done += sum(map(len, lines))
 
     def _tell_news(self, part: Part, turn: WaitingTurn, key: str) -> None:
         """What reads a turn, if the part does not have it yet."""
@@ -202,7 +201,7 @@ def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
     size = 0
     for turn in turns:
         lump.append(turn)
-        size += turn.size
+        size += len(turn.line)
         if size > _LUMP:
             yield lump
             lump, size = [], 0

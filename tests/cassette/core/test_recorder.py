@@ -32,7 +32,7 @@ SCRIPTED = '[upstreams.s]\nkind = "scripted"\n[models.m]\nupstream = "s"\n'
 
 def raw(number: int, text: str = "hi", size: int = 0, key: str = "") -> RawTurn:
     call = CapturedCall("up", "http://up.test/x", {}, (), None, b"{}")
-    call.size = size
+    call.pieces = [bytes(size)]
     context = RequestContext(f"req_{number}")
     body = orjson.dumps(asking(text))
     visitor = Visitor(Selection(), "m", "", body, key, context, 7)
