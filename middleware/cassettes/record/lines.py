@@ -7,11 +7,10 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import cast
 
-import orjson
-
 from adapters.protocol import Json, RequestContext
 from adapters.wire.capture import CapturedCall, CapturedFailure, CapturedTool
 from middleware.cassettes.cassette import Operation, RecordedAnswer
+from middleware.cassettes.file.bodies import packed
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
 from middleware.cassettes.record.turns import kept_headers, told_of
@@ -41,7 +40,7 @@ def lines_of(raw: RawTurn, at: int) -> bytes:
         "tools": [one._asdict() for one in raw.tools],
         "bodies": [*map(len, bodies)],
     }
-    return b"\n".join((orjson.dumps(said), *bodies))
+    return b"\n".join((packed(said), *bodies))
 
 
 def _call_to_json(call: CapturedCall) -> Json:

@@ -13,8 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from adapters.protocol import Json, RequestContext
+from adapters.protocol import Finish, Json, RequestContext, TextDelta
 from adapters.wire.capture import CapturedCall
+from middleware.cassettes.asks import new_fold
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
@@ -101,6 +102,16 @@ def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
     assert [turn.id for turn in cassette(tmp_path, "t").turns] == [
         *("req_0", "req_1", "req_2", "req_4")
     ]
+
+
+def test_a_number_that_json_cannot_hold_breaks_no_request(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    fold = new_fold()
+    fold.add((TextDelta("hi", ({"token": "hi", "logprob": 1 << 70},)), Finish("stop")))
+    recorder.put(raw(1)._replace(heard=fold))
+    recorder.put(raw(2))
+    assert recorder.finish()[0].problem == ""
+    assert [turn.id for turn in cassette(tmp_path, "t").turns] == ["req_1", "req_2"]
 
 
 # Secrets ------------------------------------------------------------------------------------------

@@ -107,8 +107,8 @@ def test_the_quick_look_finds_shapes_in_arguments_in_a_body_in_a_line(
 ) -> None:
     body = json.dumps(text, ensure_ascii=False).replace("/", slash)
     for written in (body, json.dumps(body, ensure_ascii=False)):
-        assert trace_in(text.encode())
-        assert trace_in(written.encode())
+        assert trace_in(text)
+        assert trace_in(written)
 
 
 @pytest.mark.parametrize(
