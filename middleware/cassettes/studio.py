@@ -214,8 +214,7 @@ class Studio:
 
     def _blotted(self, form: Json) -> Json:
         """As a recorder would have written it, who knew no secret by its name."""
-        blotted: Json = self.shapes.turn().json(form)
-        return blotted
+        return self.shapes.turn().form(form)
 
     def _form(self, visitor: Visitor, request: ChatRequest) -> Json:
         return self._blotted(canonical(request, had_functions(visitor.body)))
