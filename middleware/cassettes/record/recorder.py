@@ -83,6 +83,8 @@ class Recorder:
         """Take a turn as it is now. What it refers to need not wait, and is freed where it was
         made: another processor would have to be asked for each object.
         """
+        if self.problems:
+            return
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
@@ -111,11 +113,12 @@ class Recorder:
 
     def _take(self, batch: Iterable[WaitingTurn]) -> None:
         """Write turns, and take all to the disk."""
+        if self.problems:
+            return
         try:
             for (name, mode, key), turns in groupby(batch, _place_of):
-                if not self.problems:
-                    self._keys[key] = None
-                    self._write(self._part(name, mode), turns, key)
+                self._keys[key] = None
+                self._write(self._part(name, mode), turns, key)
             for part in self._parts.values():
                 part.file.flush()
         except OSError as error:

@@ -221,6 +221,11 @@ def test_a_full_disk_leaves_the_old_cassette_as_it_was(tmp_path: Path) -> None:
     with full_disk():
         desktop.recorder.put(raw(1))
         desktop.recorder.put(raw(2))
+        time.sleep(0.03)  # what comes meanwhile, or behind it, is told no more of
+        desktop.recorder.put(raw(3))
+        while not desktop.said:
+            time.sleep(0.005)
+        desktop.recorder.put(raw(4))
         assert desktop.recorder.finish() == []
     assert desktop.said == ["Recording stopped: File too large. Requests are still served."]
     assert [*tmp_path.iterdir()] == [old]
