@@ -65,12 +65,14 @@ class CapturedCall:
         """What came at once; `sizes` are those of the chunks in which it was sent, if there were
         several.
         """
+        size = len(piece)
         if self.chunks is not None:
-            self.chunks.append((time.monotonic(), sizes or (len(piece),)))
-            self.pieces.append(piece)
+            if size or not self.pieces:  # an end behind something says nothing more
+                self.chunks.append((time.monotonic(), sizes or (size,)))
+                self.pieces.append(piece)
         elif self.size < MOST:
             self.pieces.append(piece)
-        self.size += len(piece)
+        self.size += size
 
     def let_go(self) -> None:
         """Hold nothing any more, and keep nothing that is still to come."""

@@ -100,30 +100,29 @@ def folded(
     """What events come to, also those of an answer without an end."""
     fold = new_fold()
     fold.add(events)
-    return answer_in(fold, created, status, error)
+    return RecordedAnswer(**told_in(fold, created, status, error))
 
 
 def new_fold() -> Folding:
     return Fold(_HEADING)
 
 
-def answer_in(
-    fold: Folding, created: int | None, status: int, error: Json | None
-) -> RecordedAnswer:
+def told_in(fold: Folding, created: int | None, status: int, error: Json | None) -> Json:
+    """Members of a `RecordedAnswer`."""
     said = fold.message().items()
     message = {name: value or None for name, value in said if value or name == "content"}
     finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY
-    return RecordedAnswer(
-        status,
-        message=message,
-        finish_reason=finish.reason if finish else None,
-        usage=usage_object(finish.usage) if finish and finish.usage else None,
-        logprobs={"content": fold.logprobs, "refusal": None} if fold.logprobs else None,
-        system_fingerprint=upstream.fingerprint,
-        service_tier=upstream.tier,
-        error=error,
-        created=created,
-    )
+    return {
+        "status": status,
+        "message": message,
+        "finish_reason": finish.reason if finish else None,
+        "usage": usage_object(finish.usage) if finish and finish.usage else None,
+        "logprobs": {"content": fold.logprobs, "refusal": None} if fold.logprobs else None,
+        "system_fingerprint": upstream.fingerprint,
+        "service_tier": upstream.tier,
+        "error": error,
+        "created": created,
+    }
 
 
 def error_object(error: GatewayError) -> Json:

@@ -95,7 +95,9 @@ class Studio:
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
         settings, wanted = self.settings, selection.mode
-        usual = (settings.models and settings.models.get(line)) or settings.mode
+        usual: str = settings.mode
+        if settings.models:
+            usual = settings.models.get(line) or usual
         if wanted is None or wanted == usual:
             return usual
         if wanted not in self.settings.allow:
@@ -212,8 +214,7 @@ class Studio:
 
     def _blotted(self, form: Json) -> Json:
         """As a recorder would have written it, who knew no secret by its name."""
-        blotted: Json = self.shapes.turn().json(form)
-        return blotted
+        return self.shapes.turn().form(form)
 
     def _form(self, visitor: Visitor, request: ChatRequest) -> Json:
         return self._blotted(canonical(request, had_functions(visitor.body)))

@@ -44,14 +44,6 @@ class RawTurn(NamedTuple):
     answer: RecordedAnswer | None = None
     """What all of it comes to, once that is known."""
 
-    @property
-    def size(self) -> int:
-        visitor = self.asked.visitor
-        size = len(visitor.body) + len(visitor.own)
-        for call in self.calls:
-            size += call.size + len(call.body)
-        return size
-
 
 class TurnKeeper(Protocol):
     """Whoever takes turns in."""

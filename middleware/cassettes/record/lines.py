@@ -4,47 +4,43 @@ beside requests; it becomes what a cassette holds when the session ends.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from operator import attrgetter
 from typing import cast
-
-import orjson
 
 from adapters.protocol import Json, RequestContext
 from adapters.wire.capture import CapturedCall, CapturedFailure, CapturedTool
 from middleware.cassettes.cassette import Operation, RecordedAnswer
+from middleware.cassettes.file.bodies import packed
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
-from middleware.cassettes.record.turns import answer_of, kept_headers
+from middleware.cassettes.record.turns import kept_headers, told_of
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 
-_ANSWER = tuple(field.name for field in fields(RecordedAnswer))
-_said = attrgetter(*_ANSWER)
+_sent, _heard = attrgetter("body"), attrgetter("pieces")
 
 
 def lines_of(raw: RawTurn, at: int) -> bytes:
-    visitor = raw.asked.visitor
-    sent = [call.body for call in raw.calls]
-    heard = [b"".join(call.pieces) for call in raw.calls]
-    bodies = [visitor.body, visitor.own, *sent, *heard]
+    (visitor, name, _, operation), calls = raw.asked, raw.calls
+    selection, model, _, body, _, call, created, path, own = visitor
+    bodies = [body, own, *map(_sent, calls), *map(b"".join, map(_heard, calls))]
     said: Json = {
-        "id": visitor.call.id,
+        "id": call.id,
         "at": at,
-        "model": visitor.model,
-        "session": raw.asked.name.session,
-        "lane": visitor.selection.lane,
-        "operation": raw.asked.operation,
-        "created": visitor.created,
-        "path": visitor.path,
-        "headers": dict(visitor.call.headers),
+        "model": model,
+        "session": name.session,
+        "lane": selection.lane,
+        "operation": operation,
+        "created": created,
+        "path": path,
+        "headers": {**call.headers},
         "left": raw.left,
-        "calls": [_call_to_json(call) for call in raw.calls],
-        "answer": dict(zip(_ANSWER, _said(answer_of(raw)), strict=True)),
+        "calls": [*map(_call_to_json, calls)],
+        "answer": told_of(raw),
         "tools": [one._asdict() for one in raw.tools],
         "bodies": [*map(len, bodies)],
     }
-    return b"\n".join((orjson.dumps(said), *bodies))
+    return b"\n".join((packed(said), *bodies))
 
 
 def _call_to_json(call: CapturedCall) -> Json:

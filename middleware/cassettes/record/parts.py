@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import IO
@@ -39,14 +40,16 @@ class Part:
 
     def is_news(self, model: str, offers: Sequence[Json]) -> bool:
         """Whether the routes of a model are still to be written."""
+        if not offers and model in self.models:
+            return False
         names = {*map(offer_name, offers)}
         if model in self.models and names <= self.models[model]:
             return False
         self.models[model] = self.models.get(model, set()) | names
         return True
 
-    def write(self, line: bytes) -> None:
-        self.file.writelines((line, b"\n"))
+    def write(self, lines: bytes) -> None:
+        self.file.writelines((lines, b"\n"))
 
     def close(self) -> None:
         with suppress(OSError):
@@ -119,6 +122,12 @@ def read_parts(paths: Sequence[Path]) -> PartContent:
                 with suppress(orjson.JSONDecodeError, EOFError):
                     _take(found, _with_bodies(orjson.loads(line), lines), known)
     return found
+
+
+def read_line(written: bytes) -> Json:
+    """A turn that has bodies, as it is written."""
+    lines = BytesIO(written + b"\n")
+    return _with_bodies(orjson.loads(lines.readline()), lines)
 
 
 def _with_bodies(line: Json, lines: IO[bytes]) -> Json:

@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from queue import SimpleQueue
 from threading import Thread
+from typing import NamedTuple
 
 import orjson
 
@@ -20,16 +23,33 @@ from middleware.cassettes.file import (
 )
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
-from middleware.cassettes.record.lines import lines_of
+from middleware.cassettes.record.lines import lines_of, raw_of
 from middleware.cassettes.record.offers import with_offers
-from middleware.cassettes.record.parts import Part, new_part
+from middleware.cassettes.record.parts import Part, new_part, read_line
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 
 _TOGETHER = 0.02
 """Seconds in which turns are gathered before they are written."""
+_LUMP = 48 << 10
+"""Bytes that are searched together: the requests wait meanwhile, and more would be memory that
+the system gives and takes each time.
+"""
 _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
+
+
+class WaitingTurn(NamedTuple):
+    """One that is to be written."""
+
+    place: tuple[str, str, str]
+    """The name of its cassette, the mode, and the key its client came with."""
+    model: str
+    offered: Sequence[Json]
+    line: bytes
+
+
+_place_of = attrgetter("place")
 
 
 @dataclass(slots=True)
@@ -46,78 +66,98 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[tuple[RawTurn, int] | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[WaitingTurn | None] = field(default_factory=SimpleQueue)
     _taken: int = 0
     """Bytes of turns so far, counted by who puts them."""
     _done: int = 0
     """The same, counted by who writes them."""
     _thread: Thread | None = None
+    _over: bool = False
+    """All that came was looked at."""
     _keys: dict[str, None] = field(default_factory=dict)
     """Those of clients."""
     _began: float = field(default_factory=time.monotonic)
     _finished: list[Finished] | None = None
 
     def put(self, turn: RawTurn) -> None:
+        """Take a turn as it is now. What it refers to need not wait, and is freed where it was
+        made: another processor would have to be asked for each object.
+        """
+        if self.problems:
+            return
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
-        size = turn.size
-        taken = self._taken + size
+        (visitor, name, mode, _), at = turn.asked, time.monotonic() - self._began
+        line = lines_of(turn, round(at * 1000))
+        taken = self._taken + len(line)
         if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
             self.dropped += 1
             return
         self._taken = taken
-        self._queue.put((turn, size))
+        place = name.name, mode, visitor.key
+        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, line))
 
     def _work(self) -> None:
-        while (waiting := self._queue.get()) is not None:
-            turn, size = waiting
-            if self._queue.empty():
-                # A thread that wakes for each turn takes the interpreter from the requests.
-                time.sleep(_TOGETHER)
-            self._take(turn)
-            self._done += size
-        self._take(None)
+        """Write what was gathered: a thread that wakes for each turn takes the interpreter from
+        the requests.
+        """
+        take = self._queue.get
+        while (first := take()) is not None:
+            time.sleep(_TOGETHER)
+            batch = [first, *(take() for _ in range(self._queue.qsize()))]
+            self._take(filter(None, batch))
+            if batch[-1] is None:
+                break
+        self._over = True
 
-    def _take(self, raw: RawTurn | None) -> None:
-        """Write a turn; the last of those that were gathered, or None, takes all to the disk."""
+    def _take(self, batch: Iterable[WaitingTurn]) -> None:
+        """Write turns, and take all to the disk."""
         if self.problems:
             return
         try:
-            if raw is not None:
-                self._write(raw)
-            if raw is None or self._queue.empty():
-                for part in self._parts.values():
-                    part.file.flush()
+            for (name, mode, key), turns in groupby(batch, _place_of):
+                self._keys[key] = None
+                self._write(self._part(name, mode), turns, key)
+            for part in self._parts.values():
+                part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 
-    def _write(self, raw: RawTurn) -> None:
-        asked = raw.asked
-        key = asked.visitor.key
-        self._keys[key] = None
-        blotter = self.blotter.turn(key)
-        line = self._line(raw, blotter)
-        part = self._part(asked.name.name, asked.mode)
-        model = asked.visitor.model
-        if part.is_news(model, raw.offered):
-            routes = with_offers(dict(self.routes(model)), model, raw.offered)
+    def _write(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
+        for lump in _lumps(turns):
+            for turn in lump:
+                self._tell_news(part, turn, key)
+            lines = [turn.line for turn in lump]
+            part.write(self._without_secrets(lines, key))
+            self._done += sum(map(len, lines))
+
+    def _tell_news(self, part: Part, turn: WaitingTurn, key: str) -> None:
+        """What reads a turn, if the part does not have it yet."""
+        if part.is_news(turn.model, turn.offered):
+            routes = with_offers(dict(self.routes(turn.model)), turn.model, turn.offered)
+            blotter = self.blotter.turn(key)
             for name, route in routes.items():
                 part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
-            for fact in told_facts(self.facts, blotter):
+            for fact in told_facts(self.facts, self.blotter.turn(key)):
                 part.write(orjson.dumps({"fact": fact}))
-        part.write(line)
 
-    def _line(self, raw: RawTurn, blotter: TurnBlotter) -> bytes:
-        """As quickly as it can be written; what has a secret is taken apart here and now."""
-        at = round((time.monotonic() - self._began) * 1000)
+    def _without_secrets(self, lines: Sequence[bytes], key: str) -> bytes:
+        """Lines as they are, searched together; one that has a secret is taken apart here and
+        now.
+        """
+        together = b"\n".join(lines)
         # What paths lead to is known only where the ask is taken apart.
-        if not self.blotter.paths and blotter.finds_nothing(lines := lines_of(raw, at)):
-            return lines
-        turn = blotted(turn_of(raw, self.settings.keep_retries), blotter)
-        return orjson.dumps({**turn_to_json(turn), "at": at})
+        if not self.blotter.paths and self.blotter.turn(key).finds_nothing(together):
+            return together
+        if len(lines) > 1:
+            return b"\n".join([self._without_secrets([line], key) for line in lines])
+        line = read_line(together)
+        turn = turn_of(raw_of(line), self.settings.keep_retries)
+        told = turn_to_json(blotted(turn, self.blotter.turn(key)))
+        return orjson.dumps({**told, "at": line["at"]})
 
     def _stop(self, problem: str) -> None:
         self.problems.append(problem)
@@ -142,7 +182,7 @@ class Recorder:
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
-            if not self._queue.empty():
+            if not self._over:
                 self._stop("Recording stopped by a mistake of its own, which is told above.")
         secrets = {**self.secrets, **dict.fromkeys(self._keys, "a client's key")}
         finished = []
@@ -156,6 +196,20 @@ class Recorder:
                 part.remove()
                 self._stop(f"{name} was not written: it would have held {told_clear(found)}")
         return finished
+
+
+def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
+    """Turns that are searched together."""
+    lump: list[WaitingTurn] = []
+    size = 0
+    for turn in turns:
+        lump.append(turn)
+        size += len(turn.line)
+        if size > _LUMP:
+            yield lump
+            lump, size = [], 0
+    if lump:
+        yield lump
 
 
 def told_facts(facts: FactRow, blotter: TurnBlotter) -> Iterator[Json]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from urllib.parse import urlsplit
 
+from adapters.protocol import Json
 from adapters.wire.capture import CapturedCall
-from middleware.cassettes.asks import answer_in, body_of
+from middleware.cassettes.asks import body_of, told_in
 from middleware.cassettes.cassette import (
     CassetteTurn,
     Ended,
@@ -117,9 +118,12 @@ def _ended(raw: RawTurn, exchanges: Sequence[RecordedExchange]) -> Ended:
 
 def answer_of(raw: RawTurn) -> RecordedAnswer:
     """What the client was told."""
-    if raw.answer is not None:
-        return raw.answer
+    return raw.answer or RecordedAnswer(**told_of(raw))
+
+
+def told_of(raw: RawTurn) -> Json:
+    """The same, where it happened now, by its members; one that is not there has its default."""
     created = raw.asked.visitor.created if raw.body is None else None
-    if raw.heard is None:
-        return RecordedAnswer(raw.status, error=raw.error, body=raw.body, created=created)
-    return answer_in(raw.heard, created, raw.status, raw.error)
+    if raw.heard is not None:
+        return told_in(raw.heard, created, raw.status, raw.error)
+    return {"status": raw.status, "error": raw.error, "body": raw.body, "created": created}

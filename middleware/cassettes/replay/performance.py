@@ -102,17 +102,20 @@ class Performer:
 
     async def stream(self, request: ChatRequest) -> Events:
         performance = self.performance
-        pace = None
-        if self.timing.factor:
-            pace = _Pace(self.timing, asyncio.get_running_loop().time())
+        batches, pace = performance.batches, None
         if request.call.journey is not None:
             request.call.journey.steps += performance.journey.steps
-        for number, (at, events) in enumerate(performance.batches, 1):
-            if pace is not None:
+        if self.timing.factor:
+            pace = _Pace(self.timing, asyncio.get_running_loop().time())
+            for at, events in batches:
                 await pace.reach(at)
-            elif not number % _TURN_OVER:
-                await asyncio.sleep(0)
-            yield events
+                yield events
+        else:
+            for begin in range(0, len(batches), _TURN_OVER):
+                if begin:
+                    await asyncio.sleep(0)
+                for _, events in batches[begin : begin + _TURN_OVER]:
+                    yield events
         if self.resets:
             raise ConnectionCut
         if performance.error is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -17,11 +17,13 @@ from middleware.cassettes.match.paths import Step, admits, steps_of
 from middleware.cassettes.match.patterns import SECRET, pattern_of
 from middleware.cassettes.secrets.frames import frames_of, said_anew
 from middleware.cassettes.secrets.needles import known_secrets, written_forms
+from middleware.cassettes.secrets.search import search_for_any
 from middleware.cassettes.secrets.shapes import is_credential, shapes_of, trace_in
 
 _PART = 2
 """The level of JSON whose parts are searched as a whole: one message, one tool."""
 _MOST_CLEAN = 100_000
+_LONG = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,15 @@ class TurnBlotter:
             names = {**self._needles.names} | dict.fromkeys(sorted(new), "redacted")
             self._needles = _needles(tuple(names.items()), "")
         blotted: Json = self.json(body)
+        return blotted
+
+    def form(self, value: Json) -> Json:
+        """What asks are compared by: the same object, if there is nothing to take out."""
+        data = _dumped(value)
+        # What is longer is an agent's, of which most parts are known.
+        if 0 < len(data) < _LONG and self.finds_nothing(data):
+            return value
+        blotted: Json = self.json(value)
         return blotted
 
     def json(self, value: Any, level: int = 0) -> Any:
@@ -158,10 +169,10 @@ class TurnBlotter:
 
     def finds_nothing(self, data: bytes) -> bool:
         """The same of what does not come again."""
-        for needle in self._needles.data:
-            if needle in data:
-                return False
-        return not (self._blotter.patterns or (self._blotter.shapes and trace_in(data)))
+        if self._blotter.patterns:
+            return False
+        text = data.decode("utf-8", "replace")
+        return not (self._needles.stand_in(text) or (self._blotter.shapes and trace_in(text)))
 
     def _remember(self, data: bytes) -> None:
         clean = self._blotter.clean
@@ -217,7 +228,8 @@ class _Needles(NamedTuple):
     names: Mapping[str, str]
     forms: Mapping[str, str]
     """Every way each secret may be written → the secret."""
-    data: tuple[bytes, ...]
+    stand_in: Callable[[str], bool]
+    """Whether a text has one of them."""
     salt: int
 
 
@@ -225,8 +237,9 @@ class _Needles(NamedTuple):
 def _needles(known: tuple[tuple[str, str], ...], key: str) -> _Needles:
     names = known_secrets({key: "CLIENT_KEY"}) | dict(known)
     forms = {form: secret for secret in names for form in written_forms(secret)}
-    data = tuple(form.encode("utf-8", "replace") for form in forms)
-    return _Needles(names, forms, data, hash(data))
+    # Halves of characters are no text.
+    texts = tuple(form.encode("utf-8", "replace").decode() for form in forms)
+    return _Needles(names, forms, search_for_any(texts), hash(texts))
 
 
 def _dumped(value: Any) -> bytes:

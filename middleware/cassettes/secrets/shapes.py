@@ -51,9 +51,8 @@ _SHAPES = tuple(
 _CREDENTIAL = re.compile(CREDENTIALS, re.IGNORECASE)
 
 
-def trace_in(data: bytes) -> bool:
+def trace_in(text: str) -> bool:
     """Whether a text, or JSON, is worth to be looked at closely; quick, never wrongly false."""
-    text = data.decode("utf-8", "replace")
     return (
         _has_key(text)
         or _has_short_key(text)

@@ -60,9 +60,9 @@ def test_pieces_are_the_upstreams_own_and_are_read_together(
     assert b"".join(found) == WHOLE
     assert len(found) <= len(writes)
     (call,) = capture
-    assert call.pieces == [*found, b""]
+    assert call.pieces == found
     chunks = call.chunks or []
-    assert [size for _, sizes in chunks for size in sizes] == [*map(len, PIECES), 0]
+    assert [size for _, sizes in chunks for size in sizes] == [*map(len, PIECES)]
     times = [time for time, _ in chunks]
     assert len(times) == len(call.pieces)
     assert times == sorted(times)
@@ -77,6 +77,17 @@ def test_a_body_without_chunks_is_kept_as_it_came() -> None:
     assert b"".join(read(plain, capture)) == WHOLE
     (call,) = capture
     assert b"".join(call.pieces) == WHOLE
+
+
+def test_an_answer_without_a_body_was_an_answer() -> None:
+    async def nothing(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(b"")
+
+    capture = keeper()
+    assert read(nothing, capture) == []
+    (call,) = capture
+    assert call.pieces == [b""]
 
 
 def test_the_end_of_a_chunk_that_comes_alone_is_no_end_of_the_answer() -> None:
@@ -94,4 +105,4 @@ def test_the_end_of_a_chunk_that_comes_alone_is_no_end_of_the_answer() -> None:
     capture = keeper()
     assert read(late_ends, capture) == [*PIECES]
     (call,) = capture
-    assert [size for _, sizes in call.chunks or [] for size in sizes] == [*map(len, PIECES), 0]
+    assert [size for _, sizes in call.chunks or [] for size in sizes] == [*map(len, PIECES)]

@@ -13,8 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from adapters.protocol import Json, RequestContext
+from adapters.protocol import Finish, Json, RequestContext, TextDelta
 from adapters.wire.capture import CapturedCall
+from middleware.cassettes.asks import new_fold
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import Asked, RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
@@ -32,7 +33,7 @@ SCRIPTED = '[upstreams.s]\nkind = "scripted"\n[models.m]\nupstream = "s"\n'
 
 def raw(number: int, text: str = "hi", size: int = 0, key: str = "") -> RawTurn:
     call = CapturedCall("up", "http://up.test/x", {}, (), None, b"{}")
-    call.size = size
+    call.pieces = [bytes(size)]
     context = RequestContext(f"req_{number}")
     body = orjson.dumps(asking(text))
     visitor = Visitor(Selection(), "m", "", body, key, context, 7)
@@ -101,6 +102,16 @@ def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
     assert [turn.id for turn in cassette(tmp_path, "t").turns] == [
         *("req_0", "req_1", "req_2", "req_4")
     ]
+
+
+def test_a_number_that_json_cannot_hold_breaks_no_request(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    fold = new_fold()
+    fold.add((TextDelta("hi", ({"token": "hi", "logprob": 1 << 70},)), Finish("stop")))
+    recorder.put(raw(1)._replace(heard=fold))
+    recorder.put(raw(2))
+    assert recorder.finish()[0].problem == ""
+    assert [turn.id for turn in cassette(tmp_path, "t").turns] == ["req_1", "req_2"]
 
 
 # Secrets ------------------------------------------------------------------------------------------
@@ -210,6 +221,11 @@ def test_a_full_disk_leaves_the_old_cassette_as_it_was(tmp_path: Path) -> None:
     with full_disk():
         desktop.recorder.put(raw(1))
         desktop.recorder.put(raw(2))
+        time.sleep(0.03)  # what comes meanwhile, or behind it, is told no more of
+        desktop.recorder.put(raw(3))
+        while not desktop.said:
+            time.sleep(0.005)
+        desktop.recorder.put(raw(4))
         assert desktop.recorder.finish() == []
     assert desktop.said == ["Recording stopped: File too large. Requests are still served."]
     assert [*tmp_path.iterdir()] == [old]

@@ -100,6 +100,17 @@ def test_shapes(text: str, left: str) -> None:
     }
 
 
+@settings(max_examples=200)
+@given(st.dictionaries(PLAIN, JSON, max_size=4), st.sampled_from([*WAYS]), SECRETS)
+def test_what_asks_are_compared_by_is_searched_as_a_whole(form: Any, way: str, secret: str) -> None:
+    known = {secret: "A_KEY"}
+    for said in (form, {**form, "text": WAYS[way](secret)}, {**form, "password": secret}):
+        assert Blotter(known).turn().form(said) == Blotter(known).turn().json(said)
+    for text, _ in SHAPES:
+        said = {**form, "messages": [{"role": "user", "content": text}]}
+        assert Blotter({}).turn().form(said) == Blotter({}).turn().json(said)
+
+
 @pytest.mark.parametrize("slash", ["/", r"\/"])
 @pytest.mark.parametrize("text", [text for text, left in SHAPES if "_KEY]" not in left])
 def test_the_quick_look_finds_shapes_in_arguments_in_a_body_in_a_line(
@@ -107,8 +118,8 @@ def test_the_quick_look_finds_shapes_in_arguments_in_a_body_in_a_line(
 ) -> None:
     body = json.dumps(text, ensure_ascii=False).replace("/", slash)
     for written in (body, json.dumps(body, ensure_ascii=False)):
-        assert trace_in(text.encode())
-        assert trace_in(written.encode())
+        assert trace_in(text)
+        assert trace_in(written)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from middleware.cassettes.secrets import Blotter
+from middleware.cassettes.secrets.search import search_for_any
 
 MEMBERS = (
     *("api_key", "api-key", "apikey", "X-Api-Key", "openai_api_key", "authorization"),
@@ -80,3 +81,23 @@ def test_members_of_frames_that_begin_alike(member: str) -> None:
     within = [json.dumps({"b": number, member: VALUE}) for number in range(6)]
     assert not Blotter({}).turn().is_clean(framed(within))
     assert not Blotter({}).turn().is_clean(framed(["words", "words", within[0], "words"]))
+
+
+LETTERS = "".join(map(chr, (*range(1, 128), 0xE9, 0x4E2D, 0x1F511)))
+LONG = 400_000
+"""More than the engine takes."""
+
+
+@pytest.mark.parametrize("texts", [[*LETTERS], [LETTERS, "quiet"], ["x" * LONG, "quiet"]])
+def test_texts_are_found_as_they_stand(texts: list[str]) -> None:
+    has_any = search_for_any(texts)
+    assert all(has_any(f"before{text}behind") for text in texts)
+    assert not has_any("\ufffd")
+    assert not search_for_any([])("anything")
+
+
+def test_a_known_secret_is_found_beside_bytes_that_are_no_text() -> None:
+    turn = Blotter({"schlüssel-中": "KEY"}).turn()
+    for before in (b"", b"\xe4", b"\xe4\xb8", b"\xff"):
+        assert not turn.finds_nothing(before + "schlüssel-中".encode() + b"\xe4")
+    assert turn.finds_nothing("schlüssel-".encode())
