@@ -25,6 +25,7 @@ from middleware.doors.mistakes import refusal
 from middleware.doors.recognition import recognize
 from middleware.doors.seen import Seen
 
+
 @value_class
 class ParsedChat:
     """A request, and what its answer must look like."""
