@@ -96,12 +96,14 @@ class Visit:
         if self.finish is not None:
             told["finish"] = self.finish.reason
         if usage := self.finish.usage if self.finish else self.usage:
-            told["usage"] = _figures(usage)
+            told["usage"] = [usage.prompt, usage.completion]
             if usage.parts:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
-        if self.journey.steps:
+        journey = self.journey
+        if journey.steps:
             self._tell_journey(told)
-        self._tell_tools(told)
+        if journey.rounds or journey.tools:
+            self._tell_tools(told)
         self._tell_trouble(told)
         return told
 
