@@ -223,9 +223,11 @@ def _parts_of(skim: Skim, form: Form) -> _Parts | None:
 def _in_order(items: Member, body: bytes) -> tuple[Member, Member]:
     """Members by where they stand; the beginning tells it mostly, and each of them may be long."""
     for end in (_NEAR, len(body)):
-        at, other = body.find(_TOOLS.mark, 0, end), body.find(items.mark, 0, end)
-        if at >= 0 or other >= 0:
-            return (_TOOLS, items) if other < 0 or 0 <= at < other else (items, _TOOLS)
+        at = body.find(_TOOLS.mark, 0, end)
+        if body.find(items.mark, 0, end if at < 0 else at) >= 0:
+            return items, _TOOLS
+        if at >= 0:
+            return _TOOLS, items
     return items, _TOOLS
 
 

@@ -126,7 +126,7 @@ class Answer:
         self._task = None
 
     def stop(self) -> None:
-        self._unwatch()
+        self._task = None
         if self._stream is not None:
             self._stream.stop()
 

@@ -104,7 +104,8 @@ class Visit:
             self._tell_journey(told)
         if journey.rounds or journey.tools:
             self._tell_tools(told)
-        self._tell_trouble(told)
+        if self.limit or self.receipt or self.error is not None or self.gone:
+            self._tell_trouble(told)
         return told
 
     def _tell_tools(self, told: dict[str, Any]) -> None:
