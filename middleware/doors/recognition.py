@@ -21,12 +21,12 @@ from adapters.shared.cache import fitted
 from adapters.shared.history import MOST_REWRITTEN, Settlement
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.seen import Piece, Seen, size_of
-from middleware.doors.skim import Check, Member, Skim
+from middleware.doors.skim import ArrayMember, Check, Skim
 
 # Stand for what was taken out. Whole numbers are written in one way alone: it is seen where another
 # member says the same.
 _THE_ITEMS, _THE_TOOLS = b"730301400000001", b"730301400000002"
-_TOOLS = Member("tools")
+_TOOLS = ArrayMember("tools")
 _NEAR = 1 << 10
 """Bytes of the beginning: what stands before both of conversation and tools is mostly short."""
 
@@ -40,7 +40,7 @@ class Form:
     """What the bodies of a door are made of."""
 
     door: str
-    items: Member
+    items: ArrayMember
     """That has the conversation."""
     item: Check
     """Of one of it makes the messages it becomes."""
@@ -220,7 +220,7 @@ def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     return _Parts(items, tools, others)
 
 
-def _in_order(items: Member, body: bytes) -> tuple[Member, Member]:
+def _in_order(items: ArrayMember, body: bytes) -> tuple[ArrayMember, ArrayMember]:
     """Members by where they stand; the beginning tells it mostly, and each of them may be long."""
     for end in (_NEAR, len(body)):
         at = body.find(_TOOLS.mark, 0, end)

@@ -30,7 +30,7 @@ _REST = b"="
 """Begins the key of what is no array and no object of one: no JSON begins so."""
 
 
-class Member:
+class ArrayMember:
     """One that has an array, as bodies name it."""
 
     __slots__ = ("mark", "name")

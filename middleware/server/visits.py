@@ -99,13 +99,10 @@ class Visit:
             told["usage"] = [usage.prompt, usage.completion]
             if usage.parts:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
-        journey = self.journey
-        if journey.steps:
+        if self.journey.steps:
             self._tell_journey(told)
-        if journey.rounds or journey.tools:
-            self._tell_tools(told)
-        if self.limit or self.receipt or self.error is not None or self.gone:
-            self._tell_trouble(told)
+        self._tell_tools(told)
+        self._tell_trouble(told)
         return told
 
     def _tell_tools(self, told: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from middleware.doors.chat.messages import Message
 from middleware.doors.chat.shapes import REQUEST, Tools
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece
-from middleware.doors.skim import Member
+from middleware.doors.skim import ArrayMember
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(Message)
 _ALL_TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
@@ -63,4 +63,4 @@ def _rest(rest: Json, checked: Json, _: Remember) -> ChatFields | None:
     return read_fields(rest, notes.receipt())
 
 
-CHAT_FORM = Form("chat", Member("messages"), _is_message, _are_tools, REQUEST, [*_ANY], _rest)
+CHAT_FORM = Form("chat", ArrayMember("messages"), _is_message, _are_tools, REQUEST, [*_ANY], _rest)
