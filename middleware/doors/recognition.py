@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json
+from adapters.protocol import Json, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
 from adapters.shared.cache import fitted
@@ -54,13 +54,15 @@ class Form:
     """
 
 
-class _Rest(NamedTuple):
+@value_class
+class _Rest:
     said: Any
     with_tools: bool
     """They were taken out of it."""
 
 
-class _Parts(NamedTuple):
+@value_class
+class _Parts:
     items: list[Piece]
     tools: Piece | None
     rest: Piece

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from adapters.protocol import Json
+from adapters.protocol import Json, value_class
 from adapters.receipts import Receipt
 from middleware.doors.chat.shapes import FIELDS
 
@@ -16,7 +16,8 @@ _PARAMS = FIELDS.difference(
 )
 
 
-class ChatFields(NamedTuple):
+@value_class
+class ChatFields:
     """Nobody changes it: it may be that of many requests."""
 
     model: str
