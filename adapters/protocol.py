@@ -288,7 +288,7 @@ class Journey:
         self.queued = 0.0
         """Seconds it waited for free slots."""
         self.pins: dict[str, str] = {}
-        """Model of choices → the place that answered: what follows in this request asks it first."""
+        """Model of choices → the place that answered: what follows here asks it first."""
         self.rounds = 0
         """How often the model was asked, where server tools are; each time is an ask."""
         self.tools: list[ServerCall] = []
