@@ -277,21 +277,23 @@ class UpstreamCall:
         return self.outcome or ("ok" if self.opened else "client")
 
 
-@dataclass(slots=True)
 class Journey:
     """What became of a client's request below the door, its rounds and parts included."""
 
-    steps: list[UpstreamCall | PassedOver] = field(default_factory=list)
-    """In order; a place that was called twice stands there twice."""
-    queued: float = 0.0
-    """Seconds it waited for free slots."""
-    pins: dict[str, str] = field(default_factory=dict)
-    """Model of choices → the place that answered: what follows in this request asks it first."""
-    rounds: int = 0
-    """How often the model was asked, where server tools are; each time is an ask."""
-    tools: list[ServerCall] = field(default_factory=list)
-    before_next_ask: Callable[[int], Awaitable[None]] | None = None
-    """To be told of each ask behind the first, with the bytes it has more."""
+    __slots__ = ("before_next_ask", "pins", "queued", "rounds", "steps", "tools")
+
+    def __init__(self, steps: list[UpstreamCall | PassedOver] | None = None) -> None:
+        self.steps: list[UpstreamCall | PassedOver] = [] if steps is None else steps
+        """In order; a place that was called twice stands there twice."""
+        self.queued = 0.0
+        """Seconds it waited for free slots."""
+        self.pins: dict[str, str] = {}
+        """Model of choices → the place that answered: what follows here asks it first."""
+        self.rounds = 0
+        """How often the model was asked, where server tools are; each time is an ask."""
+        self.tools: list[ServerCall] = []
+        self.before_next_ask: Callable[[int], Awaitable[None]] | None = None
+        """To be told of each ask behind the first, with the bytes it has more."""
 
     def calls(self) -> list[UpstreamCall]:
         return [step for step in self.steps if type(step) is UpstreamCall]

@@ -99,8 +99,10 @@ class Bill:
 
     def missing(self) -> Receipt:
         """What the accounts lack of the call that answers now."""
+        if not self._prices.watched:
+            return ()
         calls = self.visit.journey.steps
-        last = calls[-1] if self.watched and calls else None
+        last = calls[-1] if calls else None
         unpriced = type(last) is UpstreamCall and self._prices.of(last.place) is None
         return (_UNPRICED,) if unpriced else ()
 

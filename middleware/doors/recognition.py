@@ -8,24 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json
+from adapters.protocol import Json, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
 from adapters.shared.cache import fitted
 from adapters.shared.history import MOST_REWRITTEN, Settlement
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.seen import Piece, Seen, size_of
-from middleware.doors.skim import Check, Skim
+from middleware.doors.skim import ArrayMember, Check, Skim
 
 # Stand for what was taken out. Whole numbers are written in one way alone: it is seen where another
 # member says the same.
-_THE_ITEMS, _THE_TOOLS = 730_301_400_000_001, 730_301_400_000_002
+_THE_ITEMS, _THE_TOOLS = b"730301400000001", b"730301400000002"
+_TOOLS = ArrayMember("tools")
 _NEAR = 1 << 10
 """Bytes of the beginning: what stands before both of conversation and tools is mostly short."""
 
@@ -39,8 +40,8 @@ class Form:
     """What the bodies of a door are made of."""
 
     door: str
-    items: str
-    """The member that has the conversation."""
+    items: ArrayMember
+    """That has the conversation."""
     item: Check
     """Of one of it makes the messages it becomes."""
     tools: Check
@@ -53,13 +54,15 @@ class Form:
     """
 
 
-class _Rest(NamedTuple):
+@value_class
+class _Rest:
     said: Any
     with_tools: bool
     """They were taken out of it."""
 
 
-class _Parts(NamedTuple):
+@value_class
+class _Parts:
     items: list[Piece]
     tools: Piece | None
     rest: Piece
@@ -74,10 +77,12 @@ class RecognizedRequest:
     """Their calls are in their one form."""
     settled: range
     """Those that were settled before, as they are."""
-    weight: int
-    """Of all items."""
     _parts: _Parts
     _skim: Skim
+
+    def weight(self) -> int:
+        """Of all items."""
+        return sum([piece.weight for piece in self._parts.items])
 
     def raw_items(self) -> list[bytes]:
         """As the client said them; where several are remembered as one, with commas between."""
@@ -157,12 +162,11 @@ def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> Recogni
         return None
     skim = Skim(body, f"{form.door} {owner}", seen)
     parts = _parts_of(skim, form)
-    if parts is None or _is_much(body, parts):
+    if parts is None or (len(body) > MAX_VALUES and _are_much(parts)):
         return None
     messages, settled = _messages(parts.items)
     tools = parts.tools.value if parts.tools else None
-    weight = sum([piece.weight for piece in parts.items])
-    return RecognizedRequest(parts.rest.value.said, tools, messages, settled, weight, parts, skim)
+    return RecognizedRequest(parts.rest.value.said, tools, messages, settled, parts, skim)
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
@@ -190,36 +194,43 @@ def _first(pieces: list[Piece]) -> int:
 
 def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     """Tools stand before the items, behind them or nowhere."""
+    body = skim.body
     items: list[Piece] = []
-    tools: list[Piece] = []
+    tools: Piece | None = None
     rest, done = b"", 0
-    for name in _in_order("tools", form.items, skim.body):
-        at = skim.begin(name, done)
+    for member in _in_order(form.items, body):
+        at = member.begins(body, done)
         if at < 0:
             continue
-        if name == "tools":
-            found = tools = skim.array(at, name, form.tools)
+        if member is _TOOLS:
+            tools = skim.array(at, member.name, form.tools)
+            if tools is None:
+                return None
+            rest += body[done:at] + _THE_TOOLS
         else:
-            found = items = skim.objects(at, name, form.item)
-        if not found:
-            return None
-        rest += skim.body[done:at] + b"%d" % (_THE_TOOLS if found is tools else _THE_ITEMS)
+            items = skim.objects(at, member.name, form.item)
+            if not items:
+                return None
+            rest += body[done:at] + _THE_ITEMS
         done = skim.end
-    check = partial(_is_rest, form, partial(_made_of, skim))
-    others = skim.text(rest + skim.body[done:], check) if items else None
-    if others is None or others.value.with_tools is not bool(tools):
+    if not items:
         return None
-    return _Parts(items, tools[0] if tools else None, others)
+    rest += body[done:]
+    others = skim.known(rest) or skim.text(rest, partial(_is_rest, form, partial(_made_of, skim)))
+    if others is None or others.value.with_tools is (tools is None):
+        return None
+    return _Parts(items, tools, others)
 
 
-def _in_order(tools: str, items: str, body: bytes) -> tuple[str, str]:
+def _in_order(items: ArrayMember, body: bytes) -> tuple[ArrayMember, ArrayMember]:
     """Members by where they stand; the beginning tells it mostly, and each of them may be long."""
-    first, second = b'"%b":' % tools.encode(), b'"%b":' % items.encode()
     for end in (_NEAR, len(body)):
-        at, other = body.find(first, 0, end), body.find(second, 0, end)
-        if at >= 0 or other >= 0:
-            return (tools, items) if other < 0 or 0 <= at < other else (items, tools)
-    return items, tools
+        at = body.find(_TOOLS.mark, 0, end)
+        if body.find(items.mark, 0, end if at < 0 else at) >= 0:
+            return items, _TOOLS
+        if at >= 0:
+            return _TOOLS, items
+    return items, _TOOLS
 
 
 def _made_of(skim: Skim, text: str, make: Callable[[str], Any]) -> Any:
@@ -234,14 +245,14 @@ def _made_of(skim: Skim, text: str, make: Callable[[str], Any]) -> Any:
 def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     """Whether what was taken out is what counts: it may stand deeper, or another one behind it."""
     data = piece.value
-    if not isinstance(data, dict) or not _stands(_THE_ITEMS, data.get(form.items), piece):
+    if not isinstance(data, dict) or not _stands(_THE_ITEMS, data.get(form.items.name), piece):
         return False
     tools = data.get("tools")
     with_tools = type(tools) is int
     # Some that nobody took out, as they are written oddly, nobody has read.
     if (with_tools or tools) and not _stands(_THE_TOOLS, tools, piece):
         return False
-    checked = {**data, form.items: form.stand_in}
+    checked = {**data, form.items.name: form.stand_in}
     if with_tools:
         del checked["tools"]
     try:
@@ -254,14 +265,12 @@ def _is_rest(form: Form, remember: Remember, piece: Piece) -> bool:
     return said is not None
 
 
-def _stands(number: int, found: Any, rest: Piece) -> bool:
-    return type(found) is int and found == number and rest.raw.count(b"%d" % number) == 1
+def _stands(number: bytes, found: Any, rest: Piece) -> bool:
+    return type(found) is int and found == int(number) and rest.raw.count(number) == 1
 
 
-def _is_much(body: bytes, parts: _Parts) -> bool:
-    """Whether it may be too much; the words for it are found where a body is read whole."""
-    if len(body) <= MAX_VALUES:
-        return False
+def _are_much(parts: _Parts) -> bool:
+    """Whether they may be too much; the words for it are found where a body is read whole."""
     if sum([piece.arguments for piece in parts.items]) > MOST_REWRITTEN:
         return True
     pieces = [*parts.items, parts.rest] + ([parts.tools] if parts.tools else [])

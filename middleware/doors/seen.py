@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType, ref
@@ -89,23 +89,24 @@ class Seen:
         self._kept: OrderedDict[Hashable, Piece] = OrderedDict()
         self.size = 0
         """About how many bytes all of them take."""
-
-    def find(self, key: Hashable) -> Piece | None:
-        return self._kept.get(key)
+        self.find: Callable[[Hashable], Piece | None] = self._kept.get
 
     def keep(self, pieces: Iterable[Piece]) -> None:
         """Remember them, or that they are in use."""
         kept = self._kept
         for piece in pieces:
-            if piece.key in kept:
+            try:
                 kept.move_to_end(piece.key)
-                continue
-            piece.size = piece.size or size_of(piece.raw)
-            if piece.size <= self._most // 4:
-                kept[piece.key] = piece
-                self.size += piece.size
+            except KeyError:
+                self._take(piece)
         while self.size > self._most:
             self.size -= kept.popitem(last=False)[1].size
+
+    def _take(self, piece: Piece) -> None:
+        piece.size = piece.size or size_of(piece.raw)
+        if piece.size <= self._most // 4:
+            self._kept[piece.key] = piece
+            self.size += piece.size
 
     def forget(self, piece: Piece) -> None:
         if self._kept.pop(piece.key, None) is not None:

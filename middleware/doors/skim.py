@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -31,53 +30,64 @@ _REST = b"="
 """Begins the key of what is no array and no object of one: no JSON begins so."""
 
 
-@dataclass(slots=True)
+class ArrayMember:
+    """One that has an array, as bodies name it."""
+
+    __slots__ = ("mark", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.mark = b'"%b":' % name.encode()
+
+    def begins(self, body: bytes, start: int) -> int:
+        """Where its array of objects does; else -1."""
+        at = body.find(self.mark, start)
+        if at < 0:
+            return -1
+        at += len(self.mark)
+        if body.startswith(b" ", at):
+            at += 1
+        return at if body.startswith(b"[{", at) else -1
+
+
 class Skim:
     """One body, array by array."""
 
-    body: bytes
-    owner: str
-    seen: Seen
-    end: int = 0
-    """Where the array that was read last ended."""
-    _used: list[Piece] = field(default_factory=list)
-    _links: list[tuple[Piece, Piece]] = field(default_factory=list)
-    _left: int = 0
-    """Bytes that may still be looked at: for what is odd, each is a few times."""
+    __slots__ = ("_left", "_links", "_used", "body", "end", "owner", "seen")
 
-    def __post_init__(self) -> None:
-        self._left = 6 * len(self.body)
-
-    def begin(self, name: str, start: int) -> int:
-        """Where the array of objects begins that a member has; else -1."""
-        member = b'"%b":' % name.encode()
-        at = self.body.find(member, start)
-        if at < 0:
-            return -1
-        at += len(member)
-        if self.body.startswith(b" ", at):
-            at += 1
-        return at if self.body.startswith(b"[{", at) else -1
+    def __init__(self, body: bytes, owner: str, seen: Seen) -> None:
+        self.body = body
+        self.owner = owner
+        self.seen = seen
+        self.end = 0
+        """Where the array that was read last ended."""
+        self._used: list[Piece] = []
+        self._links: list[tuple[Piece, Piece]] = []
+        self._left = 6 * len(body)
+        """Bytes that may still be looked at: for what is odd, each is a few times."""
 
     def objects(self, at: int, name: str, check: Check) -> list[Piece]:
         """Those of an array, each a piece or several joined; none: nobody knows."""
         found: list[Piece] = []
-        body, before, place = self.body, self._root(name), at + 1
-        while place:
-            piece = before.behind(body, place)
+        body, before, place = self.body, self._root(name), at
+        while True:
+            place += 1  # what opened the array, or a comma
+            piece = before.behind(body, place) or self._behind(before, place, check)
             if piece is None:
-                piece = self._object(place, check)
-                if piece is None or len(self._links) >= _MOST_NEW:
-                    return []
-                self._links.append((before, piece))
+                return []
             found.append(piece)
             before = piece
-            place = self._behind(place + len(piece.raw))
+            place += len(piece.raw)
+            if not body.startswith(b",", place):
+                break
+        if not body.startswith(b"]", place):
+            return []
+        self.end = place + 1
         self._used += found
-        return found if self.end > at else []
+        return found
 
-    def array(self, at: int, name: str, check: Check) -> list[Piece]:
-        """All of an array of objects as one piece; none: nobody knows."""
+    def array(self, at: int, name: str, check: Check) -> Piece | None:
+        """All of an array of objects as one piece; None: nobody knows."""
         before = self._root(name)
         piece = before.behind(self.body, at)
         if piece is not None:
@@ -85,19 +95,25 @@ class Skim:
         else:
             piece = self._array(at, check)
             if piece is None:
-                return []
+                return None
             self._links.append((before, piece))
         self._used.append(piece)
-        return [piece]
+        return piece
+
+    def known(self, text: bytes) -> Piece | None:
+        """What stands in a text that was put together of the rest, if it was seen."""
+        piece = self.seen.find((self.owner, _REST + text))
+        if piece is not None:
+            self._used.append(piece)
+        return piece
 
     def text(self, text: bytes, check: Check) -> Piece | None:
-        """What stands in a text that was put together of the rest."""
-        key = self.owner, _REST + text
-        piece = self.seen.find(key)
-        if piece is None:
-            piece = Piece(key, text, self._parsed(text, MAX_DEPTH))
-            if piece.value is None or not check(piece):
-                return None
+        """The same, or what stands there now."""
+        if (piece := self.known(text)) is not None:
+            return piece
+        piece = Piece((self.owner, _REST + text), text, self._parsed(text, MAX_DEPTH))
+        if piece.value is None or not check(piece):
+            return None
         self._used.append(piece)
         return piece
 
@@ -124,7 +140,15 @@ class Skim:
         self._used.append(root)
         return root
 
-    def _behind(self, at: int) -> int:
+    def _behind(self, before: Piece, at: int, check: Check) -> Piece | None:
+        """An object that never stood behind this one."""
+        piece = self._object(at, check)
+        if piece is None or len(self._links) >= _MOST_NEW:
+            return None
+        self._links.append((before, piece))
+        return piece
+
+    def _next(self, at: int) -> int:
         """Where the next object begins, with white space before it; 0: nowhere."""
         if self.body.startswith(b",", at):
             return at + 1
@@ -153,7 +177,7 @@ class Skim:
                 value = self._parsed(self.body[place:end])
                 if value is not None:
                     values.append(value)
-                    place = self._behind(end)
+                    place = self._next(end)
                     break
             else:
                 return None

@@ -44,7 +44,7 @@ class Answer:
     """One request's response, plain or streamed."""
 
     __slots__ = (
-        *("visit", "_send", "_heartbeat", "_door", "_headers", "_id", "created", "_now", "_began"),
+        *("visit", "_send", "_heartbeat", "door", "_headers", "_id", "created", "_now", "_began"),
         *("_in_headers", "_stream", "_task", "_loop", "bill", "_prices", "connection"),
     )
 
@@ -58,7 +58,7 @@ class Answer:
     ) -> None:
         self.visit = visit
         self._send = send
-        self._door = door
+        self.door = door
         self._in_headers = 0
         """How many notes of the receipt the client got in the response headers."""
         self._heartbeat = heartbeat
@@ -68,7 +68,8 @@ class Answer:
         """To be cancelled when the client leaves."""
         self.connection: ClientConnection | None = None
         self._headers: RawHeaders = [(b"x-request-id", visit.id.encode())]
-        self._headers += raw(door.headers(visit.id))
+        if own := door.headers(visit.id):
+            self._headers += raw(own)
         self._id = visit.id
         """What the ids in bodies are made of."""
         self.created = 0
@@ -125,7 +126,7 @@ class Answer:
         self._task = None
 
     def stop(self) -> None:
-        self._unwatch()
+        self._task = None
         if self._stream is not None:
             self._stream.stop()
 
@@ -142,18 +143,22 @@ class Answer:
 
     async def _respond_whole(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         events: list[Event] = []
+        batches = adapter.stream(parsed.request)
         try:
-            async with aclosing(adapter.stream(parsed.request)) as batches:
+            try:  # as `aclosing` does, which costs more than a layer of wrappers
                 async for batch in batches:
                     events += batch
+            finally:
+                await batches.aclose()
             body = parsed.fold(self.stamp(), events)
         finally:
             opened = self._note_events(events)
         if self._prices:
             self._close_bill()
         headers, finish = self._told_headers(opened), self.visit.finish
-        if finish is not None and (parts := usage_parts(finish.usage)):
-            headers += raw({"x-usetool-usage": orjson.dumps(parts).decode()})
+        if finish is not None and finish.usage is not None and finish.usage.parts:
+            told = orjson.dumps(usage_parts(finish.usage)).decode()
+            headers += raw({"x-usetool-usage": told})
         await self._send_whole(body, headers)
 
     def stamp(self) -> Stamp:
@@ -264,7 +269,7 @@ class Answer:
             headers = {
                 name: value for name, value in headers.items() if not name.startswith(_RATE_LIMIT)
             }
-        named = self._door.endpoint.limits
+        named = self.door.endpoint.limits
         if named is None:
             return headers, own
         told = {name.decode(): value.decode() for name, value in own}
@@ -282,10 +287,10 @@ class Answer:
             return
         if stream is not None:
             stream.stop()
-        self.visit.status = self._door.error_status(error)
-        body = self._door.error_body(error, self._id)
+        self.visit.status = self.door.error_status(error)
+        body = self.door.error_body(error, self._id)
         limits, own = self._limits(error_headers(error))
-        told = {**limits, **self._door.headers(self.visit.id, error)}
+        told = {**limits, **self.door.headers(self.visit.id, error)}
         headers = [*self._told_headers(None), *raw(said_of(told)), *own]
         names = {name for name, _ in headers}
         before = [header for header in self._headers if header[0] not in names]

@@ -70,18 +70,20 @@ class Chat(Edge):
                 routes.find(parsed.request.model)  # or it is unknown
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
-        await admitted.reserve(parsed.request.model, _most_tokens(parsed.request))
-        find = partial(admitted.routes(parsed.request.model).find, parsed.request.model)
+        model = parsed.request.model
+        await admitted.reserve(model, _most_tokens(parsed.request))
+        routes = admitted.routes(model)
         if runtime.studio is None or admitted.selection is None:
-            adapter: Adapter = find()
+            adapter: Adapter = routes.find(model)
         else:
+            find = partial(routes.find, model)
             asked = None if door.name == FALLBACK.name else parsed.request
-            visitor = admitted.visitor(parsed.request.model, asked)
+            visitor = admitted.visitor(model, asked)
             staged = await runtime.studio.chat(visitor, parsed.request, find)
             adapter = staged.adapter
             answer.replay(staged.replay, staged.id, staged.created)
         if keeping is not None and keeping.keeps(parsed):
-            answers = admitted.answers(parsed.request.model)
+            answers = admitted.answers(model)
             adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
         admitted.body = b""
         # From here on a client that closes its connection cancels the upstream's answer.
@@ -89,7 +91,7 @@ class Chat(Edge):
         await answer.respond(adapter, parsed)
 
     def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
-        runtime, server = admitted.runtime, admitted.runtime.server
+        runtime, server = admitted.runtime, admitted.runtime.config.server
         repair = server.history_repair
         if runtime.studio is not None and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
@@ -147,7 +149,7 @@ class Gateway:
             return self.app(scope, receive, send)
         path, doors = scope["path"], self.chat.doors
         door = doors.owner(path)
-        if door is not None and door.name not in self.chat.runtime.server.doors:
+        if door is not None and door.name not in self.chat.runtime.config.server.doors:
             return self.chat.refused(scope, closed(door.name))(scope, receive, send)
         if path in doors.at and scope["method"] == "POST":
             return self.chat(scope, receive, send)

@@ -119,7 +119,7 @@ class Edge:
             receive, send = bodies.heard(receive), bodies.told(send)
         door = self.doors.of(visit.path)
         visit.door = door.name
-        answer = Answer(visit, send, door, runtime.server.heartbeat, loop)
+        answer = Answer(visit, send, door, runtime.config.server.heartbeat, loop)
         answer.connection = scope.get(CONNECTION)
         self.open_requests += 1
         try:
@@ -142,17 +142,18 @@ class Edge:
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
-        server = runtime.server
+        server = runtime.config.server
         caller = runtime.keys.caller(scope)
-        visit.client, visit.owner = caller.client.name, caller.owner
+        client = caller.client
+        visit.client, visit.owner = client.name, client.owner
         # Where no key is asked, whoever likes could be many.
-        owner = caller.owner if runtime.config.asks_keys else ""
+        owner = client.owner if runtime.config.asks_keys else ""
         self.crowd.enter(visit.id, owner, server.max_concurrent)
         selection = runtime.selection(scope, caller)
-        bill = answer.bill = self.accounts.bill(visit, caller.client, runtime.prices)
+        bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
         if not runtime.is_played(selection):
             await bill.enter()
-        record = self.records.begin(visit, caller.owner)
+        record = self.records.begin(visit, client.owner)
         body = await read_body(scope, receive, server.max_body)
         capture = None
         if record is not None and not record.dropped:
@@ -160,7 +161,7 @@ class Edge:
         key = caller.key if runtime.passes_keys else ""
         call = RequestContext(
             id=visit.id,
-            owner=caller.owner,
+            owner=client.owner,
             key=key,
             size=len(body),
             capture=capture,
@@ -168,7 +169,7 @@ class Edge:
             journey=visit.journey,
             session=_session(runtime, scope),
             secret=runtime.secret(selection),
-            headers=heard(scope, self.doors.of(visit.path).endpoint.reads),
+            headers=heard(scope, answer.door.endpoint.reads),
         )
         return AdmittedRequest(runtime, body, call, answer, caller, bill, selection)
 

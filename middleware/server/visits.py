@@ -96,7 +96,7 @@ class Visit:
         if self.finish is not None:
             told["finish"] = self.finish.reason
         if usage := self.finish.usage if self.finish else self.usage:
-            told["usage"] = _figures(usage)
+            told["usage"] = [usage.prompt, usage.completion]
             if usage.parts:
                 told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
         if self.journey.steps:

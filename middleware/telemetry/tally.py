@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import NamedTuple
 
 from adapters.protocol import UpstreamCall
 from middleware.server.visits import Visit
@@ -110,7 +110,8 @@ def _observe(row: Row, bounds: Sequence[float], values: Sequence[float]) -> None
     row[-1] += sum(values)
 
 
-class _RequestRows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _RequestRows:
     """Where requests of the same labels are counted."""
 
     requests: Row
@@ -119,7 +120,8 @@ class _RequestRows(NamedTuple):
     used: list[_Figures]
 
 
-class _CallRows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _CallRows:
     """Where calls of the same labels are counted."""
 
     calls: Row

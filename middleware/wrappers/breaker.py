@@ -50,6 +50,8 @@ class _Call:
     name: str
     """What the board knows its upstream and model by."""
     entry: Entry
+    now: Callable[[], float]
+    """The event loop's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,11 @@ class Breaker(Wrapper):
                     if record.first_event is None:
                         self._opened(call, batch)
                     last = batch[-1]
-                    if type(last) is TextDelta and len(batch) == 1:  # nearly always
+                    # One piece alone is nearly always what comes.
+                    if type(last) is TextDelta and len(batch) == 1:
                         record.letters += len(last.text)
+                    elif type(last) is ToolCallDelta and len(batch) == 1:
+                        record.letters += len(last.arguments)
                     else:
                         _note(record, batch)
                     yield batch
@@ -97,16 +102,16 @@ class Breaker(Wrapper):
         return answer
 
     async def _entered(self, asked: RequestContext, model: str) -> _Call:
-        ring, now = self.ring, asyncio.get_running_loop().time()
+        ring, now = self.ring, asyncio.get_running_loop().time
         place = self._place(model) if "*" in self.place else self.place
-        record = UpstreamCall(place, ring.upstream, model, now)
+        record = UpstreamCall(place, ring.upstream, model, now())
         name = f"{ring.upstream}/{model}"
         entry = await ring.board.enter(name)
         if entry == "refused":
             raise self._refusal(asked, record, name)
         if asked.journey is not None:
             asked.journey.steps.append(record)
-        return _Call(record, asked.journey, name, entry)
+        return _Call(record, asked.journey, name, entry, now)
 
     def _refusal(self, asked: RequestContext, record: UpstreamCall, name: str) -> NotAsked:
         if asked.journey is not None:
@@ -120,7 +125,7 @@ class Breaker(Wrapper):
 
     def _opened(self, call: _Call, batch: tuple[Event, ...]) -> None:
         record, first = call.record, batch[0]
-        record.first_event, record.outcome = asyncio.get_running_loop().time(), "ok"
+        record.first_event, record.outcome = call.now(), "ok"
         if type(first) is Opened:
             record.opened = first
         if call.entry == "probe":  # who waited for it need not wait for its end
@@ -145,7 +150,7 @@ class Breaker(Wrapper):
 
     def _ended(self, call: _Call) -> None:
         record = call.record
-        record.ended = asyncio.get_running_loop().time()
+        record.ended = call.now()
         outcome = record.outcome
         self._told(call, None if outcome is None else outcome not in ILL)
 

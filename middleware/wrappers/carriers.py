@@ -33,7 +33,8 @@ class Carriers(Wrapper):
         return noted(planned, lost) if lost else planned
 
     def _fit(self, request: ChatRequest) -> tuple[ChatRequest, Receipt]:
-        most = self.longest(request.model) if self.longest and request.native else None
-        short, told = shortened(request, most)
+        if request.native is None or self.longest is None:
+            return fit(request, self.language, self.upstream)
+        short, told = shortened(request, self.longest(request.model))
         fitting, lost = fit(short, self.language, self.upstream)
         return fitting, told + lost

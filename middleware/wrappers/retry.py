@@ -63,8 +63,7 @@ class Retry(Wrapper):
 
     async def stream(self, request: ChatRequest) -> Events:
         now = asyncio.get_running_loop().time()
-        end = now + self.total
-        attempts = Attempts(min(end, request.call.deadline or end), now + self.failing)
+        attempts: Attempts | None = None
         self.budget.at_work += 1
         opened = False
         try:
@@ -78,13 +77,18 @@ class Retry(Wrapper):
                 except GatewayError as error:
                     if opened:
                         raise
+                    attempts = attempts or self._attempts(request, now)
                     await (self.wait_or_raise or self._wait_or_raise)(error, attempts, request)
                 finally:
                     await events.aclose()
                 request = replace(request, call=replace(request.call, deadline=attempts.end))
         finally:
             self.budget.at_work -= 1
-            self.budget.repeating -= attempts.repeated > 0
+            self.budget.repeating -= attempts is not None and attempts.repeated > 0
+
+    def _attempts(self, request: ChatRequest, began: float) -> Attempts:
+        end = began + self.total
+        return Attempts(min(end, request.call.deadline or end), began + self.failing)
 
     async def _wait_or_raise(
         self, error: GatewayError, attempts: Attempts, _request: ChatRequest

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import Notes
 
 
-def check_fields(data: Json, notes: Notes, checked: str = "") -> None:
-    """Check all but a field that was checked before."""
+def check_fields(data: Json, notes: Notes, apart: Collection[str] = ()) -> None:
+    """Check all but the fields that are checked apart."""
     for field, check in _CHECKS.items():
-        if data.get(field) is not None and field != checked:
+        if data.get(field) is not None and field not in apart:
             check(data, notes)
 
 
@@ -74,7 +74,7 @@ def _check_choice(data: Json, notes: Notes) -> None:
     choice, tools = data["tool_choice"], data.get("tools")
     if tools:
         if not isinstance(choice, str):
-            _require_known(choice, tools)
+            require_known(choice, tools)
     elif choice == "auto":
         notes.add("tool_choice_ignored", "tool_choice", "the request has no tools")
     elif choice != "none":
@@ -90,7 +90,8 @@ def _check_parallel(data: Json, notes: Notes) -> None:
         notes.add("parameter_dropped", "parallel_tool_calls", "the request has no tools")
 
 
-def _require_known(choice: Json, tools: list[Json]) -> None:
+def require_known(choice: Json, tools: Sequence[Json]) -> None:
+    """Refuse the choice of a tool that the request does not have."""
     allowed = choice["type"] == "allowed_tools"
     known = {(tool["type"], tool[tool["type"]]["name"]) for tool in tools}
     for one in choice["allowed_tools"]["tools"] if allowed else (choice,):

@@ -40,6 +40,11 @@ _USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none: 0 i
 _Rarer = TextDelta | RefusalDelta | ToolCallStart | Aside | Noted | Finish
 
 
+_Form = tuple[bytes, bytes]
+"""What stands around the text in chunks that differ in that alone."""
+_NO_FORM: _Form = (b"", b"")
+
+
 class Chunks:
     """Writes one answer's chunks."""
 
@@ -48,12 +53,11 @@ class Chunks:
     def __init__(self, heading: Heading) -> None:
         self._heading = heading
         self._head, self._tail = b"", b""
-        self._before_text, self._behind_text = b"", b""
+        self._text = self._thought = self._arguments = _NO_FORM
         self._base: Json = {}
         self._late: Receipt = ()
         self._told: Json = {}
         self._last: Json = {}
-        self._custom = False
 
     def keep_for_last_frame(self, receipt: Receipt) -> None:
         """What the response headers can no longer say goes on the finish chunk."""
@@ -69,19 +73,21 @@ class Chunks:
         return error_frame(error, request_id, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
-        before_text, behind_text = self._before_text, self._behind_text
+        before, behind = self._text
         frames: list[bytes] = []
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta and not event.logprobs:
-                frames += (before_text, _dumps(event.text), behind_text)
+                frames += (before, _dumps(event.text), behind)
             elif type(event) is ToolCallDelta:
-                frames.append(self._arguments(event))
+                opening, closing = self._arguments
+                frames += (opening, _dumps(event.arguments), closing)
             elif type(event) is ReasoningDelta:
-                frames += (self._head, b'{"reasoning_content":', _dumps(event.text), behind_text)
+                opening, closing = self._thought
+                frames += (opening, _dumps(event.text), closing)
             elif type(event) is Opened:
                 frames.append(self._open(event, events))
-                before_text, behind_text = self._before_text, self._behind_text
+                before, behind = self._text
             else:
                 frames.append(self._frame(event))
         return b"".join(frames)
@@ -121,7 +127,8 @@ class Chunks:
         self._head = b"data: " + _dumps(base)[:-1] + b',"choices":[{"index":0,"delta":'
         usage = b',"usage":null' if heading.usage_chunk else b""
         self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
-        self._before_text, self._behind_text = self._head + b'{"content":', b"}" + self._tail
+        self._text = self._form(b'{"content":', b"}")
+        self._thought = self._form(b'{"reasoning_content":', b"}")
         kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
         # Null where something else comes first: with calls alone, text is null at OpenAI too.
         text = next(kinds, TextDelta) in (TextDelta, Finish)
@@ -130,26 +137,20 @@ class Chunks:
     def _delta(self, delta: Json) -> bytes:
         return self._head + _dumps(delta) + self._tail
 
+    def _form(self, before: bytes, behind: bytes) -> _Form:
+        return self._head + before, behind + self._tail
+
     def _call(self, event: ToolCallStart) -> bytes:
         if self._heading.legacy:
+            self._arguments = self._form(b'{"function_call":{"arguments":', b"}}")
             return self._delta({"function_call": {"name": event.name, "arguments": ""}})
-        self._custom = event.kind == "custom"
-        function = {"name": event.name, "input" if self._custom else "arguments": ""}
+        name = "input" if event.kind == "custom" else "arguments"
+        piece = b'{"tool_calls":[{"index":%d,"%b":{"%b":'
+        kind = event.kind.encode()
+        self._arguments = self._form(piece % (event.index, kind, name.encode()), b"}}]}")
+        function = {"name": event.name, name: ""}
         call = {"index": event.index, "id": event.id, "type": event.kind, event.kind: function}
         return self._delta({"tool_calls": [call]})
-
-    def _arguments(self, event: ToolCallDelta) -> bytes:
-        if self._heading.legacy:
-            return self._delta({"function_call": {"arguments": event.arguments}})
-        if self._custom:
-            piece = {"index": event.index, "custom": {"input": event.arguments}}
-            return self._delta({"tool_calls": [piece]})
-        return b'%b{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}%b' % (
-            self._head,
-            event.index,
-            _dumps(event.arguments),
-            self._tail,
-        )
 
     def _aside(self, event: Aside) -> bytes:
         if event.field in _AT_THE_END:

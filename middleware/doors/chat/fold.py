@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import assert_never
 
 import orjson
@@ -25,24 +24,29 @@ from adapters.protocol import (
 from middleware.doors.chat.words import Heading, echoed, joined
 from middleware.doors.x_usetool import usage_object
 
-_Rarer = ToolCallStart | RefusalDelta | Opened | Finish | Noted | Aside
+_Rarer = ToolCallStart | RefusalDelta | Noted | Aside
 
 
-@dataclass(slots=True)
 class Fold:
     """Collects one answer; `body` says it whole."""
 
-    heading: Heading
-    opened: Opened | None = None
-    finish: Finish | None = None
-    logprobs: list[Json] = field(default_factory=list)
-    _text: list[str] = field(default_factory=list)
-    _refusal: list[str] = field(default_factory=list)
-    _reasoning: list[str] = field(default_factory=list)
-    _calls: list[tuple[ToolCallStart, list[str]]] = field(default_factory=list)
-    _asides: Json = field(default_factory=dict)
-    _steps: list[Json] = field(default_factory=list)
-    """What server tools did."""
+    __slots__ = (
+        *("heading", "opened", "finish", "logprobs"),
+        *("_asides", "_calls", "_reasoning", "_refusal", "_steps", "_text"),
+    )
+
+    def __init__(self, heading: Heading) -> None:
+        self.heading = heading
+        self.opened: Opened | None = None
+        self.finish: Finish | None = None
+        self.logprobs: list[Json] = []
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[tuple[ToolCallStart, list[str]]] = []
+        self._asides: Json = {}
+        self._steps: list[Json] = []
+        """What server tools did."""
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -55,15 +59,15 @@ class Fold:
                 self._calls[-1][1].append(event.arguments)
             elif type(event) is ReasoningDelta:
                 self._reasoning.append(event.text)
+            elif type(event) is Opened:
+                self.opened = event
+            elif type(event) is Finish:
+                self.finish = event
             else:
                 self._add(event)
 
     def _add(self, event: _Rarer) -> None:
         match event:
-            case Opened():
-                self.opened = event
-            case Finish():
-                self.finish = event
             case ToolCallStart():
                 self._calls.append((event, []))
             case RefusalDelta(text):
@@ -123,7 +127,7 @@ class Fold:
                 {"id": start.id, "type": start.kind, start.kind: _function(start, pieces)}
                 for start, pieces in self._calls
             ]
-        return message | echoed(self._asides, self.finish)
+        return message | echoed(self._asides, self.finish) if self._asides else message
 
 
 def _function(start: ToolCallStart, pieces: list[str]) -> Json:

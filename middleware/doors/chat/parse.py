@@ -12,23 +12,18 @@ from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat import legacy
-from middleware.doors.chat.checks import check_fields
+from middleware.doors.chat.checks import check_fields, require_known
 from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.fields import ChatFields, read_fields
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.chat.recognition import CHAT_FORM
-from middleware.doors.chat.shapes import FIELDS, REQUEST
+from middleware.doors.chat.shapes import REQUEST
 from middleware.doors.chat.words import Heading
 from middleware.doors.door import Stamp
 from middleware.doors.mistakes import refusal
-from middleware.doors.recognition import RecognizedRequest, recognize
+from middleware.doors.recognition import recognize
 from middleware.doors.seen import Seen
-
-# What the door itself takes care of; everything else of OpenAI's goes on in `params`.
-_PARAMS = FIELDS.difference(
-    ("model", "messages", "tools", "tool_choice", "stream", "stream_options"),
-    ("functions", "function_call", "n"),
-)
 
 
 @value_class
@@ -74,29 +69,25 @@ def parse(
 
     What was seen before changes nothing but the time it takes.
     """
-    notes, call = Notes(), call or _LOCAL
+    call = call or _LOCAL
     known = recognize(body, seen, call.owner, CHAT_FORM)
     if known is None:
-        data, functions = _read_whole(body, repair, notes)
-        messages, changed = settle(data["messages"], repair)
-    else:
-        data, functions = _data_of(known), False
-        check_fields(data, notes, checked="tools")
-        messages, changed = settle(data["messages"], repair, known.settled)
-    notes.add_all(changed)
-    receipt = notes.receipt()
+        return _read_whole(body, repair, strict, call)
+    fields: ChatFields = known.rest
+    tools: tuple[Json, ...] = known.tools or ()
+    if type(fields.choice) is dict:
+        require_known(fields.choice, tools)
+    messages, changed = settle(known.messages, repair, known.settled)
+    receipt = fields.receipt + changed
     if strict:
         refuse_losses(receipt)
-    request = _request(data, messages, call)
-    options = data.get("stream_options") or {}
-    usage_chunk = request.call.streamed and options.get("include_usage") is True
-    if known is not None:
-        known.keep(settled=not changed)
-    return ParsedChat(request, receipt, usage_chunk, functions)
+    known.keep(settled=not changed)
+    request = _request(fields, messages, tools, call)
+    return ParsedChat(request, receipt, fields.usage_chunk)
 
 
-def _read_whole(body: bytes, repair: bool, notes: Notes) -> tuple[Json, bool]:
-    """A valid request in today's words, and whether it was said in the old ones."""
+def _read_whole(body: bytes, repair: bool, strict: bool, call: RequestContext) -> ParsedChat:
+    notes = Notes()
     data = read_object(body, notes)
     try:
         REQUEST.validator.validate_python(data)
@@ -107,24 +98,28 @@ def _read_whole(body: bytes, repair: bool, notes: Notes) -> tuple[Json, bool]:
         data = legacy.modern(data, repair, notes)
     check_fields(data, notes)
     check_grammars(data)
-    return data, functions
+    messages, changed = settle(data["messages"], repair)
+    notes.add_all(changed)
+    receipt = notes.receipt()
+    if strict:
+        refuse_losses(receipt)
+    fields = read_fields(data)
+    request = _request(fields, messages, tuple(data.get("tools") or ()), call)
+    return ParsedChat(request, receipt, fields.usage_chunk, functions)
 
 
-def _data_of(known: RecognizedRequest) -> Json:
-    data: Json = {**known.rest, "messages": known.messages}
-    return data if known.tools is None else {**data, "tools": known.tools}
-
-
-def _request(data: Json, messages: tuple[Json, ...], call: RequestContext) -> ChatRequest:
-    tools = tuple(data.get("tools") or ())
-    choice = data.get("tool_choice")
+def _request(
+    fields: ChatFields,
+    messages: tuple[Json, ...],
+    tools: tuple[Json, ...],
+    call: RequestContext,
+) -> ChatRequest:
     return ChatRequest(
-        model=data["model"],
-        messages=messages,
-        tools=tools,
-        # Without tools of its own a client may still want none of the gateway's to be called.
-        tool_choice=choice if tools or choice == "none" else None,
-        params={k: v for k, v in data.items() if k in _PARAMS and v is not None},
-        extra={k: v for k, v in data.items() if k not in FIELDS},
-        call=asked_so(call, data.get("stream") is True),
+        fields.model,
+        messages,
+        tools,
+        fields.choice,
+        fields.params,
+        fields.extra,
+        call=asked_so(call, fields.streamed),
     )

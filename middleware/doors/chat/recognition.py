@@ -9,14 +9,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
+from adapters.receipts import Notes
 from adapters.shared.history import MOST_REWRITTEN, with_canonical_calls
 from middleware.doors.chat import legacy
-from middleware.doors.chat.checks import require_distinct_names
+from middleware.doors.chat.checks import check_fields, require_distinct_names
+from middleware.doors.chat.fields import ChatFields, read_fields
 from middleware.doors.chat.grammars import check_grammars
 from middleware.doors.chat.messages import Message
 from middleware.doors.chat.shapes import REQUEST, Tools
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece
+from middleware.doors.skim import ArrayMember
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(Message)
 _ALL_TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
@@ -50,9 +53,14 @@ def _are_tools(piece: Piece) -> bool:
     return True
 
 
-def _rest(rest: Json, checked: Json, _: Remember) -> Json | None:
+def _rest(rest: Json, checked: Json, _: Remember) -> ChatFields | None:
     check_grammars(checked)
-    return None if legacy.is_used(checked) else rest
+    choice, notes = rest.get("tool_choice"), Notes()
+    if legacy.is_used(checked) or (isinstance(choice, dict) and not rest.get("tools")):
+        return None
+    # Which tool is chosen is looked for among those of each request.
+    check_fields(rest, notes, ("tools", "tool_choice") if isinstance(choice, dict) else ("tools",))
+    return read_fields(rest, notes.receipt())
 
 
-CHAT_FORM = Form("chat", "messages", _is_message, _are_tools, REQUEST, [*_ANY], _rest)
+CHAT_FORM = Form("chat", ArrayMember("messages"), _is_message, _are_tools, REQUEST, [*_ANY], _rest)

@@ -6,8 +6,7 @@ upstream, or, where that signs none, by us. One call of `render` is one write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 import orjson
@@ -45,6 +44,7 @@ _TAIL = b"}}\n\n"
 _TEXT = b'{"type":"text_delta","text":'
 _INPUT = b'{"type":"input_json_delta","partial_json":'
 _THOUGHT = b'{"type":"thinking_delta","thinking":'
+_Rarer = ToolCallStart | RefusalDelta | Opened | Aside | Noted | Finish
 _EMPTY_THOUGHT: Mapping[str, str] = {"type": "thinking", "thinking": "", "signature": ""}
 _EMPTY_TEXT: Mapping[str, str] = {"type": "text", "text": ""}
 
@@ -85,28 +85,23 @@ class MessageEvents:
 
     def render(self, events: Sequence[Event]) -> bytes:
         frames: list[bytes] = []
-        for kind, run in groupby(events, type):
+        for event in events:
             # What makes up almost all of a stream comes first.
-            if kind is TextDelta:
+            if type(event) is TextDelta:
                 if self._kind != "text":
                     self._begin("text", _EMPTY_TEXT, frames)
-                self._say(_TEXT, _texts(run), frames)
-            elif kind is ToolCallDelta:
-                self._say(_INPUT, _arguments(run), frames)
-            elif kind is ReasoningDelta:
-                self._think(_texts(run), frames)
+                self._said += len(event.text)
+                frames += (self._head, _TEXT, _dumps(event.text), _TAIL)
+            elif type(event) is ToolCallDelta:
+                self._said += len(event.arguments)
+                frames += (self._head, _INPUT, _dumps(event.arguments), _TAIL)
+            elif type(event) is ReasoningDelta:
+                self._think(event.text, frames)
             else:
-                for event in run:
-                    self._write(event, frames)
+                self._write(event, frames)
         return b"".join(frames)
 
-    def _say(self, kind: bytes, pieces: list[str], frames: list[bytes]) -> None:
-        """Each piece is a frame; what stands between two is the same for all."""
-        self._said += sum(map(len, pieces))
-        head = self._head + kind
-        frames += (head, (_TAIL + head).join(map(_dumps, pieces)), _TAIL)
-
-    def _write(self, event: Event, frames: list[bytes]) -> None:
+    def _write(self, event: _Rarer, frames: list[bytes]) -> None:
         match event:
             case ToolCallStart(_, identity, name):
                 self._called = True
@@ -122,8 +117,6 @@ class MessageEvents:
                 self._late += receipt
             case Finish():
                 self._finish(event, frames)
-            case TextDelta() | ToolCallDelta() | ReasoningDelta():
-                pass  # they come together, in `render`
             case _:
                 assert_never(event)
 
@@ -156,19 +149,18 @@ class MessageEvents:
         self._kind = ""
         frames.append(_frame({"type": "content_block_stop", "index": self._index}))
 
-    def _think(self, pieces: list[str], frames: list[bytes]) -> None:
+    def _think(self, piece: str, frames: list[bytes]) -> None:
         if self._kind != "thinking":
             self._begin("thinking", _EMPTY_THOUGHT, frames)
-        if self._answering.silent:
-            self._said += sum(map(len, pieces))
-        else:
-            self._thought += pieces
-            self._say(_THOUGHT, pieces, frames)
+        self._said += len(piece)
+        if not self._answering.silent:
+            self._thought.append(piece)
+            frames += (self._head, _THOUGHT, _dumps(piece), _TAIL)
 
     def _aside(self, event: Aside, frames: list[bytes]) -> None:
         match event.field:
             case "reasoning":
-                self._think([event.value], frames)
+                self._think(event.value, frames)
             case "thinking_blocks":
                 for block in event.value:
                     self._sign(block, frames)
@@ -228,12 +220,3 @@ class MessageEvents:
 
 def _frame(event: Json) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _dumps(event))
-
-
-def _texts(run: Iterable[Event]) -> list[str]:
-    # Not `A | B`: that makes an object for each event.
-    return [event.text for event in run if isinstance(event, (TextDelta, ReasoningDelta))]
-
-
-def _arguments(run: Iterable[Event]) -> list[str]:
-    return [event.arguments for event in run if type(event) is ToolCallDelta]

@@ -81,7 +81,7 @@ def parse(
         refuse_losses(changed)
     request = rest.request(messages, known.tools or ReadTools(), call)
     known.keep(settled=not changed)
-    weight = None if changed else rest.weight + known.weight
+    weight = None if changed else rest.weight + known.weight()
     return ParsedMessages(request, changed, weight)
 
 

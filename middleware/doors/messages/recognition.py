@@ -18,6 +18,7 @@ from middleware.doors.messages.shapes import REQUEST, ClientTurn, Tools
 from middleware.doors.messages.tools import read_tools
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece, size_of
+from middleware.doors.skim import ArrayMember
 
 _TURN: TypeAdapter[Any] = TypeAdapter(ClientTurn)
 _TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
@@ -66,4 +67,4 @@ def _rest(rest: Json, _: Json, __: Remember) -> RestOfRequest | None:
 def form_of(secret: bytes) -> Form:
     """With the secret that thoughts are signed with."""
     turn = partial(_is_turn, secret)
-    return Form("messages", "messages", turn, _are_tools, REQUEST, [*_ANY], _rest)
+    return Form("messages", ArrayMember("messages"), turn, _are_tools, REQUEST, [*_ANY], _rest)

@@ -13,6 +13,7 @@ from middleware.doors.ollama.members import OllamaFields, read_fields
 from middleware.doors.ollama.shapes import CHAT, SentMessage, Tools
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.seen import Piece
+from middleware.doors.skim import ArrayMember
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(SentMessage)
 _TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
@@ -46,4 +47,4 @@ def _rest(rest: Json, _: Json, __: Remember) -> OllamaFields | None:
     return None if rest.get("_debug_render_only") else read_fields(rest)
 
 
-CHAT_FORM = Form("ollama", "messages", _is_message, _are_tools, CHAT, [], _rest)
+CHAT_FORM = Form("ollama", ArrayMember("messages"), _is_message, _are_tools, CHAT, [], _rest)

@@ -17,6 +17,7 @@ from middleware.doors.responses.fields import RequestFields, read_fields
 from middleware.doors.responses.shapes import BODY, Item, Tools, kind_of
 from middleware.doors.responses.tools import ToolSet
 from middleware.doors.seen import Piece, size_of
+from middleware.doors.skim import ArrayMember
 
 _ITEM: TypeAdapter[Any] = TypeAdapter(Item)
 _TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
@@ -87,4 +88,4 @@ def told(instructions: str) -> tuple[Json, ...]:
     return ({"role": "system", "content": instructions},)
 
 
-RESPONSES_FORM = Form("responses", "input", _is_item, _are_tools, BODY, _ANY, _rest)
+RESPONSES_FORM = Form("responses", ArrayMember("input"), _is_item, _are_tools, BODY, _ANY, _rest)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from adapters.outcomes import PassedOver
+from adapters.protocol import UpstreamCall
 from adapters.wire.capture import Capture
 from middleware.server.visits import Visit
 
@@ -59,13 +59,10 @@ class Records:
         return record
 
     def end(self, visit: Visit, now: float) -> None:
-        for one in (visit, *visit.journey.steps):
-            if isinstance(one, PassedOver):
-                continue
-            if one.error is not None:
-                _let_go(one.error)
-            if one.finish is not None and one.finish.turn is not None:
-                one.finish = replace(one.finish, turn=None)  # as long as the answer
+        _lighten(visit)
+        for one in visit.journey.steps:
+            if type(one) is UpstreamCall:
+                _lighten(one)
         record = self._running.pop(visit.id, None)
         if record is None:
             if self.count:
@@ -100,13 +97,21 @@ class Records:
         return next((one for one in self.of(owner) if one.visit.id == wanted), None)
 
 
+def _lighten(one: Visit | UpstreamCall) -> None:
+    """Keep nothing of it that is as long as the answer."""
+    if one.error is not None:
+        # An error that is kept would keep everything that was there when it was raised.
+        one.error.__traceback__ = one.error.__cause__ = one.error.__context__ = None
+    if one.finish is not None and one.finish.turn is not None:
+        one.finish = replace(one.finish, turn=None)
+
+
 def _weight(record: Record) -> int:
-    notes = [_NOTE + len(note.field) + len(note.text) for note in record.visit.receipt]
-    calls = [len(call.body) + call.kept for call in record.calls]
-    results = [len(one.arguments) + len(str(one.content)) for one in record.calls.tools]
-    return len(record.body) + sum(notes) + sum(calls) + sum(results)
-
-
-def _let_go(error: BaseException) -> None:
-    """An error that is kept would keep everything that was there when it was raised."""
-    error.__traceback__ = error.__cause__ = error.__context__ = None
+    weight = len(record.body)
+    for call in record.calls:
+        weight += len(call.body) + call.kept
+    for note in record.visit.receipt:
+        weight += _NOTE + len(note.field) + len(note.text)
+    for one in record.calls.tools:
+        weight += len(one.arguments) + len(str(one.content))
+    return weight

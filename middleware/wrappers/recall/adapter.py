@@ -72,7 +72,7 @@ class Recall(Wrapper):
         return RememberedHistory(request, self.store, self._start(request, "unasked"), by_ids=True)
 
     def _start(self, request: ChatRequest, kind: str) -> bytes:
-        return fingerprint.digest(self.scope, request.call.owner, request.model, kind)
+        return fingerprint.start(self.scope, request.call.owner, request.model, kind)
 
     def _has_surprised(self, request: ChatRequest) -> bool:
         """Did an answer ever hold a thought that nobody asked for? Else nothing is kept."""

@@ -134,6 +134,12 @@ def collapsed(calls: tuple[Call, ...]) -> tuple[Call, ...]:
     return tuple((name, last[name]) for name, _ in calls)
 
 
+@lru_cache(maxsize=512)  # one client asks one model, mostly
+def start(scope: str, owner: str, model: str, kind: str) -> bytes:
+    """Where the keys of a client's conversations with a model begin."""
+    return digest(scope, owner, model, kind)
+
+
 def digest(*parts: Any) -> bytes:
     """Sixteen bytes that stand for the parts."""
     return blake2b(orjson.dumps(parts), digest_size=16).digest()

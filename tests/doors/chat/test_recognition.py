@@ -118,3 +118,14 @@ def test_the_bounds_are_those_of_the_wholebody_of(value: Any) -> None:
         assert _outcome(body, seen) == _outcome(body, seen) == expected
         outcomes.add(expected[:20])
     assert len(outcomes) == (1 if isinstance(value, str) else 2)
+
+
+def test_a_chosen_tool_is_looked_for_among_those_of_each_request() -> None:
+    seen, outcomes = Seen(least_body=0), set[str]()
+    choice = {"tool_choice": {"type": "function", "function": {"name": "g"}}}
+    for tools in ([LARGER], [TOOL], [TOOL, LARGER], [TOOL], []):
+        body = body_of(TALK, {"tools": tools, **choice})
+        expected = _outcome(body, None)
+        assert _outcome(body, seen) == _outcome(body, seen) == expected
+        outcomes.add(expected)
+    assert len(outcomes) == 4
