@@ -125,6 +125,7 @@ class SqliteStore:
             if not again:
                 raise self._failure(error) from error
             return False
+        self._absences.end()
         return True
 
     def _make_room(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> bool:
@@ -199,6 +200,7 @@ class SqliteStore:
             raise StoreFailure("the recall store could not be opened")
         try:
             self._connection = self._open()
+            self._absences.open()
         except (sqlite3.Error, OSError) as error:
             self._failed_at = self._clock()
             raise self._begin_anew() if _code(error) in _BROKEN else _unopened(error) from error
