@@ -5,7 +5,7 @@ broad `except`.
 from __future__ import annotations
 
 import asyncio
-import os
+import random
 import sys
 import time
 import traceback
@@ -234,8 +234,11 @@ def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
 
 
 def request_id() -> str:
-    """In the order of time, as the ledger's index grows at its end then."""
-    return f"req_{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"
+    """In the order of time, as the ledger's index grows at its end then.
+
+    Who guesses one gets nothing for it: whatever is kept by it is found by its owner alone.
+    """
+    return f"req_{time.time_ns() // 1_000_000:012x}{random.getrandbits(64):016x}"
 
 
 def our_mistake() -> GatewayError:
