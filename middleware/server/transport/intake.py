@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
 _TILDE = ord("~")
 _KEYS_SENT_AS = frozenset((b"authorization", b"x-api-key", b"api-key"))
+_MET, _LONGEST_MET = 256, 1024
+"""Callers that are remembered, and bytes of the headers with their keys."""
 _HOW_TO_SEND_A_KEY = (
     "Send one of the gateway's own keys (`[server] keys` or `[clients]` in its config) as "
     "'Authorization: Bearer KEY'."
@@ -45,10 +48,18 @@ class Keys:
     def __init__(self, clients: Mapping[str, Client], cuts: bool = True) -> None:
         self._clients = clients
         self._cuts = cuts
+        self._met = lru_cache(maxsize=_MET)(self._caller)
+        """Those that call again and again."""
 
     def caller(self, scope: Scope) -> Caller:
         """Return who asks, or raise `Unauthorized`."""
-        sent = _keys_sent(scope)
+        headers = scope["headers"]
+        sent = tuple([(name, value) for name, value in headers if name in _KEYS_SENT_AS])
+        known = sum(map(len, chain.from_iterable(sent))) <= _LONGEST_MET
+        return self._met(sent) if known else self._caller(sent)
+
+    def _caller(self, headers: Sequence[tuple[bytes, bytes]]) -> Caller:
+        sent = _keys_in(headers)
         if not self._clients:
             if len(sent) > 1:
                 raise _two_keys()
@@ -84,10 +95,10 @@ def _two_keys() -> Unauthorized:
     return Unauthorized("The request carries two different API keys. Send one.")
 
 
-def _keys_sent(scope: Scope) -> list[bytes]:
+def _keys_in(headers: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     """At most one a header: of two in the same, who stands before us may have read the other."""
     keys: dict[bytes, bytes] = {}
-    for name, value in [sent for sent in scope["headers"] if sent[0] in _KEYS_SENT_AS]:
+    for name, value in headers:
         key = value.strip()
         if name == b"authorization":
             scheme, _, sent = value.partition(b" ")
