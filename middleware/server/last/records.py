@@ -78,10 +78,10 @@ class Records:
 
     def _drop(self) -> None:
         oldest = self._row.popleft()
-        oldest.dropped = True
         self._bytes -= oldest.size
-        oldest.body = b""
-        oldest.calls.let_go()
+        if oldest.seconds is None:  # it may go on for long, and would fill what nobody looks at
+            oldest.dropped, oldest.body = True, b""
+            oldest.calls.let_go()
 
     def of(self, owner: str | None) -> Iterator[Record]:
         """The newest first; None: of every client. Who has a key sees what came with none, too."""
