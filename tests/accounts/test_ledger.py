@@ -97,10 +97,16 @@ def test_what_no_database_takes_is_never_tried(tmp_path: Path) -> None:
     assert (row["model"], row["prompt_tokens"], row["completion_tokens"]) == ("ab", 1 << 53, 0)
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 4, 31, 32, 37, 70])
-def test_all_of_a_batch_are_written_in_their_own_words(tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 31, 32, 37, 70, 127, 128, 300])
+@pytest.mark.parametrize("values", [999, None])
+def test_all_of_a_batch_are_written_in_their_own_words(
+    tmp_path: Path, count: int, values: int | None
+) -> None:
     book = SqliteBook(tmp_path / "ledger.db")
     book.write([row_of(ended("req_0"), 2.0)])
+    if values is not None:  # as an older SQLite
+        assert book._connection is not None
+        book._connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, values)
     batch = [row_of(ended(f"req_{at}"), 2.0) for at in range(count)]
     book.write(batch)  # the first of them stands there already
     book.close()

@@ -19,9 +19,11 @@ _ROW = f"({', '.join('?' * len(COLUMNS))})"
 _INSERT: Mapping[int, str] = {
     rows: f"{INSERT.partition(' VALUES ')[0]} VALUES {', '.join([_ROW] * rows)} "
     "ON CONFLICT (id) DO NOTHING"
-    for rows in (32, 4, 1)  # older SQLite takes 999 values
+    for rows in (128, 32, 4, 1)
 }
-"""Rows → a statement that writes so many: behind each the thread waits for its turn again."""
+"""Rows → a statement that writes so many: behind each the thread waits for its turn again, which
+takes longer than to write a row. More would hold everybody else up while they are handed over.
+"""
 
 
 class SqliteBook:
@@ -35,7 +37,9 @@ class SqliteBook:
         try:
             connection = self._connection or self._opened()
             with connection:
-                for statement, values in _statements(rows):
+                # SQLite before 3.32 takes 999.
+                most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(COLUMNS)
+                for statement, values in _statements(rows, most):
                     connection.execute(statement, values)
         except (sqlite3.Error, OSError) as error:
             raise LedgerAway(f"{self._path}: {error}") from error
@@ -68,9 +72,9 @@ class SqliteBook:
             self._connection = None
 
 
-def _statements(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Any]]]:
+def _statements(rows: Sequence[Row], most: int) -> Iterator[tuple[str, Sequence[Any]]]:
     done = 0
     for size, statement in _INSERT.items():
-        while len(rows) - done >= size:
+        while most >= size <= len(rows) - done:
             yield statement, [*chain.from_iterable(rows[done : done + size])]
             done += size
