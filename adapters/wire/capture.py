@@ -101,12 +101,12 @@ class CapturedTool(NamedTuple):
 class Capture(list[CapturedCall]):
     """All calls made for one request, in their order."""
 
-    whole = False
-    """All pieces are kept, and when each of their chunks came: somebody records."""
-    _over = False
+    __slots__ = ("_over", "offered", "tools", "whole")
 
     def __init__(self) -> None:
-        super().__init__()
+        self._over = False
+        self.whole = False
+        """All pieces are kept, and when each of their chunks came: somebody records."""
         self.tools: list[CapturedTool] = []
         self.offered: Sequence[dict[str, Any]] = ()
         """Declarations of the server tools that its client may have, with their ids."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import itemgetter
 
 from adapters.protocol import (
     ChatRequest,
@@ -24,6 +25,8 @@ from middleware.wrappers.recall.foreign import ForeignThoughts, foreign_thoughts
 from middleware.wrappers.recall.memory import Batches, remembered
 from middleware.wrappers.recall.remembered_history import RememberedHistory
 from middleware.wrappers.recall.store import Entry, Store, StoreFailure
+
+_role = itemgetter("role")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Recall(Wrapper):
 
     def _has_surprised(self, request: ChatRequest) -> bool:
         """Did an answer ever hold a thought that nobody asked for? Else nothing is kept."""
-        if all(message["role"] != "assistant" for message in request.messages):
+        if "assistant" not in map(_role, request.messages):
             return False
         try:
             return self.store.get(self._start(request, "surprised")) is not None
