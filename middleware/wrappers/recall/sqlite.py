@@ -100,9 +100,9 @@ class SqliteStore:
         return self._now() - round(self._limits.max_age * 1000)
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
-        self._tidy_sometimes()
         for pause in _PAUSES:
             if self._keep_now(entries, used):
+                self._tidy_sometimes()  # not before: who opens the file would find it locked
                 return
             await asyncio.sleep(pause)
         raise StoreFailure("the recall store is locked by another process")
