@@ -1,61 +1,78 @@
 """What is known not to be in a file of SQLite, without asking SQLite again.
 
 A question takes ten to twenty microseconds of a request, and is nearly always answered with
-nothing. Beside the file stands a mark that whoever writes into it changes: who finds it as it was
-knows that nothing came since. It is mapped into memory, as a system call is what is to be saved.
+nothing. Each commit of each process is written to the log beside the file (`-wal`): who finds that
+as it was knows that nothing came since.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-from contextlib import suppress
+import time
 from pathlib import Path
 
 _MOST = 4096
-_SIZE = 8
+_TICK = 100_000_000
+"""Nanoseconds; of two writes within one tick of a file system's clock, which is ten times shorter,
+the second does not show.
+"""
+_TELLS = os.name != "nt"
+"""Windows may say the time of a write only when the file is closed."""
+_CLOSED = -1
 
 
 class Absences:
     """Keys that were looked for in vain, as long as nobody has written since."""
 
     def __init__(self, file: Path) -> None:
-        self._path = f"{file}-mark"
-        self._mark: mmap.mmap | None = None
-        """None: there is none yet, or it cannot be had."""
+        self._path = f"{file}-wal"
+        self._log = _CLOSED
+        """Its descriptor is kept: to find it by its path takes longer than to ask SQLite."""
         self._keys: set[bytes] = set()
-        self._before = b""
-        """The mark before they were looked for."""
-
-    def open(self) -> None:
-        """With the file: another process may have put another one in its place."""
-        self._mark, self._before = None, b""
-        with suppress(OSError, ValueError):  # where it cannot be had, SQLite is asked each time
-            opened = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                os.truncate(opened, _SIZE)
-                self._mark = mmap.mmap(opened, _SIZE)
-            finally:
-                os.close(opened)
+        self._written: tuple[int, int] | None = None
+        """What the log told before they were looked for; None: nothing to rely on."""
 
     def has(self, key: bytes) -> bool:
-        if self._mark is None:
-            return False
-        mark = self._mark[:]
-        if mark != self._before:
+        """Whether it is known to be absent; only while SQLite has the file open."""
+        written = self._state()
+        if written is None or written != self._written:
             self._keys.clear()
-            self._before = mark
+            self._written = written
         return key in self._keys
 
     def add(self, key: bytes) -> None:
         """It was looked for behind the last `has`, and is not there."""
-        if self._mark is None:
+        if self._written is None:
             return
         if len(self._keys) >= _MOST:
             self._keys.clear()
         self._keys.add(key)
 
-    def end(self) -> None:
-        """Something was written: what anybody knows of this file is over."""
-        if self._mark is not None:
-            self._mark[:] = os.urandom(_SIZE)
+    def forget(self) -> None:
+        """The file is closed: the next one has another log."""
+        log, self._log, self._written = self._log, _CLOSED, None
+        if log != _CLOSED:
+            os.close(log)
+
+    def __del__(self) -> None:
+        self.forget()
+
+    def _state(self) -> tuple[int, int] | None:
+        if self._log == _CLOSED:
+            self._log = _opened(self._path)
+        if self._log == _CLOSED:
+            return None
+        found = os.fstat(self._log)
+        if not found.st_nlink:  # another stands in its place, or will
+            self.forget()
+            return None
+        if time.time_ns() - found.st_mtime_ns < _TICK:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY) if _TELLS else _CLOSED
+    except OSError:
+        return _CLOSED
