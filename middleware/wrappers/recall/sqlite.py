@@ -125,7 +125,6 @@ class SqliteStore:
             if not again:
                 raise self._failure(error) from error
             return False
-        self._absences.end()
         return True
 
     def _make_room(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> bool:
@@ -133,7 +132,11 @@ class SqliteStore:
 
         In a transaction of its own: SQLite takes back all of the one in which a file became full.
         """
-        wanted, freed = sum(len(value) for _, value in entries) + _SLICE // 8, 0
+        limits, freed = self._limits, 0
+        wanted = sum(len(value) for _, value in entries if len(value) <= limits.max_entry)
+        if wanted > limits.max_bytes:
+            return False  # what never fits drives nothing out
+        wanted += _SLICE // 8
         try:
             connection.execute("BEGIN IMMEDIATE")
             while freed < wanted and (more := _forget(connection, _EVER)):
@@ -200,7 +203,6 @@ class SqliteStore:
             raise StoreFailure("the recall store could not be opened")
         try:
             self._connection = self._open()
-            self._absences.open()
         except (sqlite3.Error, OSError) as error:
             self._failed_at = self._clock()
             raise self._begin_anew() if _code(error) in _BROKEN else _unopened(error) from error
@@ -272,6 +274,7 @@ class SqliteStore:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
+        self._absences.forget()
         if connection is not None:
             connection.close()
         if self._rounds is not None:

@@ -52,6 +52,13 @@ def test_a_deleted_file_begins_anew(path: Path) -> None:
     assert SqliteStore(path).get(b"l") == b"w"
 
 
+def other_memory(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE memory (at, value); INSERT INTO memory VALUES (1, 'theirs')"
+        )
+
+
 def other_database(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
@@ -64,6 +71,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "long text": lambda path: path.write_bytes(b"not a database " * 5000),
     "zeros": lambda path: path.write_bytes(bytes(8192)),
     "another database": other_database,
+    "a memory of others": other_memory,
 }
 
 
@@ -237,10 +245,16 @@ def test_a_full_file_makes_room(path: Path, size: int) -> None:
     assert path.stat().st_size < 700_000
 
 
-def test_an_entry_no_room_can_be_made_for_is_a_failure(path: Path) -> None:
-    store = SqliteStore(path, Limits(max_bytes=64_000))
+@pytest.mark.parametrize("entries", [1, 6])
+def test_what_no_room_can_be_made_for_is_a_failure_and_drives_nothing_out(
+    path: Path, entries: int
+) -> None:
+    store = SqliteStore(path, Limits(max_bytes=200_000))
+    keep(store, *((b"%d" % number, b"x" * 2000) for number in range(40)))
+    large = [Entry(b"large %d" % number, b"x" * (300_000 // entries)) for number in range(entries)]
     with pytest.raises(StoreFailure, match="full"):
-        keep(store, (b"k", b"x" * 400_000))
+        asyncio.run(store.keep(large, ()))
+    assert all(store.get(b"%d" % number) for number in range(40))
 
 
 def test_a_writer_that_holds_the_file_delays_and_then_fails_the_keeping(path: Path) -> None:
