@@ -5,7 +5,7 @@ broad `except`.
 from __future__ import annotations
 
 import asyncio
-import random
+import os
 import sys
 import time
 import traceback
@@ -39,6 +39,8 @@ from middleware.server.visits import Observer, Visit
 from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
+_DRAWN, _AT_ONCE = 8, 256
+"""Bytes of an id that are random, and for how many they are drawn."""
 
 
 @dataclass(slots=True)
@@ -107,11 +109,13 @@ class Edge:
     open_requests: int = 0
     elsewhere: Elsewhere | None = None
     """What the other workers keep; None: there are none."""
+    _drawn: list[str] = field(default_factory=list, init=False, repr=False)
+    """Random words for ids, as asking the system for each takes longer than the rest of an id."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
         runtime, loop = self.runtime, asyncio.get_running_loop()
-        visit = Visit(request_id(), loop.time(), path=scope["path"])
+        visit = Visit(self._identity(), loop.time(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
         bodies = Bodies() if self.log_bodies else None
@@ -139,6 +143,12 @@ class Edge:
             answer.stop()
             self.open_requests -= 1
             await self._close(answer, loop.time(), bodies)
+
+    def _identity(self) -> str:
+        if not self._drawn:
+            drawn = os.urandom(_DRAWN * _AT_ONCE)
+            self._drawn += [drawn[at : at + _DRAWN].hex() for at in range(0, len(drawn), _DRAWN)]
+        return request_id(self._drawn.pop())
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
@@ -233,12 +243,12 @@ def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
     return {name: ",".join(values) for name, values in found.items()}
 
 
-def request_id() -> str:
+def request_id(drawn: str = "") -> str:
     """In the order of time, as the ledger's index grows at its end then.
 
-    Who guesses one gets nothing for it: whatever is kept by it is found by its owner alone.
+    It is not to be guessed: where no key is asked, who has one has the answer that is kept by it.
     """
-    return f"req_{time.time_ns() // 1_000_000:012x}{random.getrandbits(64):016x}"
+    return f"req_{time.time_ns() // 1_000_000:012x}{drawn or os.urandom(_DRAWN).hex()}"
 
 
 def our_mistake() -> GatewayError:
