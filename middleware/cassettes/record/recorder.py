@@ -85,6 +85,9 @@ class Recorder:
         """
         if self.problems:
             return
+        if self._over:
+            self.dropped += 1
+            return
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
@@ -102,13 +105,14 @@ class Recorder:
         """Write what was gathered: a thread that wakes for each turn takes the interpreter from
         the requests.
         """
-        take = self._queue.get
-        while (first := take()) is not None:
-            time.sleep(_TOGETHER)
-            batch = [first, *(take() for _ in range(self._queue.qsize()))]
+        take, ended = self._queue.get, False
+        while not ended:
+            batch = [take()]
+            if batch[0] is not None:
+                time.sleep(_TOGETHER)
+            batch += [take() for _ in range(self._queue.qsize())]
+            ended = None in batch  # a request that is cut off may still put its turn behind it
             self._take(filter(None, batch))
-            if batch[-1] is None:
-                break
         self._over = True
 
     def _take(self, batch: Iterable[WaitingTurn]) -> None:
@@ -184,6 +188,8 @@ class Recorder:
             self._thread.join()
             if not self._over:
                 self._stop("Recording stopped by a mistake of its own, which is told above.")
+            behind = [self._queue.get() for _ in range(self._queue.qsize())]
+            self._take(filter(None, behind))
         secrets = {**self.secrets, **dict.fromkeys(self._keys, "a client's key")}
         finished = []
         for name, part in self._parts.items():

@@ -104,6 +104,19 @@ def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
     ]
 
 
+def test_a_turn_behind_the_end_is_written_or_counted(tmp_path: Path) -> None:
+    desktop = Desktop(tmp_path)
+    recorder = desktop.recorder
+    recorder.put(raw(0))
+    # Between the end and its writing a request that was cut off puts its turn.
+    recorder._queue.put(None)
+    recorder.put(raw(1))
+    (finished,) = recorder.finish()
+    assert finished.turns == 2
+    recorder.put(raw(2))
+    assert recorder.dropped == 1
+
+
 def test_a_number_that_json_cannot_hold_breaks_no_request(tmp_path: Path) -> None:
     recorder = Desktop(tmp_path).recorder
     fold = new_fold()
