@@ -281,9 +281,7 @@ def _cited(block: Json, start: int, state: State) -> Iterator[Event]:
 
 def _take_usage(message: Json, state: State) -> None:
     """Counters are cumulative; the last figure of each counts."""
-    usage = message.get("usage")
-    if type(usage) is not dict:
-        usage = state.optional(message, "usage", dict) or {}
+    usage: Json = state.optional(message, "usage", dict) or {}
     if None in usage.values():
         usage = {name: figure for name, figure in usage.items() if figure is not None}
     state.usage |= usage
@@ -298,8 +296,7 @@ def _reason(event: Json, state: State) -> Iterable[Event]:
 def _take_reason(said: Json, state: State) -> None:
     if said.get("stop_reason"):
         state.native = quoted(said["stop_reason"])
-        stop = said.get("stop_sequence")
-        state.stop = state.optional(said, "stop_sequence", str) if stop else None
+        state.stop = state.optional(said, "stop_sequence", str)
         state.ending = True
     if state.native == "refusal":
         state.details = state.optional(said, "stop_details", dict) or state.details

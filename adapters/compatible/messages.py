@@ -9,7 +9,7 @@ from functools import partial
 import orjson
 
 from adapters.compatible.dialect import Dialect
-from adapters.protocol import RESULT_OF, Json
+from adapters.protocol import Json
 from adapters.receipts import Notes
 from adapters.shared.beginnings import JsonArray, writer_of
 from adapters.shared.result_images import ResultImages
@@ -34,11 +34,8 @@ class Messages:
         return Messages(self.spoken, images, written, self.notes.copy(), self.position)
 
     def add(self, message: Json) -> None:
-        if self.images.waiting or RESULT_OF in message:
-            for said in self.images.told(message):
-                self._write(said)
-        else:
-            self._write(message)
+        for said in self.images.told(message):
+            self._write(said)
 
     def _write(self, message: Json) -> None:
         if message["role"] == "assistant":

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from adapters.compatible.messages import as_function
 from adapters.errors import BadRequest
-from adapters.protocol import RESULT_OF, Json
+from adapters.protocol import Json
 from adapters.receipts import Notes
 from adapters.shared.beginnings import JsonArray, writer_of
 from adapters.shared.fields import unsupported
@@ -49,11 +49,8 @@ class WrittenMessages:
 
     def add(self, message: Json) -> None:
         self.unknown.add(message)
-        if self.images.waiting or RESULT_OF in message:
-            for said in self.images.told(message):
-                self._write(said)
-        else:
-            self._write(message)
+        for said in self.images.told(message):
+            self._write(said)
 
     def _write(self, message: Json) -> None:
         if message["role"] == "assistant" and self._ends_on_assistant:

@@ -12,7 +12,7 @@ import orjson
 from adapters.errors import BadRequest
 from adapters.ollama.abilities import Abilities
 from adapters.ollama.window import Pictures
-from adapters.protocol import RESULT_OF, Json
+from adapters.protocol import Json
 from adapters.receipts import Code, Notes
 from adapters.shared.beginnings import JsonArray, writer_of
 from adapters.shared.fields import unsupported
@@ -68,11 +68,8 @@ class Turns:
 
     def add(self, message: Json) -> None:
         self.unknown.add(message)
-        if self.images.waiting or RESULT_OF in message:
-            for said in self.images.told(message):
-                self._gather(said)
-        else:
-            self._gather(message)
+        for said in self.images.told(message):
+            self._gather(said)
 
     def _gather(self, message: Json) -> None:
         if message["role"] != "tool":

@@ -29,7 +29,6 @@ class ResultImages:
         return ResultImages(self.seen, self.notes.copy(), self.waiting.copy())
 
     def told(self, message: Json) -> Sequence[Json]:
-        """One that has no such image, where none waits, is itself: it need not be asked for."""
         if RESULT_OF not in message and not self.waiting:
             return (message,)
         has_images = RESULT_OF in message and isinstance(message["content"], list)
