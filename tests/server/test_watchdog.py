@@ -6,7 +6,7 @@ import asyncio
 import io
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import orjson
 import pytest
@@ -25,11 +25,19 @@ def spin(seconds: float) -> None:
         pass
 
 
-def spinning(seconds: float) -> FakeAdapter:
+def hold(seconds: float) -> None:
+    """In calls of C alone: no other thread has a turn meanwhile."""
+    begun = time.monotonic()
+    sum(range(1_000_000))
+    once = time.monotonic() - begun
+    sum(range(round(1_000_000 * seconds / once)))
+
+
+def spinning(seconds: float, block: Callable[[float], None] = spin) -> FakeAdapter:
     """A model that thinks in the loop's own thread."""
 
     def think(_: ChatRequest) -> Iterator[Step]:
-        spin(seconds)
+        block(seconds)
         yield ANSWER
 
     return FakeAdapter(usual=think)
@@ -41,10 +49,12 @@ async def until_told(log: Log) -> None:
 
 
 def watched(
-    models: Sequence[tuple[str, float]], stream: bool = False
+    models: Sequence[tuple[str, float]],
+    stream: bool = False,
+    block: Callable[[float], None] = spin,
 ) -> tuple[list[str], list[Json]]:
     """Ask models one after the other; the ids of the answers, and what held the loop."""
-    app = door({name: spinning(seconds) for name, seconds in models})
+    app = door({name: spinning(seconds, block) for name, seconds in models})
     log = app.app.chat.log
 
     async def ask() -> list[str]:
@@ -68,6 +78,12 @@ def test_a_hold_is_told_with_its_length_its_place_and_its_request(stream: bool) 
     assert set(line) == {"time", "loop_blocked_ms", "at", "id"}
 
 
+def test_a_hold_that_lets_no_thread_look_is_told_when_it_lets_go() -> None:
+    (_, slow), held = watched([("a", 0.0), ("b", 0.8)], block=hold)
+    (line,) = [line for line in held if line.get("id") == slow]
+    assert line["loop_blocked_ms"] > 200
+
+
 def test_what_is_quick_is_not_told() -> None:
     ids, held = watched([(name, 0.01) for name in "abcde"])
     assert len(ids) == 5
@@ -77,7 +93,7 @@ def test_what_is_quick_is_not_told() -> None:
 def test_what_no_request_did_has_no_id() -> None:
     out = io.StringIO()
 
-    async def hold() -> None:
+    async def block() -> None:
         dog = Watchdog(log := Log(out))
         dog.start()
         await asyncio.sleep(0.05)
@@ -85,7 +101,7 @@ def test_what_no_request_did_has_no_id() -> None:
         await until_told(log)
         dog.stop()
 
-    run(hold())
+    run(block())
     lines = [orjson.loads(line) for line in out.getvalue().splitlines()]
     assert any(line["loop_blocked_ms"] > 300 and "id" not in line for line in lines)
 
