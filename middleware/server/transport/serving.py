@@ -37,6 +37,10 @@ _KEEP_ALIVE_SECONDS = 75
 _UVICORN_LEVEL: Mapping[str, str] = {"info": "warning"}
 # A request leaves no cycles behind; looking for them every 700 objects is a tenth of its cost.
 _COLLECT = (50_000, 20, 50)
+_TURN = 0.0005
+"""Seconds. A thread that waits for the interpreter is woken each time the loop lets go of it, in
+vain: it has it back at once. Until its turn is forced, which Python does after ten times as long.
+"""
 
 
 class _Server(uvicorn.Server):
@@ -56,6 +60,7 @@ class _Server(uvicorn.Server):
         if self._member is not None:
             await self._member.join()
             await self._reloader.catch_up()
+        sys.setswitchinterval(_TURN)
         gc.freeze()
         gc.set_threshold(*_COLLECT)
         gc.enable()
