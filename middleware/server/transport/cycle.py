@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from uvicorn._types import ASGIReceiveEvent
+from uvicorn._types import ASGIReceiveEvent, HTTPScope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
@@ -20,10 +20,19 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from middleware.server.transport.responses import CONNECTION
+from middleware.server.transport.urls import read_url
+
 _CONTROL = bytes({*range(32), 127} - {9})
 """What no value of a header may have; the end of a line is two of them."""
 _STATUS_LINES: Mapping[int, bytes] = {code: line[:-2] for code, line in STATUS_LINE.items()}
 _WITHOUT_BODY = frozenset({204, 304})
+
+
+class _Nobody:
+    """Whom uvicorn calls once a connection is lost; `leave` was called before."""
+
+    def set(self) -> None: ...
 
 
 class Cycle(RequestResponseCycle):
@@ -33,6 +42,11 @@ class Cycle(RequestResponseCycle):
     unread = 0
     """Bytes of the request's body that nobody asked for yet."""
     more_body = True
+    message_event: Any = _Nobody()
+    _rung = False
+    """Something happened that who receives has not heard of."""
+    _bell: asyncio.Event | None = None
+    """Of who waits for that: mostly all is here before it is asked for."""
     response_started = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
@@ -41,15 +55,14 @@ class Cycle(RequestResponseCycle):
     _when_left: Callable[[], None] | None = None
 
     # Without uvicorn's own, which is handed eleven things that the protocol has.
-    def __init__(
-        self, protocol: HttpToolsProtocol, keep_alive: bool, sent: asyncio.Future[None]
-    ) -> None:
-        self.scope, self.transport, self.flow = protocol.scope, protocol.transport, protocol.flow
+    def __init__(self, protocol: HttpToolsProtocol, sent: asyncio.Future[None]) -> None:
+        version = protocol.parser.get_http_version()
+        self.scope = _scope_of(protocol, version)
+        self.transport, self.flow = protocol.transport, protocol.flow
         self.logger = protocol.logger
         self.default_headers = protocol.server_state.default_headers
-        self.message_event = asyncio.Event()
         self.waiting_for_100_continue = protocol.expect_100_continue
-        self.keep_alive = keep_alive
+        self.keep_alive = version != "1.0" and protocol.parser.should_keep_alive()
         self.on_response = protocol.on_response_complete
         self.disconnected = self.response_complete = False
         self._gathered: bytearray | None = None
@@ -79,7 +92,8 @@ class Cycle(RequestResponseCycle):
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this as soon as the client has left before the end of its answer."""
         self._when_left = when_left
-        self.flow.resume_reading()  # of what is not read no end is seen
+        if self.flow.read_paused:
+            self.flow.resume_reading()  # of what is not read no end is seen
         if self.disconnected:
             when_left()
 
@@ -89,7 +103,7 @@ class Cycle(RequestResponseCycle):
             return
         self.flush()
         self.disconnected = True
-        self.message_event.set()
+        self._ring()
         when_left, self._when_left = self._when_left, None
         if when_left is not None:
             when_left()
@@ -98,17 +112,30 @@ class Cycle(RequestResponseCycle):
         """Of the request's body."""
         self._pieces.append(piece)
         self.unread += len(piece)
-        self.message_event.set()
+        self._ring()
+
+    def end_body(self) -> None:
+        """All of it is here."""
+        self.more_body = False
+        self._ring()
+
+    def _ring(self) -> None:
+        self._rung = True
+        bell, self._bell = self._bell, None
+        if bell is not None:
+            bell.set()
 
     async def receive(self) -> ASGIReceiveEvent:
         if self.waiting_for_100_continue and not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not (self.disconnected or self.response_complete):
-            self.flow.resume_reading()
-            if not self.message_event.is_set():
-                await self.message_event.wait()
-            self.message_event.clear()
+            if self.flow.read_paused:
+                self.flow.resume_reading()
+            if not self._rung:
+                bell = self._bell = self._bell or asyncio.Event()
+                await bell.wait()
+            self._rung = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body = b"".join(self._pieces)
@@ -189,7 +216,7 @@ class Cycle(RequestResponseCycle):
 
     def _complete(self) -> None:
         self.response_complete, self._when_left = True, None
-        self.message_event.set()
+        self._ring()
         if not self.keep_alive and not self.more_body:
             self.transport.close()
         elif not (self.keep_alive or self.transport.is_closing()):
@@ -197,6 +224,28 @@ class Cycle(RequestResponseCycle):
             # what was not read. https://www.rfc-editor.org/rfc/rfc9112#section-9.6
             self.transport.write_eof()
         self.on_response()
+
+
+def _scope_of(protocol: HttpToolsProtocol, version: str) -> HTTPScope:
+    """The request whose head is here."""
+    path, raw_path, query = read_url(protocol.url)
+    scope = {
+        "type": "http",
+        "asgi": {"version": protocol.asgi_version, "spec_version": "2.3"},
+        "http_version": version,
+        "method": protocol.parser.get_method().decode("ascii"),
+        "scheme": protocol.scheme,
+        "path": path,
+        "raw_path": raw_path,
+        "query_string": query,
+        "root_path": protocol.root_path,
+        "headers": protocol.headers,
+        "server": protocol.server,
+        "client": protocol.client,
+        "state": protocol.app_state.copy(),
+        CONNECTION: protocol,
+    }
+    return cast(HTTPScope, scope)
 
 
 class _Form(NamedTuple):

@@ -25,8 +25,6 @@ from middleware.doors import DOORS, FALLBACK
 from middleware.doors.door import PING
 from middleware.doors.endpoint import NDJSON
 from middleware.server.transport.cycle import Cycle
-from middleware.server.transport.responses import CONNECTION
-from middleware.server.transport.urls import read_url
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
@@ -144,8 +142,9 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cast(Cycle, cycle)
-        cast("dict[str, object]", cycle.scope)[CONNECTION] = self
-        super()._start_asgi_task(cycle, app)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this once the client has left before the end of the answer that is being made."""
@@ -209,7 +208,7 @@ class Protocol(HttpToolsProtocol):
         self._began, self._asked, self._in_body = self.loop.time(), True, False
         self._size = self._barren = 0
         self._idle_since = None  # and not before: empty lines between requests are none
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value))
@@ -217,7 +216,8 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
         names: tuple[bytes, ...] = next(zip(*head, strict=True), ())
-        self._wrong = self._wrong_head(names.count(b"host"))
+        hosts = names.count(b"host")
+        self._wrong = self._wrong_head(hosts) if hosts != 1 or self.pipeline else ""
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
         if b"expect" in names:
@@ -232,14 +232,8 @@ class Protocol(HttpToolsProtocol):
         """Answer the request whose head is here, or have it wait for the answer before."""
         if self.transport.is_closing():
             return
-        parser, scope = self.parser, self.scope
-        version = parser.get_http_version()
-        scope["http_version"] = version
-        scope["method"] = parser.get_method().decode("ascii")
-        scope["path"], scope["raw_path"], scope["query_string"] = read_url(self.url)
         before: Cycle | None = self.cycle
-        keeps = version != "1.0" and parser.should_keep_alive()
-        cycle = self.cycle = Cycle(self, keeps, self._sent)
+        cycle = self.cycle = Cycle(self, self._sent)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -265,8 +259,9 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
-        super().on_message_complete()
-        active = self._active
+        cycle, active = self.cycle, self._active
+        if not (self.parser.should_upgrade() and self._should_upgrade()):
+            cycle.end_body()
         if active is not None and active.response_complete and not active.keep_alive:
             self.transport.close()  # which waited for the body
 
@@ -317,7 +312,8 @@ class Protocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
