@@ -167,21 +167,19 @@ class Cycle(RequestResponseCycle):
         self.response_started, self.waiting_for_100_continue = True, False
         said = [*self.default_headers, *headers]
         names, values = zip(*said, strict=True) if said else ((), ())
-        form = _form_of(status, names)
-        lines = [form.text % values]
-        if form.connection >= 0 and b"close" in values[form.connection]:
+        text, length, connection = _form_of(status, names)
+        head = text % values
+        if len(head) - len(head.translate(None, _CONTROL)) != 2 * len(said):
+            raise RuntimeError("A header of the response has a control character in it.")
+        if connection >= 0 and b"close" in values[connection]:
             self.keep_alive = False
         elif not self.keep_alive:
-            lines.append(b"connection: close")
-        if form.length >= 0:
-            self.expected_content_length = int(values[form.length])
+            head += b"\r\nconnection: close"
+        if length >= 0:
+            self.expected_content_length = int(values[length])
         elif status not in _WITHOUT_BODY and self.scope["method"] != "HEAD":
             self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked")
-        head = b"\r\n".join(lines)
-        ends = len(said) + len(lines) - 1
-        if len(head) - len(head.translate(None, _CONTROL)) != 2 * ends:
-            raise RuntimeError("A header of the response has a control character in it.")
+            head += b"\r\ntransfer-encoding: chunked"
         self._head = head + b"\r\n\r\n"
 
     def _continue(self, body: bytes, more: bool) -> None:
