@@ -46,6 +46,9 @@ _Form = tuple[bytes, bytes]
 _NO_FORM: _Form = (b"", b"")
 BURST = 24
 """So many events are worth a look at which are alike: a fast upstream, or a replay."""
+_WITH_TEXT, _WITHOUT_TEXT = (
+    _dumps({"role": "assistant", "content": content}) for content in ("", None)
+)
 _GAP = orjson.Fragment(b"\0")
 """Stands between two texts, as no JSON has it."""
 
@@ -165,7 +168,7 @@ class Chunks:
         kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
         # Null where something else comes first: with calls alone, text is null at OpenAI too.
         text = next(kinds, TextDelta) in (TextDelta, Finish)
-        return self._delta({"role": "assistant", "content": "" if text else None})
+        return self._head + (_WITH_TEXT if text else _WITHOUT_TEXT) + self._tail
 
     def _delta(self, delta: Json) -> bytes:
         return self._head + _dumps(delta) + self._tail
@@ -199,7 +202,7 @@ class Chunks:
     def _finish(self, event: Finish) -> bytes:
         if self._heading.usage_chunk and event.usage is None:
             self._late += (_USAGE_UNKNOWN,)
-        last = echoed(self._last, event)
+        last = echoed(self._last, event) if self._last else self._last
         frames = self._choice(last, self._heading.reason(event), None, self._own(event))
         if self._heading.usage_chunk:
             # The client asked for it, so it comes even where the upstream reported nothing.
@@ -210,9 +213,10 @@ class Chunks:
 
     def _own(self, event: Finish) -> Json:
         """What is ours to tell and could not stand in the headers."""
-        own = (warnings_object(self._late) if self._late else {}) | self._told
-        parts = usage_parts(event.usage)
-        return {**own, "usage": parts} if parts else own
+        own = warnings_object(self._late) | self._told if self._late else self._told
+        if event.usage is not None and event.usage.parts:
+            return {**own, "usage": usage_parts(event.usage)}
+        return own
 
     def _choice(
         self, delta: Json, reason: str | None, logprobs: Json | None, own: Json | None = None
