@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from middleware.server.transport.intake import HEADERS
 from middleware.server.transport.responses import CONNECTION
 from middleware.server.transport.urls import read_url
 
@@ -55,9 +56,14 @@ class Cycle(RequestResponseCycle):
     _when_left: Callable[[], None] | None = None
 
     # Without uvicorn's own, which is handed eleven things that the protocol has.
-    def __init__(self, protocol: HttpToolsProtocol, sent: asyncio.Future[None]) -> None:
+    def __init__(
+        self,
+        protocol: HttpToolsProtocol,
+        headers: Mapping[bytes, bytes],
+        sent: asyncio.Future[None],
+    ) -> None:
         version = protocol.parser.get_http_version()
-        self.scope = _scope_of(protocol, version)
+        self.scope = _scope_of(protocol, headers, version)
         self.transport, self.flow = protocol.transport, protocol.flow
         self.logger = protocol.logger
         self.default_headers = protocol.server_state.default_headers
@@ -224,7 +230,9 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
 
-def _scope_of(protocol: HttpToolsProtocol, version: str) -> HTTPScope:
+def _scope_of(
+    protocol: HttpToolsProtocol, headers: Mapping[bytes, bytes], version: str
+) -> HTTPScope:
     """The request whose head is here."""
     path, raw_path, query = read_url(protocol.url)
     scope = {
@@ -242,6 +250,7 @@ def _scope_of(protocol: HttpToolsProtocol, version: str) -> HTTPScope:
         "client": protocol.client,
         "state": protocol.app_state.copy(),
         CONNECTION: protocol,
+        HEADERS: headers,
     }
     return cast(HTTPScope, scope)
 

@@ -17,7 +17,7 @@ from middleware.accounts.clients import Client, digest
 _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
 _TILDE = ord("~")
-_HEADERS = "usetool.headers"
+HEADERS = "usetool.headers"
 """Where in a request's scope its headers stand by their names."""
 _KEYS_SENT_AS = frozenset((b"authorization", b"x-api-key", b"api-key"))
 _MET, _LONGEST_MET = 256, 1024
@@ -111,14 +111,19 @@ def _keys_in(headers: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     return [*dict.fromkeys(keys.values())]
 
 
+def by_names(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
+    """Of several with one name the first."""
+    found = dict(headers)
+    if len(found) < len(headers):
+        found.update(reversed(headers))
+    return found
+
+
 def headers_of(scope: Scope) -> Mapping[bytes, bytes]:
-    """The values by their names: of several with one name the first. Made once a request."""
-    found: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    """By their names; who made the scope has mostly put them there."""
+    found: Mapping[bytes, bytes] | None = scope.get(HEADERS)
     if found is None:
-        headers = scope["headers"]
-        found = scope[_HEADERS] = dict(headers)
-        if len(found) < len(headers):
-            found.update(reversed(headers))
+        found = scope[HEADERS] = by_names(scope["headers"])
     return found
 
 

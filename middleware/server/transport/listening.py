@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from socket import SO_ERROR, SOL_SOCKET
 from typing import Any, ClassVar, cast
 
@@ -25,6 +25,7 @@ from middleware.doors import DOORS, FALLBACK
 from middleware.doors.door import PING
 from middleware.doors.endpoint import NDJSON
 from middleware.server.transport.cycle import Cycle
+from middleware.server.transport.intake import by_names
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
@@ -215,35 +216,36 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
-        names: tuple[bytes, ...] = next(zip(*head, strict=True), ())
-        hosts = names.count(b"host")
-        self._wrong = self._wrong_head(hosts) if hosts != 1 or self.pipeline else ""
+        named = by_names(head)
+        usual = len(named) == len(head) and b"host" in named and not self.pipeline
+        self._wrong = "" if usual else self._wrong_head()
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
-        if b"expect" in names:
+        if b"expect" in named:
             asked = [value.lower() for name, value in head if name == b"expect"]
             self.expect_100_continue = b"100-continue" in asked
         if not (self.parser.should_upgrade() and self._should_upgrade()):
-            self._queue_cycle()
+            self._queue_cycle(named)
         self._in_body = True
         self.headers = []
 
-    def _queue_cycle(self) -> None:
+    def _queue_cycle(self, headers: Mapping[bytes, bytes]) -> None:
         """Answer the request whose head is here, or have it wait for the answer before."""
         if self.transport.is_closing():
             return
         before: Cycle | None = self.cycle
-        cycle = self.cycle = Cycle(self, self._sent)
+        cycle = self.cycle = Cycle(self, headers, self._sent)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
-    def _wrong_head(self, hosts: int) -> str:
+    def _wrong_head(self) -> str:
         if len(self.pipeline) >= _MOST_WAITING:
             return f"Over {_MOST_WAITING} requests wait for their answers on this connection."
         # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
+        hosts = sum(name == b"host" for name, _ in self._head)
         if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
             return ""
         found = f"The request has {hosts or 'no'} Host headers, and must have one."
