@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from uvicorn._types import ASGIReceiveEvent, HTTPScope
+from uvicorn._types import ASGI3Application, ASGIReceiveEvent, HTTPScope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
@@ -40,19 +40,22 @@ class Cycle(RequestResponseCycle):
     """uvicorn's, with ways in and out of its own."""
 
     _loop: asyncio.AbstractEventLoop
+    _task: asyncio.Task[None]
     unread = 0
     """Bytes of the request's body that nobody asked for yet."""
     more_body = True
     message_event: Any = _Nobody()
-    _rung = False
-    """Something happened that who receives has not heard of."""
+    _all_told = False
+    """The end of the body was received by the app."""
     _bell: asyncio.Event | None = None
-    """Of who waits for that: mostly all is here before it is asked for."""
-    response_started = False
+    """Of who waits for more: mostly all is here before it is asked for."""
+    disconnected = response_started = response_complete = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
     _head = b""
     """Until it leaves."""
+    _gathered: bytearray | None = None
+    """What leaves once the loop turns; None: everything leaves at once."""
     _when_left: Callable[[], None] | None = None
 
     # Without uvicorn's own, which is handed eleven things that the protocol has.
@@ -70,13 +73,25 @@ class Cycle(RequestResponseCycle):
         self.waiting_for_100_continue = protocol.expect_100_continue
         self.keep_alive = version != "1.0" and protocol.parser.should_keep_alive()
         self.on_response = protocol.on_response_complete
-        self.disconnected = self.response_complete = False
-        self._gathered: bytearray | None = None
-        """What leaves once the loop turns; None: everything leaves at once."""
         self._pieces: list[bytes] = []
         """Of the request's body, until they are asked for."""
         self._sent = sent
         """Is over, as all is whose sending need not be waited for."""
+
+    def start(
+        self, app: ASGI3Application, loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[None]]
+    ) -> None:
+        """Have the app answer: `tasks` are those that a server waits for before it ends."""
+        self._task = loop.create_task(self.run_asgi(app))
+        tasks.add(self._task)
+
+    # Not by a callback of each task, which takes a turn of the loop.
+    def let_go(self, tasks: set[asyncio.Task[None]]) -> None:
+        """Another request follows, or none: this one's task is not waited for once it is done."""
+        if self._task.done():
+            tasks.discard(self._task)
+        else:
+            self._task.add_done_callback(tasks.discard)
 
     @property
     def head_has_left(self) -> bool:
@@ -109,7 +124,8 @@ class Cycle(RequestResponseCycle):
             return
         self.flush()
         self.disconnected = True
-        self._ring()
+        if self._bell is not None:
+            self._bell.set()
         when_left, self._when_left = self._when_left, None
         if when_left is not None:
             when_left()
@@ -118,18 +134,14 @@ class Cycle(RequestResponseCycle):
         """Of the request's body."""
         self._pieces.append(piece)
         self.unread += len(piece)
-        self._ring()
+        if self._bell is not None:
+            self._bell.set()
 
     def end_body(self) -> None:
         """All of it is here."""
         self.more_body = False
-        self._ring()
-
-    def _ring(self) -> None:
-        self._rung = True
-        bell, self._bell = self._bell, None
-        if bell is not None:
-            bell.set()
+        if self._bell is not None:
+            self._bell.set()
 
     async def receive(self) -> ASGIReceiveEvent:
         if self.waiting_for_100_continue and not self.transport.is_closing():
@@ -138,16 +150,20 @@ class Cycle(RequestResponseCycle):
         if not (self.disconnected or self.response_complete):
             if self.flow.read_paused:
                 self.flow.resume_reading()
-            if not self._rung:
-                bell = self._bell = self._bell or asyncio.Event()
-                await bell.wait()
-            self._rung = False
+            if not self._pieces and (self.more_body or self._all_told):
+                await self._more()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body = b"".join(self._pieces)
         self._pieces.clear()
-        self.unread = 0
+        self.unread, self._all_told = 0, not self.more_body
         return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    async def _more(self) -> None:
+        """Wait for more of the body, or for its end, or that of all."""
+        self._bell = self._bell or asyncio.Event()
+        self._bell.clear()
+        await self._bell.wait()
 
     # No coroutine, as each piece of a stream would pay for one: only who must wait does. `Any`: an
     # awaitable, where uvicorn promises a coroutine.
@@ -220,7 +236,8 @@ class Cycle(RequestResponseCycle):
 
     def _complete(self) -> None:
         self.response_complete, self._when_left = True, None
-        self._ring()
+        if self._bell is not None:
+            self._bell.set()
         if not self.keep_alive and not self.more_body:
             self.transport.close()
         elif not (self.keep_alive or self.transport.is_closing()):

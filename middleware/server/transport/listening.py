@@ -100,6 +100,8 @@ class Protocol(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         self._leave()
+        if self._active is not None:
+            self._active.let_go(self.tasks)
         super().connection_lost(exc)
 
     def eof_received(self) -> Any:
@@ -142,10 +144,10 @@ class Protocol(HttpToolsProtocol):
             self._active.leave()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if self._active is not None:
+            self._active.let_go(self.tasks)
         self._active = cast(Cycle, cycle)
-        task = self.loop.create_task(cycle.run_asgi(app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
+        self._active.start(app, self.loop, self.tasks)
 
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this once the client has left before the end of the answer that is being made."""
