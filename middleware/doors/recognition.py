@@ -61,11 +61,8 @@ class _Rest:
     """They were taken out of it."""
 
 
-@value_class
-class _Parts:
-    items: list[Piece]
-    tools: Piece | None
-    rest: Piece
+_Parts = tuple[list[Piece], Piece | None, Piece]
+"""The items, the tools if it has any, and the rest."""
 
 
 @dataclass(slots=True)
@@ -77,22 +74,22 @@ class RecognizedRequest:
     """Their calls are in their one form."""
     settled: range
     """Those that were settled before, as they are."""
-    _parts: _Parts
+    _items: list[Piece]
     _skim: Skim
 
     def weight(self) -> int:
         """Of all items."""
-        return sum([piece.weight for piece in self._parts.items])
+        return sum([piece.weight for piece in self._items])
 
     def raw_items(self) -> list[bytes]:
         """As the client said them; where several are remembered as one, with commas between."""
-        return [piece.raw for piece in self._parts.items]
+        return [piece.raw for piece in self._items]
 
     def keep(self, settled: bool) -> None:
         """Remember the request; settled: as it came it needed no word."""
         self._skim.keep()
-        if settled and (first := _first(self._parts.items)):
-            self._skim.join(self._parts.items, first)
+        if settled and (first := _first(self._items)):
+            self._skim.join(self._items, first)
         self._skim.body = b""  # nobody looks at it again, and an answer may take long
 
 
@@ -164,9 +161,10 @@ def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> Recogni
     parts = _parts_of(skim, form)
     if parts is None or (len(body) > MAX_VALUES and _are_much(parts)):
         return None
-    messages, settled = _messages(parts.items)
-    tools = parts.tools.value if parts.tools else None
-    return RecognizedRequest(parts.rest.value.said, tools, messages, settled, parts, skim)
+    items, tools, rest = parts
+    messages, settled = _messages(items)
+    said_tools = None if tools is None else tools.value
+    return RecognizedRequest(rest.value.said, said_tools, messages, settled, items, skim)
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
@@ -219,7 +217,7 @@ def _parts_of(skim: Skim, form: Form) -> _Parts | None:
     others = skim.known(rest) or skim.text(rest, partial(_is_rest, form, partial(_made_of, skim)))
     if others is None or others.value.with_tools is (tools is None):
         return None
-    return _Parts(items, tools, others)
+    return items, tools, others
 
 
 def _in_order(items: ArrayMember, body: bytes) -> tuple[ArrayMember, ArrayMember]:
@@ -271,11 +269,12 @@ def _stands(number: bytes, found: Any, rest: Piece) -> bool:
 
 def _are_much(parts: _Parts) -> bool:
     """Whether they may be too much; the words for it are found where a body is read whole."""
-    if sum([piece.arguments for piece in parts.items]) > MOST_REWRITTEN:
+    items, tools, rest = parts
+    if sum([piece.arguments for piece in items]) > MOST_REWRITTEN:
         return True
-    pieces = [*parts.items, parts.rest] + ([parts.tools] if parts.tools else [])
+    pieces = [*items, rest] + ([tools] if tools else [])
     # An array opens, and has a comma behind all but one.
-    most = MAX_VALUES - len(parts.items)
+    most = MAX_VALUES - len(items)
     return sum([piece.values() for piece in pieces]) > most and (
         sum([piece.values(exactly=True) for piece in pieces]) > most
     )

@@ -45,9 +45,9 @@ class ArrayMember:
         if at < 0:
             return -1
         at += len(self.mark)
-        if body.startswith(b" ", at):
-            at += 1
-        return at if body.startswith(b"[{", at) else -1
+        if body.startswith(b"[{", at):
+            return at
+        return at + 1 if body.startswith(b" [{", at) else -1
 
 
 class Skim:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain, groupby
 
@@ -17,8 +17,9 @@ long, such as trailers.
 """
 MAX_HEADERS = 128
 _SWITCHING_PROTOCOLS = 101
-_NUL = b"\0"
+_NUL = 0
 """In a value it is a mistake."""
+_ODD = "surrogateescape"
 
 
 class Incoming:
@@ -141,41 +142,37 @@ class Incoming:
         self._head_lines += len(lines)
         if self._head_lines > MAX_HEADERS:
             raise NotHttp
-        texts = self._texts_of(lines)
+        said = b"".join(chain.from_iterable(lines))
+        self._head_size += len(said)
+        if self._head_size > MAX_HEAD or _NUL in said:
+            raise NotHttp
         self._interim = status < 200
         if self._interim:
             return
-        self._take_headers(
-            [*map(str.lower, texts[::2])], [one.rstrip(" \t") for one in texts[1::2]]
-        )
+        self._take_headers(lines)
         self.status, self.ready = status, True
         self.reusable = self._parser.should_keep_alive()
         if encoding := self.headers.get("content-encoding"):
             self._decoder = decoder_of(encoding)
             self.coded = self._decoder is not None
 
-    def _texts_of(self, lines: list[tuple[bytes, bytes]]) -> list[str]:
-        """Names and values in turns: taken together, as some upstreams send thirty."""
-        if not lines:
-            return []
-        said = _NUL.join(chain.from_iterable(lines))
-        between = 2 * len(lines) - 1
-        self._head_size += len(said) - between
-        if self._head_size > MAX_HEAD or said.count(_NUL) != between:
-            raise NotHttp
-        return said.decode("utf-8", "surrogateescape").split("\0")
-
-    def _take_headers(self, names: list[str], values: list[str]) -> None:
-        headers = self.headers = dict(zip(names, values, strict=True))
-        codings = headers.get("transfer-encoding", "")
-        if len(headers) < len(names):
-            pairs = [*zip(names, values, strict=True)]
-            headers.update(reversed(pairs))
-            codings = ",".join(value for name, value in pairs if name == "transfer-encoding")
-        self._chunked = "chunked" in codings.lower()
+    def _take_headers(self, lines: list[tuple[bytes, bytes]]) -> None:
+        headers = self.headers = _by_names(lines)
+        if len(headers) < len(lines):
+            headers |= _by_names(reversed(lines))
+        if "transfer-encoding" in headers:
+            named = [value for name, value in lines if name.lower() == b"transfer-encoding"]
+            self._chunked = b"chunked" in b",".join(named).lower()
 
     def on_message_complete(self) -> None:
         self.over = not self._interim
+
+
+def _by_names(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {
+        name.decode("utf-8", _ODD).lower(): value.decode("utf-8", _ODD).rstrip(" \t")
+        for name, value in lines
+    }
 
 
 class NotedIncoming(Incoming):

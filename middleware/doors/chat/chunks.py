@@ -6,7 +6,8 @@ asked for, `[DONE]`. One call of `render` is one write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, assert_never
 
 import orjson
@@ -43,6 +44,22 @@ _Rarer = TextDelta | RefusalDelta | ToolCallStart | Aside | Noted | Finish
 _Form = tuple[bytes, bytes]
 """What stands around the text in chunks that differ in that alone."""
 _NO_FORM: _Form = (b"", b"")
+BURST = 24
+"""So many events are worth a look at which are alike: a fast upstream, or a replay."""
+_WITH_TEXT, _WITHOUT_TEXT = (
+    _dumps({"role": "assistant", "content": content}) for content in ("", None)
+)
+_GAP = orjson.Fragment(b"\0")
+"""Stands between two texts, as no JSON has it."""
+
+
+def _joined(form: _Form, texts: list[str]) -> bytes:
+    """A chunk of each, all of them written at once."""
+    parts: list[Any] = [_GAP] * (2 * len(texts) - 1)
+    parts[::2] = texts
+    before, behind = form
+    said = _dumps(parts)[1:-1].replace(b",\0,", behind + before)
+    return b"".join((before, said, behind))
 
 
 class Chunks:
@@ -73,6 +90,9 @@ class Chunks:
         return error_frame(error, request_id, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
+        return self._each(events) if len(events) < BURST else b"".join(self._runs(events))
+
+    def _each(self, events: Sequence[Event]) -> bytes:
         before, behind = self._text
         frames: list[bytes] = []
         for event in events:
@@ -91,6 +111,22 @@ class Chunks:
             else:
                 frames.append(self._frame(event))
         return b"".join(frames)
+
+    def _runs(self, events: Sequence[Event]) -> Iterator[bytes]:
+        """The same for so many that most stand behind their like."""
+        for kind, group in groupby(events, type):
+            run: list[Any] = [*group]
+            texts: list[str] = []
+            if kind is TextDelta:
+                form, texts = self._text, [event.text for event in run if not event.logprobs]
+            elif kind is ToolCallDelta:
+                form, texts = self._arguments, [event.arguments for event in run]
+            elif kind is ReasoningDelta:
+                form, texts = self._thought, [event.text for event in run]
+            if kind is Opened:
+                yield self._open(run[0], events)
+            else:
+                yield _joined(form, texts) if len(texts) == len(run) else self._each(run)
 
     def _frame(self, event: _Rarer) -> bytes:
         match event:
@@ -132,7 +168,7 @@ class Chunks:
         kinds = (type(other) for other in events if type(other) not in (Opened, Noted))
         # Null where something else comes first: with calls alone, text is null at OpenAI too.
         text = next(kinds, TextDelta) in (TextDelta, Finish)
-        return self._delta({"role": "assistant", "content": "" if text else None})
+        return self._head + (_WITH_TEXT if text else _WITHOUT_TEXT) + self._tail
 
     def _delta(self, delta: Json) -> bytes:
         return self._head + _dumps(delta) + self._tail
@@ -166,7 +202,7 @@ class Chunks:
     def _finish(self, event: Finish) -> bytes:
         if self._heading.usage_chunk and event.usage is None:
             self._late += (_USAGE_UNKNOWN,)
-        last = echoed(self._last, event)
+        last = echoed(self._last, event) if self._last else self._last
         frames = self._choice(last, self._heading.reason(event), None, self._own(event))
         if self._heading.usage_chunk:
             # The client asked for it, so it comes even where the upstream reported nothing.
@@ -177,9 +213,10 @@ class Chunks:
 
     def _own(self, event: Finish) -> Json:
         """What is ours to tell and could not stand in the headers."""
-        own = (warnings_object(self._late) if self._late else {}) | self._told
-        parts = usage_parts(event.usage)
-        return {**own, "usage": parts} if parts else own
+        own = warnings_object(self._late) | self._told if self._late else self._told
+        if event.usage is not None and event.usage.parts:
+            return {**own, "usage": usage_parts(event.usage)}
+        return own
 
     def _choice(
         self, delta: Json, reason: str | None, logprobs: Json | None, own: Json | None = None

@@ -50,19 +50,19 @@ class Fold:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            # What makes up almost all of a stream comes first.
+            # What is in every answer comes first.
             if type(event) is TextDelta:
                 self._text.append(event.text)
                 if event.logprobs:
                     self.logprobs += event.logprobs
-            elif type(event) is ToolCallDelta:
-                self._calls[-1][1].append(event.arguments)
-            elif type(event) is ReasoningDelta:
-                self._reasoning.append(event.text)
             elif type(event) is Opened:
                 self.opened = event
             elif type(event) is Finish:
                 self.finish = event
+            elif type(event) is ToolCallDelta:
+                self._calls[-1][1].append(event.arguments)
+            elif type(event) is ReasoningDelta:
+                self._reasoning.append(event.text)
             else:
                 self._add(event)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from uvicorn._types import ASGIReceiveEvent
+from uvicorn._types import ASGI3Application, ASGIReceiveEvent, HTTPScope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
@@ -20,44 +20,78 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from middleware.server.transport.intake import HEADERS
+from middleware.server.transport.responses import CONNECTION
+from middleware.server.transport.urls import read_url
+
 _CONTROL = bytes({*range(32), 127} - {9})
 """What no value of a header may have; the end of a line is two of them."""
 _STATUS_LINES: Mapping[int, bytes] = {code: line[:-2] for code, line in STATUS_LINE.items()}
 _WITHOUT_BODY = frozenset({204, 304})
 
 
+class _Nobody:
+    """Whom uvicorn calls once a connection is lost; `leave` was called before."""
+
+    def set(self) -> None: ...
+
+
 class Cycle(RequestResponseCycle):
     """uvicorn's, with ways in and out of its own."""
 
     _loop: asyncio.AbstractEventLoop
+    _task: asyncio.Task[None]
     unread = 0
     """Bytes of the request's body that nobody asked for yet."""
     more_body = True
-    response_started = False
+    message_event: Any = _Nobody()
+    _all_told = False
+    """The end of the body was received by the app."""
+    _bell: asyncio.Event | None = None
+    """Of who waits for more: mostly all is here before it is asked for."""
+    disconnected = response_started = response_complete = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
     _head = b""
     """Until it leaves."""
+    _gathered: bytearray | None = None
+    """What leaves once the loop turns; None: everything leaves at once."""
     _when_left: Callable[[], None] | None = None
 
     # Without uvicorn's own, which is handed eleven things that the protocol has.
     def __init__(
-        self, protocol: HttpToolsProtocol, keep_alive: bool, sent: asyncio.Future[None]
+        self,
+        protocol: HttpToolsProtocol,
+        headers: Mapping[bytes, bytes],
+        sent: asyncio.Future[None],
     ) -> None:
-        self.scope, self.transport, self.flow = protocol.scope, protocol.transport, protocol.flow
+        version = protocol.parser.get_http_version()
+        self.scope = _scope_of(protocol, headers, version)
+        self.transport, self.flow = protocol.transport, protocol.flow
         self.logger = protocol.logger
         self.default_headers = protocol.server_state.default_headers
-        self.message_event = asyncio.Event()
         self.waiting_for_100_continue = protocol.expect_100_continue
-        self.keep_alive = keep_alive
+        self.keep_alive = version != "1.0" and protocol.parser.should_keep_alive()
         self.on_response = protocol.on_response_complete
-        self.disconnected = self.response_complete = False
-        self._gathered: bytearray | None = None
-        """What leaves once the loop turns; None: everything leaves at once."""
         self._pieces: list[bytes] = []
         """Of the request's body, until they are asked for."""
         self._sent = sent
         """Is over, as all is whose sending need not be waited for."""
+
+    def start(
+        self, app: ASGI3Application, loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[None]]
+    ) -> None:
+        """Have the app answer: `tasks` are those that a server waits for before it ends."""
+        self._task = loop.create_task(self.run_asgi(app))
+        tasks.add(self._task)
+
+    # Not by a callback of each task, which takes a turn of the loop.
+    def let_go(self, tasks: set[asyncio.Task[None]]) -> None:
+        """Another request follows, or none: this one's task is not waited for once it is done."""
+        if self._task.done():
+            tasks.discard(self._task)
+        else:
+            self._task.add_done_callback(tasks.discard)
 
     @property
     def head_has_left(self) -> bool:
@@ -79,7 +113,8 @@ class Cycle(RequestResponseCycle):
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this as soon as the client has left before the end of its answer."""
         self._when_left = when_left
-        self.flow.resume_reading()  # of what is not read no end is seen
+        if self.flow.read_paused:
+            self.flow.resume_reading()  # of what is not read no end is seen
         if self.disconnected:
             when_left()
 
@@ -89,7 +124,8 @@ class Cycle(RequestResponseCycle):
             return
         self.flush()
         self.disconnected = True
-        self.message_event.set()
+        if self._bell is not None:
+            self._bell.set()
         when_left, self._when_left = self._when_left, None
         if when_left is not None:
             when_left()
@@ -98,23 +134,36 @@ class Cycle(RequestResponseCycle):
         """Of the request's body."""
         self._pieces.append(piece)
         self.unread += len(piece)
-        self.message_event.set()
+        if self._bell is not None:
+            self._bell.set()
+
+    def end_body(self) -> None:
+        """All of it is here."""
+        self.more_body = False
+        if self._bell is not None:
+            self._bell.set()
 
     async def receive(self) -> ASGIReceiveEvent:
         if self.waiting_for_100_continue and not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not (self.disconnected or self.response_complete):
-            self.flow.resume_reading()
-            if not self.message_event.is_set():
-                await self.message_event.wait()
-            self.message_event.clear()
+            if self.flow.read_paused:
+                self.flow.resume_reading()
+            if not self._pieces and (self.more_body or self._all_told):
+                await self._more()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body = b"".join(self._pieces)
         self._pieces.clear()
-        self.unread = 0
+        self.unread, self._all_told = 0, not self.more_body
         return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    async def _more(self) -> None:
+        """Wait for more of the body, or for its end, or that of all."""
+        self._bell = self._bell or asyncio.Event()
+        self._bell.clear()
+        await self._bell.wait()
 
     # No coroutine, as each piece of a stream would pay for one: only who must wait does. `Any`: an
     # awaitable, where uvicorn promises a coroutine.
@@ -140,21 +189,19 @@ class Cycle(RequestResponseCycle):
         self.response_started, self.waiting_for_100_continue = True, False
         said = [*self.default_headers, *headers]
         names, values = zip(*said, strict=True) if said else ((), ())
-        form = _form_of(status, names)
-        lines = [form.text % values]
-        if form.connection >= 0 and b"close" in values[form.connection]:
+        text, length, connection = _form_of(status, names)
+        head = text % values
+        if len(head) - len(head.translate(None, _CONTROL)) != 2 * len(said):
+            raise RuntimeError("A header of the response has a control character in it.")
+        if connection >= 0 and b"close" in values[connection]:
             self.keep_alive = False
         elif not self.keep_alive:
-            lines.append(b"connection: close")
-        if form.length >= 0:
-            self.expected_content_length = int(values[form.length])
+            head += b"\r\nconnection: close"
+        if length >= 0:
+            self.expected_content_length = int(values[length])
         elif status not in _WITHOUT_BODY and self.scope["method"] != "HEAD":
             self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked")
-        head = b"\r\n".join(lines)
-        ends = len(said) + len(lines) - 1
-        if len(head) - len(head.translate(None, _CONTROL)) != 2 * ends:
-            raise RuntimeError("A header of the response has a control character in it.")
+            head += b"\r\ntransfer-encoding: chunked"
         self._head = head + b"\r\n\r\n"
 
     def _continue(self, body: bytes, more: bool) -> None:
@@ -189,7 +236,8 @@ class Cycle(RequestResponseCycle):
 
     def _complete(self) -> None:
         self.response_complete, self._when_left = True, None
-        self.message_event.set()
+        if self._bell is not None:
+            self._bell.set()
         if not self.keep_alive and not self.more_body:
             self.transport.close()
         elif not (self.keep_alive or self.transport.is_closing()):
@@ -197,6 +245,31 @@ class Cycle(RequestResponseCycle):
             # what was not read. https://www.rfc-editor.org/rfc/rfc9112#section-9.6
             self.transport.write_eof()
         self.on_response()
+
+
+def _scope_of(
+    protocol: HttpToolsProtocol, headers: Mapping[bytes, bytes], version: str
+) -> HTTPScope:
+    """The request whose head is here."""
+    path, raw_path, query = read_url(protocol.url)
+    scope = {
+        "type": "http",
+        "asgi": {"version": protocol.asgi_version, "spec_version": "2.3"},
+        "http_version": version,
+        "method": protocol.parser.get_method().decode("ascii"),
+        "scheme": protocol.scheme,
+        "path": path,
+        "raw_path": raw_path,
+        "query_string": query,
+        "root_path": protocol.root_path,
+        "headers": protocol.headers,
+        "server": protocol.server,
+        "client": protocol.client,
+        "state": protocol.app_state.copy(),
+        CONNECTION: protocol,
+        HEADERS: headers,
+    }
+    return cast(HTTPScope, scope)
 
 
 class _Form(NamedTuple):

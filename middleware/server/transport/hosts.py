@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from adapters.errors import BadRequest
 from middleware.config import Server, is_loopback
+from middleware.server.transport.intake import headers_of
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:@/\[\]]+))(?::[0-9]*)?")
 # What containers call the machine they run on; nobody can own a name under `internal`.
@@ -45,10 +46,9 @@ class Hosts:
 
     def check(self, scope: Scope) -> None:
         """Raise a 403 for a request that a stranger's page may have sent."""
-        headers = scope["headers"]
-        named = dict(headers)
+        named = headers_of(scope)
         usual = named.get(b"host") in self._usual and b"origin" not in named
-        if not (usual and len(named) == len(headers)):
+        if not (usual and len(named) == len(scope["headers"])):
             self._check_each(scope)
         if scope.get("method") in _WITHOUT_ORIGIN and self._is_embedded(named):
             raise _refused(_EMBEDDED, "origin_not_allowed")

@@ -17,6 +17,8 @@ from middleware.accounts.clients import Client, digest
 _MAX_HEADERS, _MAX_HEADER_BYTES = 100, 64 << 10
 _DISCARD_SECONDS, _DISCARD_BYTES = 5.0, 64 << 20
 _TILDE = ord("~")
+HEADERS = "usetool.headers"
+"""Where in a request's scope its headers stand by their names."""
 _KEYS_SENT_AS = frozenset((b"authorization", b"x-api-key", b"api-key"))
 _MET, _LONGEST_MET = 256, 1024
 """Callers that are remembered, and bytes of the headers with their keys."""
@@ -53,8 +55,9 @@ class Keys:
 
     def caller(self, scope: Scope) -> Caller:
         """Return who asks, or raise `Unauthorized`."""
-        headers = scope["headers"]
-        sent = tuple([(name, value) for name, value in headers if name in _KEYS_SENT_AS])
+        if _KEYS_SENT_AS.isdisjoint(headers_of(scope)):
+            return self._met(())
+        sent = tuple([header for header in scope["headers"] if header[0] in _KEYS_SENT_AS])
         known = sum(map(len, chain.from_iterable(sent))) <= _LONGEST_MET
         return self._met(sent) if known else self._caller(sent)
 
@@ -108,17 +111,32 @@ def _keys_in(headers: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     return [*dict.fromkeys(keys.values())]
 
 
+def by_names(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
+    """Of several with one name the first."""
+    found = dict(headers)
+    if len(found) < len(headers):
+        found.update(reversed(headers))
+    return found
+
+
+def headers_of(scope: Scope) -> Mapping[bytes, bytes]:
+    """By their names; who made the scope has mostly put them there."""
+    found: Mapping[bytes, bytes] | None = scope.get(HEADERS)
+    if found is None:
+        found = scope[HEADERS] = by_names(scope["headers"])
+    return found
+
+
 def header(scope: Scope, wanted: bytes) -> bytes:
-    for name, value in scope["headers"]:
-        if name == wanted:
-            return bytes(value)
-    return b""
+    return headers_of(scope).get(wanted, b"")
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """Return the whole request body; refuse what is too large before reading it."""
-    _require_modest_headers(scope)
-    headers = dict(reversed(scope["headers"]))  # of two the first counts
+    lines, headers = scope["headers"], headers_of(scope)
+    size = sum(map(len, chain.from_iterable(lines)))
+    if len(lines) > _MAX_HEADERS or size > _MAX_HEADER_BYTES:
+        raise _too_many_headers()
     length = headers.get(b"content-length")
     if length and int(length) > limit:
         # Who asks first (curl does) has not sent it yet.
@@ -131,17 +149,6 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     body: bytes = message.get("body", b"")
     is_whole = message["type"] == "http.request" and not message.get("more_body", False)
     return body if is_whole and len(body) <= limit else await _whole(message, receive, limit)
-
-
-def _require_modest_headers(scope: Scope) -> None:
-    headers = scope["headers"]
-    size = sum(map(len, chain.from_iterable(headers)))
-    if len(headers) > _MAX_HEADERS or size > _MAX_HEADER_BYTES:
-        raise BadRequest(
-            f"The request's headers are too many (over {_MAX_HEADERS}) or too large (over "
-            f"{_MAX_HEADER_BYTES} bytes).",
-            status=431,
-        )
 
 
 async def _discard(receive: Receive) -> None:
@@ -172,6 +179,14 @@ async def _whole(message: Message, receive: Receive, limit: int) -> bytes:
         if more:
             message = await receive()
     return b"".join(pieces)
+
+
+def _too_many_headers() -> BadRequest:
+    return BadRequest(
+        f"The request's headers are too many (over {_MAX_HEADERS}) or too large (over "
+        f"{_MAX_HEADER_BYTES} bytes).",
+        status=431,
+    )
 
 
 def _too_large(limit: int) -> TooLarge:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from socket import SO_ERROR, SOL_SOCKET
 from typing import Any, ClassVar, cast
 
@@ -25,8 +25,7 @@ from middleware.doors import DOORS, FALLBACK
 from middleware.doors.door import PING
 from middleware.doors.endpoint import NDJSON
 from middleware.server.transport.cycle import Cycle
-from middleware.server.transport.responses import CONNECTION
-from middleware.server.transport.urls import read_url
+from middleware.server.transport.intake import by_names
 
 Headers = Sequence[tuple[bytes, bytes]]
 _MOST_HEAD, _MOST_UNWANTED = 256 << 10, 64 << 20
@@ -101,6 +100,8 @@ class Protocol(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         self._leave()
+        if self._active is not None:
+            self._active.let_go(self.tasks)
         super().connection_lost(exc)
 
     def eof_received(self) -> Any:
@@ -143,9 +144,10 @@ class Protocol(HttpToolsProtocol):
             self._active.leave()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if self._active is not None:
+            self._active.let_go(self.tasks)
         self._active = cast(Cycle, cycle)
-        cast("dict[str, object]", cycle.scope)[CONNECTION] = self
-        super()._start_asgi_task(cycle, app)
+        self._active.start(app, self.loop, self.tasks)
 
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this once the client has left before the end of the answer that is being made."""
@@ -209,47 +211,43 @@ class Protocol(HttpToolsProtocol):
         self._began, self._asked, self._in_body = self.loop.time(), True, False
         self._size = self._barren = 0
         self._idle_since = None  # and not before: empty lines between requests are none
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         head = self._head = self.headers
-        names: tuple[bytes, ...] = next(zip(*head, strict=True), ())
-        self._wrong = self._wrong_head(names.count(b"host"))
+        named = by_names(head)
+        usual = len(named) == len(head) and b"host" in named and not self.pipeline
+        self._wrong = "" if usual else self._wrong_head()
         if self._wrong:
             raise ValueError(self._wrong)  # which the parser reports to `_feed`
-        if b"expect" in names:
+        if b"expect" in named:
             asked = [value.lower() for name, value in head if name == b"expect"]
             self.expect_100_continue = b"100-continue" in asked
         if not (self.parser.should_upgrade() and self._should_upgrade()):
-            self._queue_cycle()
+            self._queue_cycle(named)
         self._in_body = True
         self.headers = []
 
-    def _queue_cycle(self) -> None:
+    def _queue_cycle(self, headers: Mapping[bytes, bytes]) -> None:
         """Answer the request whose head is here, or have it wait for the answer before."""
         if self.transport.is_closing():
             return
-        parser, scope = self.parser, self.scope
-        version = parser.get_http_version()
-        scope["http_version"] = version
-        scope["method"] = parser.get_method().decode("ascii")
-        scope["path"], scope["raw_path"], scope["query_string"] = read_url(self.url)
         before: Cycle | None = self.cycle
-        keeps = version != "1.0" and parser.should_keep_alive()
-        cycle = self.cycle = Cycle(self, keeps, self._sent)
+        cycle = self.cycle = Cycle(self, headers, self._sent)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
-    def _wrong_head(self, hosts: int) -> str:
+    def _wrong_head(self) -> str:
         if len(self.pipeline) >= _MOST_WAITING:
             return f"Over {_MOST_WAITING} requests wait for their answers on this connection."
         # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
+        hosts = sum(name == b"host" for name, _ in self._head)
         if hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
             return ""
         found = f"The request has {hosts or 'no'} Host headers, and must have one."
@@ -265,8 +263,9 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
-        super().on_message_complete()
-        active = self._active
+        cycle, active = self.cycle, self._active
+        if not (self.parser.should_upgrade() and self._should_upgrade()):
+            cycle.end_body()
         if active is not None and active.response_complete and not active.keep_alive:
             self.transport.close()  # which waited for the body
 
@@ -317,7 +316,8 @@ class Protocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)

@@ -24,7 +24,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.chunks import BURST, Chunks
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 
 KINDS: tuple[CallKind, ...] = ("function", "custom")
@@ -34,7 +34,7 @@ REASONS: tuple[FinishReason, ...] = ("stop", "length", "tool_calls", "content_fi
 # Any answer ------------------------------------------------------------------------------------
 
 
-texts = st.text(min_size=1, max_size=8)
+texts = st.text(min_size=1, max_size=8) | st.sampled_from(["\0", ",\0,", '",'])
 notes = st.builds(Note, st.sampled_from(["a", "b"]), st.sampled_from(["x", "y"]), texts)
 logprobs = st.lists(st.just(LOGPROB), max_size=2).map(tuple)
 asides = st.builds(
@@ -184,6 +184,21 @@ def test_every_answer_is_written_in_openais_grammar(
     grammar = Grammar(usage_chunk)
     grammar.read(read(frames))
     assert frames == Chunks(heading(usage_chunk=usage_chunk)).render([OPENED, *events])
+
+
+@given(answers(), st.lists(small | pieces, min_size=1, max_size=3), st.booleans())
+def test_many_events_at_once_are_written_as_each_alone(
+    events: list[Event], said: list[Event | list[str]], usage_chunk: bool
+) -> None:
+    many: list[Event] = []
+    for one in said:
+        alike = [ToolCallDelta(0, text) for text in one] if isinstance(one, list) else [one]
+        many += alike * BURST
+    *events, finish = events
+    events = [OPENED, ToolCallStart(0, "call_0", "f"), *events, *many, *events, finish]
+    alone = Chunks(heading(usage_chunk=usage_chunk))
+    frames = [alone.render(batch) for batch in batches(events, range(len(events)))]
+    assert b"".join(frames) == Chunks(heading(usage_chunk=usage_chunk)).render(events)
 
 
 @given(answers(), st.booleans())

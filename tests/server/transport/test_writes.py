@@ -67,6 +67,42 @@ def test_a_plain_answer_is_one_write() -> None:
     assert heard(echo, ONE) == [chunked]
 
 
+def test_a_server_waits_for_what_an_app_still_does() -> None:
+    async def scene() -> None:
+        may_end = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await measured(scope, receive, send)
+            await may_end.wait()
+
+        protocol, paper = serving(app)
+        protocol.data_received(ONE)
+        await paper.until(1)
+        protocol.data_received(ONE)
+        await paper.until(2)
+        assert len(protocol.tasks) == 2
+        protocol.connection_lost(None)
+        assert len(protocol.tasks) == 2
+        may_end.set()
+        await asyncio.sleep(0.01)
+        assert not protocol.tasks
+
+    asyncio.run(scene())
+
+
+def test_a_server_waits_for_nothing_that_is_done() -> None:
+    async def scene() -> None:
+        protocol, paper = serving(measured)
+        for count in (1, 2, 3):
+            protocol.data_received(ONE)
+            await paper.until(count)
+            assert len(protocol.tasks) == 1
+        protocol.connection_lost(None)
+        assert not protocol.tasks
+
+    asyncio.run(scene())
+
+
 def test_a_head_leaves_with_the_first_piece_and_the_end_with_the_last() -> None:
     first, *rest = heard(in_pieces, ONE, 3)
     assert first == BEFORE + b"transfer-encoding: chunked\r\n\r\n3\r\none\r\n"
