@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.errors import UpstreamError
@@ -108,6 +108,25 @@ FRAME = st.sampled_from(
 def test_events_that_come_one_by_one_are_those_of_the_standard(pieces: list[str]) -> None:
     sent = [piece.encode() for piece in pieces]
     assert frames(Sse(), sent) == payloads_by_the_standard("".join(pieces))
+
+
+@given(
+    pieces=st.lists(st.tuples(FRAME, st.integers(1, 9)), max_size=12),
+    usual=st.sampled_from(["data: ", "event: x\ndata: "]),
+    mark=st.booleans(),
+    places=cuts(),
+)
+@example(pieces=[("event: x\n\n\n", 1)], usual="event: x\ndata: ", mark=False, places=[18])
+def test_events_that_come_together_are_those_of_the_standard(
+    pieces: list[tuple[str, int]], usual: str, mark: bool, places: list[int]
+) -> None:
+    many = "".join(f"{usual}{word}\n\n" for word in range(50))
+    text = "".join(piece * times for piece, times in pieces)
+    for whole in (many + text + many, text + many + text, many + text):
+        sent = ("\ufeff" * mark + whole).encode()
+        expected = payloads_by_the_standard("\ufeff" * mark + whole)
+        assert frames(Sse(), [sent]) == expected
+        assert frames(Sse(), cut(sent, places)) == expected
 
 
 @given(places=cuts())
