@@ -26,6 +26,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.calls import Calls
+from adapters.wire.alike import Alike
 from adapters.wire.capture import Source
 from adapters.wire.clock import Clock
 from adapters.wire.failures import too_large
@@ -38,6 +39,8 @@ from adapters.wire.reply import BROKEN, MAX_ANSWER
 T = TypeVar("T")
 _MOST_PARTS = 4096
 """In one list; nobody means so many, and a stream has each in a frame of its own."""
+_FEW = 4
+"""Frames that come at once: so many are read one by one as soon as together."""
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
 
@@ -62,6 +65,8 @@ class AnswerState:
     """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
     left_out: dict[str, Note] = field(default_factory=dict)
     """Members in a shape nobody can read, which the answer can do without; each is named once."""
+    alike: Alike[Any] | None = None
+    """What the next frames probably look like; a hint, which no answer needs."""
 
     def optional(self, holder: Json, name: str, kind: type[T]) -> T | None:
         """A member that text, calls and the ending do not need: of another type it is left out."""
@@ -225,17 +230,27 @@ class Listener(Generic[S]):
             if self.collecting:
                 self._collect(data, events)
             elif data:
-                decode, state = self._exchange.decode, self.state
-                for frame in self._framer.feed(data):
-                    events += decode(frame, state)
-                    if events and type(events[-1]) is Finish:
-                        self._finish(events)
-                        break
+                self._read(self._framer.feed(data), events)
             else:
                 self._end(events)
         except (GatewayError, *_MISSHAPEN) as error:
             self._fail(error)
         return tuple(events) if self.opened else self._through(events)
+
+    def _read(self, frames: list[bytes], events: list[Event]) -> None:
+        decode, state = self._exchange.decode, self.state
+        others, many = iter(frames), len(frames) > _FEW
+        for frame in others:
+            other = frame
+            if many and (alike := state.alike) is not None:
+                texts, other = alike.texts(frame, others)
+                events += alike.said(texts, state)
+                if not other:
+                    break
+            events += decode(other, state)
+            if events and type(events[-1]) is Finish:
+                self._finish(events)
+                break
 
     def _fail(self, error: Exception) -> None:
         failure = error if isinstance(error, GatewayError) else self.state.unreadable()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.errors import UpstreamError
+from adapters.protocol import Event, TextDelta
+from adapters.wire.alike import alike
 from adapters.wire.framing import MAX_FRAME, Framer, Ndjson, Sse
 from tests.linear.measuring import is_within
 from tests.support.cuts import cut, cuts, each_byte, halves
@@ -187,3 +190,78 @@ def _steps(data: bytes, step: int) -> list[bytes]:
 def test_an_error_event_is_an_error_in_every_language(event: bytes, payload: bytes) -> None:
     for pieces in ([event], each_byte(event)):
         assert frames(Sse(), pieces) == [payload]
+
+
+# Frames that are alike ---------------------------------------------------------------------------
+
+PATH = ("choices", 0, "delta", "content")
+
+
+def _said(texts: list[str], _state: None) -> Iterable[Event]:
+    return map(TextDelta, texts)
+
+
+def _frame(text: str, **more: object) -> bytes:
+    delta = {"role": "assistant", "content": text}
+    return json.dumps({"id": "x", **more, "choices": [{"index": 0, "delta": delta}]}).encode()
+
+
+def read(first: bytes, frames: Sequence[bytes]) -> tuple[list[str], bytes, list[bytes]]:
+    """Texts, the first frame that is not alike, and what was left behind it."""
+    known = alike(first, PATH, _said)
+    assert known is not None
+    others = iter(frames)
+    texts, other = known.texts(next(others), others)
+    return texts, other, [*others]
+
+
+def test_only_the_text_is_read() -> None:
+    texts = ["a", "沈", '"}', "\\", "\n", " }]}", "😀"]
+    assert read(_frame("first"), [*map(_frame, texts)]) == (texts, b"", [])
+
+
+OTHERS = {
+    "empty": _frame(""),
+    "beside it something else": _frame("b", model="m"),
+    "another form": _frame("b").replace(b": ", b":"),
+    "no text": _frame("b").replace(b'"b"', b"7"),
+    "nothing": _frame("b").replace(b'"b"', b"null"),
+    "two texts": _frame("b").replace(b'"b"', b'"b","role":"c"'),
+    "half a character": _frame("b").replace(b'"b"', b'"\\ud83d"'),
+    "no UTF-8": _frame("b").replace(b'"b"', b'"\xff"'),
+    "not closed": _frame("b").replace(b'"b"', b'"b\\"'),
+    "cut": _frame("b")[:-1],
+    "more behind it": _frame("b") + b" ",
+    "several lines": _frame("b") + b"\n" + _frame("b"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_what_is_not_alike_is_left_to_who_reads_all(other: bytes) -> None:
+    left = [_frame("c")]
+    assert read(_frame("first"), [_frame("a"), other, *left]) == (["a"], other, left)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"{}",
+        b'{"choices":[]}',
+        _frame("a").replace(b'"content"', b'"refusal"'),
+        _frame("a").replace(b'"a"', b'"a", "more": 1'),
+        _frame("a").replace(b'"a"', b'"a", "more": "b"'),
+        _frame("a").replace(b'"a"', b'{"content": "a"}'),
+        _frame("a").replace(b'"a"', b'"a", "in": {"content": "a"}'),
+        _frame("a").replace(b'"a"', b"null"),
+        _frame("a", system_fingerprint="f" * 2000),
+        _frame("\ud83d"),
+    ],
+)
+def test_nothing_is_alike_to_what_has_more_than_a_text_at_its_end(first: bytes) -> None:
+    assert alike(first, PATH, _said) is None
+
+
+def test_of_members_written_twice_the_last_counts() -> None:
+    first = _frame("a").replace(b'"a"', b'"old", "content": "a"')
+    assert read(first, [first.replace(b'"a"', b'"b"')])[0] == ["b"]
+    assert read(first, [first.replace(b'"old"', b'"new"')])[0] == []
