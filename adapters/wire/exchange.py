@@ -165,7 +165,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
             except GatewayError as error:
                 data = _instead(error, listener)
             clock.alive = True
-            if events := listener.feed(data):
+            if events := listener.feed(data, listener.collecting and reply.is_whole()):
                 yield events
         if listener.failure is not None:
             raise link.explained(listener.failure)
@@ -203,6 +203,9 @@ def _instead(error: GatewayError, listener: Listener[S], cause: Exception | None
 class Listener(Generic[S]):
     """The bytes of one answer → its events, whatever the network cut them into. Pure."""
 
+    _framer: Framer
+    """Of a stream."""
+
     def __init__(self, link: Link, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
         self.over = False
         """`Finish` was said, or the answer broke; what stands behind it is not read."""
@@ -216,19 +219,20 @@ class Listener(Generic[S]):
         self.state = exchange.state
         self.state.upstream, self.state.secrets = link.name, link.secrets
         self._headers = headers
-        self._framer = exchange.framing()
+        if exchange.streamed:
+            self._framer = exchange.framing()
         self._collected = bytearray()
         self.opened = False
         self._notes = exchange.receipt
 
-    def feed(self, data: bytes) -> tuple[Event, ...]:
-        """Return what this piece says; b"" is the end of input."""
+    def feed(self, data: bytes, is_last: bool = False) -> tuple[Event, ...]:
+        """Return what this piece says; b"" is the end of input, as is the last of a JSON text."""
         if not self._begun:
             self._begin(data)
         events: list[Event] = []
         try:
             if self.collecting:
-                self._collect(data, events)
+                self._collect(data, events, is_last)
             elif data:
                 self._read(self._framer.feed(data), events)
             else:
@@ -266,16 +270,15 @@ class Listener(Generic[S]):
         if start == b"{" and isinstance(self._framer, Sse):
             self.collecting = True
 
-    def _collect(self, data: bytes, events: list[Event]) -> None:
-        if data:
+    def _collect(self, data: bytes, events: list[Event], is_last: bool) -> None:
+        if len(self._collected) + len(data) > MAX_ANSWER:
+            raise too_large(self.state.upstream, MAX_ANSWER)
+        if data and not is_last:
             self._collected += data
-            if len(self._collected) > MAX_ANSWER:
-                raise too_large(self.state.upstream, MAX_ANSWER)
             return
-        self.state.raw = bytes(self._collected)
-        answer = load(self.state.raw)
+        raw = self.state.raw = bytes(self._collected) + data
         said: list[Event] = []
-        self._take(self._exchange.decode_answer(answer, self.state), said)
+        self._take(self._exchange.decode_answer(load(raw), self.state), said)
         self._require_finish()
         events += said
 

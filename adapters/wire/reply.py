@@ -51,6 +51,12 @@ class Reply:
         """
         return self._raw.read(due)
 
+    def is_whole(self) -> bool:
+        """All of the body was read: the next piece would be its end. Of one that comes compressed
+        nobody knows.
+        """
+        return self._raw.over and "content-encoding" not in self.headers
+
     def broken(self, error: WireError | TimeoutError) -> GatewayError:
         """What it means that no piece came."""
         if isinstance(error, WireError):
