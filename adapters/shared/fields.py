@@ -22,7 +22,7 @@ class Fields:
         if None in left.values():
             left = {name: value for name, value in left.items() if value is not None}
         self._left = left
-        self.notes = notes or Notes()
+        self.notes = Notes() if notes is None else notes
         self.note = self.notes.add
 
     def has_any(self, names: Collection[str]) -> bool:
