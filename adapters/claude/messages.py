@@ -29,6 +29,7 @@ from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON
 from adapters.shared.result_images import without_images
+from adapters.shared.unknown_members import UnknownMembers
 
 _CACHING = frozenset(CACHING)
 _PLAIN = frozenset(("role", "content", "tool_calls", "tool_call_id"))
@@ -101,6 +102,8 @@ class _Writer:
 
     def _looked_at(self, message: Json) -> Json:
         said = self.said
+        if said.unknown is None:
+            said.unknown = UnknownMembers(CACHING)
         said.unknown.look(message, self.position + len(self.held))
         if RESULT_OF in message and not self.content.capability.vision:
             message, lost = without_images(message)
