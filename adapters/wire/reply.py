@@ -92,7 +92,8 @@ class Reply:
         return body[:limit]
 
     async def settle(self) -> None:
-        """After the last event: keep the connection if the upstream ends its body at once."""
+        """After the last event: `close` keeps the connection if the upstream ends its body at once.
+        """
         if not self._raw.over:
             due = asyncio.get_running_loop().time() + 0.05
             with suppress(GatewayError):
@@ -100,7 +101,6 @@ class Reply:
                     await self.read(due)
         if self._contact is not None:
             self._contact.failure = None  # what was wanted of it was there
-        self.close()
 
     def close(self) -> None:
         """Return the connection to the pool if the body is over, else cut it: that cancels."""
