@@ -6,7 +6,7 @@ before it still has its own HTTP status. So does the honest ending: no `Finish`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -234,27 +234,28 @@ class Listener(Generic[S]):
             if self.collecting:
                 self._collect(data, events, is_last)
             elif data:
-                self._read(self._framer.feed(data), events)
+                decode, state, frames = self._exchange.decode, self.state, self._framer.feed(data)
+                for frame in frames if len(frames) <= _FEW else self._odd(frames, events):
+                    events += decode(frame, state)
+                    if events and type(events[-1]) is Finish:
+                        self._finish(events)
+                        break
             else:
                 self._end(events)
         except (GatewayError, *_MISSHAPEN) as error:
             self._fail(error)
         return tuple(events) if self.opened else self._through(events)
 
-    def _read(self, frames: list[bytes], events: list[Event]) -> None:
-        decode, state = self._exchange.decode, self.state
-        others, many = iter(frames), len(frames) > _FEW
-        for frame in others:
-            other = frame
-            if many and (alike := state.alike) is not None:
-                texts, other = alike.texts(frame, others)
+    def _odd(self, frames: list[bytes], events: list[Event]) -> Iterator[bytes]:
+        """Those to be read one by one; what others say, which are alike, is added here."""
+        state, rest = self.state, iter(frames)
+        for frame in rest:
+            odd = frame
+            if (alike := state.alike) is not None:
+                texts, odd = alike.texts(frame, rest)
                 events += alike.said(texts, state)
-                if not other:
-                    break
-            events += decode(other, state)
-            if events and type(events[-1]) is Finish:
-                self._finish(events)
-                break
+            if odd:
+                yield odd
 
     def _fail(self, error: Exception) -> None:
         failure = error if isinstance(error, GatewayError) else self.state.unreadable()
