@@ -88,8 +88,7 @@ def encode(
     """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
     is_own = request.native is not None
     own = profile.betas.without_theirs(own_members(request)) if is_own else {}
-    asked = as_asked(request, own) if is_own else (request.params, request.extra)
-    fields = parameters.without_neutral(*asked)
+    fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
     words = choice_in_words(request, box, capability)
@@ -97,21 +96,16 @@ def encode(
     # "Message prefilling: incompatible with JSON outputs"
     said = conversation(request.messages, content, words, form is None, kept)
     content = said.content
-    if said.unseen or content.lifetime:
-        _note_losses(said, fields.notes)
+    _note_losses(said, fields.notes)
     if form_in_words:
         said.add_system([{"type": "text", "text": form_in_words}])
     written = encode_tools(request, box, capability)
-    tools = written.tools
-    if written.text is None:
-        tools = marked_tools(tools, request.tools, content)
+    tools = marked_tools(written, request.tools, content)
     if is_own and (hosted := hosted_tools(request, own)):
         tools = [*tools, *hosted]
     limit, forced = parameters.token_limit(fields), is_forced(box, capability)
     thought = thought_of(fields, capability, Situation(limit, profile.room, forced, said))
-    more = parameters.sampling(fields, profile.sampling, thought.on)
-    if fields.left:
-        more |= parameters.others(fields)
+    more = parameters.sampling(fields, profile.sampling, thought.on) | parameters.others(fields)
     if content.marked or is_own:
         _limit_breakpoints(said, tools, own, more)
     body = _filled(
@@ -127,17 +121,22 @@ def encode(
             **more,
         }
     )
-    # Last what is said of messages: a long conversation has much of it, and headers end.
-    told = box.receipt + (_ASKED_FOR_A_CALL if words else ()) + written.receipt
-    fields.notes += (*told, *content.notes, *profile.betas.receipt())
-    if said.unknown is not None or written.unknown:
-        fields.notes += (said.unknown or UnknownMembers(CACHING)).told(written.unknown, "Claude")
+    asked_for_a_call = _ASKED_FOR_A_CALL if words else ()
+    fields.notes += box.receipt + asked_for_a_call + _told_last(said, written, profile)
     receipt = fields.receipt("Claude")
     if is_own:
         body = _in_own_words(body, own, receipt, profile)
     if profile.options.cache == "auto":
         body = with_breakpoints(body)
     return (_kept_as_text(body, said, written, request) if kept else body), receipt
+
+
+def _told_last(said: Conversation, written: WrittenTools, profile: Profile) -> Receipt:
+    """What is said of messages: a long conversation has much of it, and headers end."""
+    told = (*written.receipt, *said.content.notes, *profile.betas.receipt())
+    if said.unknown is None and not written.unknown:
+        return told
+    return told + (said.unknown or UnknownMembers(CACHING)).told(written.unknown, "Claude")
 
 
 def _limit_breakpoints(said: Conversation, tools: list[Json], own: Json, more: Json) -> None:
@@ -166,7 +165,7 @@ def _kept_as_text(
 
 
 def _note_losses(said: Conversation, notes: Notes) -> None:
-    notes.add_all(said.unseen)
+    notes += said.unseen
     if said.content.lifetime and not said.content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         notes.add("parameter_dropped", "prompt_cache_options.ttl", text)

@@ -120,7 +120,7 @@ def _why_not(name: str, asked: Json, accepted: bool, thinking: bool) -> str:
 
 def others(fields: Fields) -> Json:
     """What few requests say; None where they do not say it."""
-    if fields.left.keys().isdisjoint(_OTHERS):
+    if not fields.left or fields.left.keys().isdisjoint(_OTHERS):
         return {}
     return {
         "stop_sequences": _stop_sequences(fields),

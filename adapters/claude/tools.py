@@ -115,15 +115,19 @@ def encode_tools(request: ChatRequest, box: Toolbox, capability: Capability) -> 
     return _remembered(box.key, capability.json_schema)
 
 
-def marked_tools(tools: list[Json], declarations: Sequence[Json], content: Content) -> list[Json]:
+def marked_tools(
+    written: WrittenTools, declarations: Sequence[Json], content: Content
+) -> list[Json]:
     """Put cache breakpoints onto tools; clients write them beside the function or into it."""
+    if written.text is not None:
+        return written.tools
     marks: dict[str, Json] = {}
     for position, declaration in enumerate(declarations):
         said = declaration[declaration.get("type", "function")]
         for holder in (declaration, said):
             if mark := content.breakpoint(holder, f"tools[{position}]"):
                 marks[alias(said["name"])] = mark
-    return [{**tool, **marks.get(tool["name"], {})} for tool in tools]
+    return [{**tool, **marks.get(tool["name"], {})} for tool in written.tools]
 
 
 @bounded(REMEMBERED)

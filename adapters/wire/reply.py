@@ -92,7 +92,7 @@ class Reply:
         return body[:limit]
 
     async def settle(self) -> None:
-        """After the last event: `close` keeps the connection if the upstream ends its body at once."""
+        """After the last event: `close` keeps the connection if the body ends at once."""
         if not self._raw.over:
             due = asyncio.get_running_loop().time() + 0.05
             with suppress(GatewayError):
