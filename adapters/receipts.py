@@ -70,25 +70,22 @@ AddNote = Callable[[Code, str, str], None]
 """Code, field and text."""
 
 
-class Notes:
+class Notes(list[Note]):
     """The receipt of one request while it is written: what happened, in the order it did."""
 
-    def __init__(self) -> None:
-        self._notes: list[Note] = []
+    __slots__ = ()
 
     def add(self, code: Code, field: str, text: str) -> None:
-        self._notes.append(Note(code, field, text))
+        self.append(Note(code, field, text))
 
     def add_all(self, receipt: Receipt) -> None:
-        self._notes += receipt
+        self += receipt
 
     def receipt(self) -> Receipt:
-        return tuple(self._notes)
+        return tuple(self)
 
     def copy(self) -> Notes:
-        same = Notes()
-        same.add_all(self.receipt())
-        return same
+        return Notes(self)
 
 
 # Who says it: what happened, and what to do where something can be done.

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from adapters.claude.capabilities import Capability
 from adapters.errors import BadRequest
 from adapters.protocol import Json
 from adapters.receipts import AddNote, Notes
 from adapters.shared.fields import unsupported
-from adapters.shared.history import json_object, speaker, spoken
+from adapters.shared.history import json_object, speaker, spoken, wrapped_arguments
+from adapters.shared.toolbox import alias
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # OpenAI's lifetimes of a cache breakpoint → the nearest of Claude's two that is not shorter.
@@ -67,10 +70,7 @@ class Content:
         return []
 
     def user(self, message: Json, position: int) -> list[Json]:
-        content = message["content"]
-        if type(content) is str and "name" not in message and content.strip():
-            return [{"type": "text", "text": content}]
-        where = f"messages[{position}]"
+        content, where = message["content"], f"messages[{position}]"
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks: list[Json] = []
@@ -98,12 +98,29 @@ class Content:
         elif message.get("name"):
             self.note("name_dropped", f"{where}.name", "the name says no more than the role")
 
+    def call(self, call: Json, identity: str, position: int, place: int) -> Json:
+        """One tool_use: its arguments go up as they are written."""
+        kind = call.get("type", "function")
+        said = call[kind]
+        arguments = said.get("arguments") or "{}"
+        if kind == "custom":
+            arguments = orjson.dumps({"input": said["input"]}).decode()
+        if json_object(arguments) is None:
+            at = f"messages[{position}].tool_calls[{place}].function.arguments"
+            arguments = wrapped_arguments(arguments, at, self.note)
+        return {
+            "type": "tool_use",
+            "id": identity,
+            "name": alias(said["name"]),
+            "input": orjson.Fragment(arguments),
+        }
+
     def result(self, message: Json, identity: str, position: int) -> Json:
         """One tool_result; one without content says that the tool gave nothing."""
         block: Json = {"type": "tool_result", "tool_use_id": identity}
         content = message.get("content") or ""
         if isinstance(content, str):
-            if content.strip():
+            if content and not content.isspace():
                 block["content"] = content
         else:
             block |= self._result_parts(content, f"messages[{position}].content")

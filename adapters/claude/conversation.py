@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from adapters.claude.content import CACHING, Content
+from adapters.claude.content import Content
 from adapters.protocol import Json
 from adapters.receipts import Receipt
 from adapters.shared.beginnings import frozen
@@ -43,7 +43,8 @@ class Conversation:
     older: OlderTurns = _NONE_OLDER
     unseen: Receipt = ()
     """Images that the model does not read."""
-    unknown: UnknownMembers = field(default_factory=lambda: UnknownMembers(CACHING))
+    unknown: UnknownMembers | None = None
+    """None: nobody had to look."""
 
     def add_system(self, blocks: list[Json]) -> None:
         if blocks:
@@ -89,7 +90,7 @@ class Conversation:
             self.own_system,
             self.older,
             self.unseen,
-            self.unknown.copy(),
+            self.unknown and self.unknown.copy(),
         )
 
     def _freeze(self) -> None:

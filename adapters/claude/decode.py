@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ import orjson
 
 from adapters.claude.citations import address, cited
 from adapters.claude.conversation import THOUGHTS
-from adapters.claude.ending import finish_reason, turn_of, usage_of
+from adapters.claude.ending import finish_reason, joined, turn_of, type_of, usage_of
 from adapters.claude.failures import failure
 from adapters.errors import UpstreamError
 from adapters.protocol import (
@@ -26,6 +27,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note
 from adapters.shared.history import json_object
+from adapters.wire.alike import Said, alike
 from adapters.wire.exchange import AnswerState, few, quoted, require_text
 from adapters.wire.json_text import exact, load
 
@@ -71,6 +73,8 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
     if kind == "content_block_delta":
         delta = event["delta"]
         said = delta["type"]
+        if not state.pieces:
+            _expect_alike(frame, said, state)
         if said == "text_delta":
             text = delta["text"]
             state.pieces.append(text)
@@ -83,6 +87,23 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
             return _think(thought, state)
         return _delta(delta, state)
     return _HANDLERS.get(kind, _skip)(event, state)
+
+
+def _expect_alike(frame: bytes, said: str, state: State) -> None:
+    """The first delta of a block looks like those that follow."""
+    if said in _SAID and (said != "input_json_delta" or state.block["type"] == "tool_use"):
+        name, meant = _SAID[said]
+        state.alike = alike(frame, ("delta", name), meant)
+
+
+def _say_all(event: Callable[[str], Event], said: list[str], state: State) -> list[Event]:
+    state.pieces += said
+    return [*map(event, said)]
+
+
+def _call_all(pieces: list[str], state: State) -> list[Event]:
+    state.pieces += pieces
+    return state.calls.deltas(state.position, pieces)
 
 
 def close(state: State) -> Iterator[Event]:
@@ -174,6 +195,7 @@ def _whole(message: Json, state: State) -> Iterator[Event]:
 
 def _start(begun: Json, state: State) -> Iterable[Event]:
     block = state.block = dict(begun)
+    state.alike = None
     state.position += 1
     kind = block["type"]
     state.busy = kind != "text"
@@ -206,6 +228,7 @@ def _note_once(note: Note, state: State) -> Iterable[Event]:
 def _end_block(state: State) -> Iterable[Event]:
     """Complete the open block as Claude would have it back."""
     block, state.block, state.busy = state.block, {}, False
+    state.alike = None
     said, state.pieces = "".join(state.pieces), []
     if state.parts:
         _take_parts(block, state)
@@ -221,17 +244,7 @@ def _end_block(state: State) -> Iterable[Event]:
 def _take_parts(block: Json, state: State) -> None:
     parts, state.parts = state.parts, {}
     for name, pieces in parts.items():
-        block[name] = _joined(_own(block, name, _type_of(pieces), state), pieces)
-
-
-def _type_of(pieces: list[Any]) -> type[Any]:
-    return str if type(pieces[0]) is str else list
-
-
-def _joined(begun: Any, pieces: list[Any]) -> Any:
-    if _type_of(pieces) is str:
-        return (begun or "") + "".join(pieces)
-    return [*(begun or ()), *pieces]
+        block[name] = joined(_own(block, name, type_of(pieces), state), pieces)
 
 
 def _complete(block: Json, said: str, state: State) -> Iterator[Event]:
@@ -319,6 +332,12 @@ def _finish(state: State) -> Iterator[Event]:
     yield Finish(reason, usage, state.native, turn, state.stop)
 
 
+_SAID: Mapping[str, tuple[str, Said[State]]] = {
+    "text_delta": ("text", partial(_say_all, TextDelta)),
+    "thinking_delta": ("thinking", partial(_say_all, ReasoningDelta)),
+    "input_json_delta": ("partial_json", _call_all),
+}
+"""Deltas of which a stream is full: their text, and what several texts mean."""
 _HANDLERS: Mapping[str, Callable[[Json, State], Iterable[Event]]] = {
     "message_start": _begin,
     "content_block_start": lambda event, state: _start(event["content_block"], state),

@@ -12,7 +12,7 @@ import orjson
 from adapters.claude import parameters
 from adapters.claude.breakpoints import limit_breakpoints, with_breakpoints
 from adapters.claude.capabilities import Capability
-from adapters.claude.content import Content
+from adapters.claude.content import CACHING, Content
 from adapters.claude.conversation import Conversation
 from adapters.claude.messages import conversation
 from adapters.claude.strict import encode_response_format
@@ -28,15 +28,23 @@ from adapters.claude.tools import (
 from adapters.claude.verbatim import as_asked, hosted_tools, own_members, restored
 from adapters.options import FLAG, TEXTS, choice, option, whole
 from adapters.protocol import ChatRequest, Json, value_class
-from adapters.receipts import Notes, Receipt
+from adapters.receipts import Note, Notes, Receipt
 from adapters.shared.beginnings import array
 from adapters.shared.fields import Fields
 from adapters.shared.toolbox import Toolbox, text_of
+from adapters.shared.unknown_members import UnknownMembers
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
 NO_SAMPLING_SINCE = "2026-10-21"
 MOST_BREAKPOINTS = 4
 LONGEST_PLAIN = 16_384
+_ASKED_FOR_A_CALL = (
+    Note(
+        "tool_choice_not_enforced",
+        "tool_choice",
+        "this model cannot be forced to call a tool: it was asked to",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,33 +103,40 @@ def encode(
     tools = marked_tools(written, request.tools, content)
     if is_own and (hosted := hosted_tools(request, own)):
         tools = [*tools, *hosted]
-    thought = thought_of(fields, capability, _situation(fields, said, box, profile))
+    limit, forced = parameters.token_limit(fields), is_forced(box, capability)
+    thought = thought_of(fields, capability, Situation(limit, profile.room, forced, said))
     more = parameters.sampling(fields, profile.sampling, thought.on) | parameters.others(fields)
     if content.marked or is_own:
         _limit_breakpoints(said, tools, own, more)
-    rest = {
-        "system": said.own_system or said.system,
-        "tools": tools,
-        "tool_choice": encode_choice(box, capability),
-        "thinking": thought.thinking,
-        "output_config": _output_config(thought.effort, form),
-        **more,
-    }
-    body = {"model": request.model, "max_tokens": thought.max_tokens, "messages": said.turns}
-    body |= _filled(rest)
-    # Last what is said of messages: a long conversation has much of it, and headers end.
-    fields.notes.add_all(box.receipt)
-    if words:
-        text = "this model cannot be forced to call a tool: it was asked to"
-        fields.note("tool_choice_not_enforced", "tool_choice", text)
-    told = written.receipt + content.notes.receipt() + profile.betas.receipt()
-    fields.notes.add_all(told + said.unknown.told(written.unknown, "Claude"))
+    body = _filled(
+        {
+            "model": request.model,
+            "max_tokens": thought.max_tokens,
+            "messages": said.turns,
+            "system": said.own_system or said.system,
+            "tools": tools,
+            "tool_choice": encode_choice(box, capability),
+            "thinking": thought.thinking,
+            "output_config": _output_config(thought.effort, form),
+            **more,
+        }
+    )
+    asked_for_a_call = _ASKED_FOR_A_CALL if words else ()
+    fields.notes += box.receipt + asked_for_a_call + _told_last(said, written, profile)
     receipt = fields.receipt("Claude")
     if is_own:
         body = _in_own_words(body, own, receipt, profile)
     if profile.options.cache == "auto":
         body = with_breakpoints(body)
     return (_kept_as_text(body, said, written, request) if kept else body), receipt
+
+
+def _told_last(said: Conversation, written: WrittenTools, profile: Profile) -> Receipt:
+    """What is said of messages: a long conversation has much of it, and headers end."""
+    told = (*written.receipt, *said.content.notes, *profile.betas.receipt())
+    if said.unknown is None and not written.unknown:
+        return told
+    return told + (said.unknown or UnknownMembers(CACHING)).told(written.unknown, "Claude")
 
 
 def _limit_breakpoints(said: Conversation, tools: list[Json], own: Json, more: Json) -> None:
@@ -150,7 +165,7 @@ def _kept_as_text(
 
 
 def _note_losses(said: Conversation, notes: Notes) -> None:
-    notes.add_all(said.unseen)
+    notes += said.unseen
     if said.content.lifetime and not said.content.lifetime_used:
         text = "it is for the breakpoints without a 'ttl' of their own, and there are none"
         notes.add("parameter_dropped", "prompt_cache_options.ttl", text)
@@ -175,11 +190,6 @@ def must_stream(body: Json, capability: Capability) -> bool:
 
 def _output_config(effort: str | None, form: Json | None) -> Json | None:
     return _filled({"effort": effort, "format": form}) if effort or form else None
-
-
-def _situation(fields: Fields, said: Conversation, box: Toolbox, profile: Profile) -> Situation:
-    limit, forced = parameters.token_limit(fields), is_forced(box, profile.capability)
-    return Situation(limit, profile.room, forced, said)
 
 
 def _filled(members: Mapping[str, Any]) -> Json:

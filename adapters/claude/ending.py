@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from adapters.protocol import FinishReason, Json, Usage
 from adapters.receipts import Note, Receipt
@@ -52,6 +53,18 @@ def usage_of(said: Json) -> tuple[Usage, Receipt]:
         return usage, ()
     text = "the upstream did not count all tokens; what is missing is 0"
     return usage, (Note("usage_estimated", "usage", text),)
+
+
+def type_of(pieces: list[Any]) -> type[Any]:
+    """Of a member that came in these pieces: a text, or a list of them."""
+    return str if type(pieces[0]) is str else list
+
+
+def joined(begun: Any, pieces: list[Any]) -> Any:
+    """Such a member, whole, with what its block began with."""
+    if type_of(pieces) is str:
+        return (begun or "") + "".join(pieces)
+    return [*(begun or ()), *pieces]
 
 
 def turn_of(blocks: list[Json]) -> Json | None:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 
-import orjson
-
 from adapters.claude.content import CACHING, Content
 from adapters.claude.conversation import (
     THOUGHTS,
@@ -29,9 +27,9 @@ from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
 from adapters.shared.beginnings import writer_of
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
-from adapters.shared.history import GO_ON, json_object, wrapped_arguments
+from adapters.shared.history import GO_ON
 from adapters.shared.result_images import without_images
-from adapters.shared.toolbox import alias
+from adapters.shared.unknown_members import UnknownMembers
 
 _CACHING = frozenset(CACHING)
 _PLAIN = frozenset(("role", "content", "tool_calls", "tool_call_id"))
@@ -95,13 +93,17 @@ class _Writer:
         plain = message.keys() <= _PLAIN
         if not plain or type(message.get("content")) is list:
             message = self._looked_at(message)
-        if self.held or (not plain and CARRIER in message):
+        if plain and not self.held:
+            self._write(message)
+        elif self.held or CARRIER in message:
             self._hold(message)
         else:
-            self._write(message, plain)
+            self._write_odd(message)
 
     def _looked_at(self, message: Json) -> Json:
         said = self.said
+        if said.unknown is None:
+            said.unknown = UnknownMembers(CACHING)
         said.unknown.look(message, self.position + len(self.held))
         if RESULT_OF in message and not self.content.capability.vision:
             message, lost = without_images(message)
@@ -135,7 +137,8 @@ class _Writer:
         """One that is none of the client's own turns."""
         if CARRIER in message:
             message = encoded_anew(message, self.content.notes)
-        self._write(message, message.keys() <= _PLAIN)
+        write = self._write if message.keys() <= _PLAIN else self._write_odd
+        write(message)
 
     def takes(self, own: Json) -> bool:
         """Whether a turn of the client's may go up as it is."""
@@ -158,22 +161,39 @@ class _Writer:
         said.turns.append(own)
         self.whole = True
 
-    def _write(self, message: Json, plain: bool) -> None:
+    def _write(self, message: Json) -> None:
+        """One that has nothing rare, as most have."""
+        position, role, said = self.position, message["role"], message.get("content")
+        self.position = position + 1
+        if role == "tool":
+            self._say("user", [self._result(message, position)], position)
+            return
+        text: list[Json] = []
+        if type(said) is str and said and not said.isspace():
+            text = [{"type": "text", "text": said}]
+        if role == "user":
+            self._say("user", text or self.content.user(message, position), position)
+        elif role == "assistant":
+            text = text or self.content.texts(said, position)
+            self._answer(self._with_calls(text, message, position), position)
+        else:
+            self.add_system(text or self.content.texts(said, position), position)
+
+    def _write_odd(self, message: Json) -> None:
         position, role = self.position, message["role"]
         self.position = position + 1
-        if not plain and role != "user" and message.get("name"):
+        if role != "user" and message.get("name"):
             where = f"messages[{position}].name"
             self.content.note("name_dropped", where, "only a user's turn can say a name")
         if role == "user":
             blocks = self.content.user(message, position)
         elif role == "assistant":
-            blocks = self._assistant(message, plain, position)
+            blocks = self._odd_answer(message, position)
         elif role == "tool":
-            identity = self.open_calls[message["tool_call_id"]]
-            blocks = [self.content.result(message, identity, position)]
+            blocks = [self._result(message, position)]
         else:
             blocks = self.content.texts(message["content"], position)
-        if not plain and not _CACHING.isdisjoint(message):
+        if not _CACHING.isdisjoint(message):
             self._mark(blocks, message, f"messages[{position}]")
         if role in _ASKING:
             self._say("user", blocks, position)
@@ -181,6 +201,9 @@ class _Writer:
             self._answer(blocks, position)
         else:
             self.add_system(blocks, position)
+
+    def _result(self, message: Json, position: int) -> Json:
+        return self.content.result(message, self.open_calls[message["tool_call_id"]], position)
 
     def _answer(self, blocks: list[Json], position: int) -> None:
         if self.late:
@@ -268,22 +291,22 @@ class _Writer:
     def _ask_to_go_on(self) -> None:
         self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
-    def _assistant(self, message: Json, plain: bool, position: int) -> list[Json]:
+    def _with_calls(self, blocks: list[Json], message: Json, position: int) -> list[Json]:
+        self.open_calls = opened = {}
+        for place, call in enumerate(message.get("tool_calls") or ()):
+            identity = call["id"]
+            mine = opened[identity] = self._identity(identity)
+            blocks.append(self.content.call(call, mine, position, place))
+        return blocks
+
+    def _odd_answer(self, message: Json, position: int) -> list[Json]:
         calls = message.get("tool_calls") or []
-        if plain:
-            blocks = self.content.texts(message.get("content"), position)
-        elif own := own_turn(message[TURN], calls) if TURN in message else []:
+        if own := own_turn(message[TURN], calls) if TURN in message else []:
             self.content.marked = True  # nobody looked
             self._take_ids(own, calls)
             return own
-        else:
-            blocks = self._more_than_plain(message, position)
-        self.open_calls = {}
-        for place, call in enumerate(calls):
-            identity = call["id"]
-            mine = self.open_calls[identity] = self._identity(identity)
-            blocks.append(self._tool_use(call, mine, position, place))
-        return blocks
+        blocks = self._more_than_plain(message, position)
+        return self._with_calls(blocks, message, position)
 
     def _more_than_plain(self, message: Json, position: int) -> list[Json]:
         """Thoughts, text and refusal of an answer."""
@@ -324,19 +347,3 @@ class _Writer:
         if count == 1 and _IDENTITY.fullmatch(identity):
             return identity
         return call_id(identity if count == 1 else f"{identity}#{count}")
-
-    def _tool_use(self, call: Json, identity: str, position: int, place: int) -> Json:
-        kind = call.get("type", "function")
-        said = call[kind]
-        arguments = said.get("arguments") or "{}"
-        if kind == "custom":
-            arguments = orjson.dumps({"input": said["input"]}).decode()
-        if json_object(arguments) is None:
-            at = f"messages[{position}].tool_calls[{place}].function.arguments"
-            arguments = wrapped_arguments(arguments, at, self.content.note)
-        return {
-            "type": "tool_use",
-            "id": identity,
-            "name": alias(said["name"]),
-            "input": orjson.Fragment(arguments),
-        }

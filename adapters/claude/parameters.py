@@ -64,19 +64,20 @@ def without_neutral(params: Mapping[str, Any], extra: Mapping[str, Any]) -> Fiel
     asked = params
     if not _NEUTRAL.keys().isdisjoint(params):
         asked = {k: v for k, v in params.items() if k not in _NEUTRAL or v != _NEUTRAL[k]}
-    fields = Fields({**asked, **extra})
+    fields = Fields({**asked, **extra} if extra else asked)
     if not _REFUSED.keys().isdisjoint(params):
         for name, message in _REFUSED.items():
             fields.refuse(name, message)
-    if fields.has_any(_SAID_ELSEWHERE):
-        fields.take_all(_SAID_ELSEWHERE)
+    for name in _SAID_ELSEWHERE:
+        fields.left.pop(name, None)
     return fields
 
 
 def token_limit(fields: Fields) -> int | None:
     """The client's limit; the newer name outranks the older."""
-    older: int | None = fields.take("max_tokens")
-    newer: int | None = fields.take("max_completion_tokens")
+    take = fields.left.pop
+    older: int | None = take("max_tokens", None)
+    newer: int | None = take("max_completion_tokens", None)
     if older is not None and newer not in (None, older):
         fields.note("parameter_dropped", "max_tokens", "'max_completion_tokens' outranks it")
     limit = older if newer is None else newer
@@ -88,11 +89,12 @@ def token_limit(fields: Fields) -> int | None:
 
 def sampling(fields: Fields, accepted: bool, thinking: bool) -> Json:
     """temperature, top_p and top_k, as far as the model takes them now."""
-    asked = fields.take_all(_SAMPLING)
+    asked: Json = {}
     kept: Json = {}
-    if not asked:
-        return kept
-    asked = {name: value for name, value in asked.items() if value != _DEFAULTS.get(name)}
+    for name in _SAMPLING:
+        value = fields.left.pop(name, None)
+        if value is not None and value != _DEFAULTS.get(name):
+            asked[name] = value
     for name, value in asked.items():
         why = _why_not(name, asked, accepted, thinking)
         if why:
@@ -117,8 +119,8 @@ def _why_not(name: str, asked: Json, accepted: bool, thinking: bool) -> str:
 
 
 def others(fields: Fields) -> Json:
-    """What few requests say."""
-    if not fields.has_any(_OTHERS):
+    """What few requests say; None where they do not say it."""
+    if not fields.left or fields.left.keys().isdisjoint(_OTHERS):
         return {}
     return {
         "stop_sequences": _stop_sequences(fields),

@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import orjson
 
@@ -161,6 +162,18 @@ class Calls:
             call.said.append(piece)
             return (ToolCallDelta(call.index, piece),)
         return self._pass_on(call, piece)
+
+    def deltas(self, key: Hashable, pieces: list[str]) -> list[Event]:
+        """Several pieces of a call that came together."""
+        events: list[Event] = []
+        call = self._calls[key]
+        for at, piece in enumerate(pieces):
+            if call.begun and call.live and not self._waiting:  # so it stays
+                call.said += pieces[at:]
+                events += map(partial(ToolCallDelta, call.index), pieces[at:])
+                break
+            events += self.delta(key, piece)
+        return events
 
     def _pass_on(self, call: _Open, piece: str) -> Iterable[Event]:
         """What may leave of a call whose turn it is."""

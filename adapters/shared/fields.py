@@ -21,40 +21,41 @@ class Fields:
         left = dict(params)
         if None in left.values():
             left = {name: value for name, value in left.items() if value is not None}
-        self._left = left
-        self.notes = notes or Notes()
+        self.left = left
+        """What nobody took so far."""
+        self.notes = Notes() if notes is None else notes
         self.note = self.notes.add
 
     def has_any(self, names: Collection[str]) -> bool:
         """Whether there is one of these that nobody took."""
-        return not self._left.keys().isdisjoint(names)
+        return not self.left.keys().isdisjoint(names)
 
     def take(self, name: str) -> Any:
         """Return the field and count it as carried; None where the client did not send it."""
-        return self._left.pop(name, None)
+        return self.left.pop(name, None)
 
     def take_all(self, names: Iterable[str]) -> dict[str, Any]:
         """Take those of these fields that the client sent."""
-        left = self._left
+        left = self.left
         return {name: left.pop(name) for name in names if name in left} if left else {}
 
     def lose(self, name: str, why: str, code: Code = "parameter_dropped") -> None:
-        if self._left.pop(name, None) is not None:
+        if self.left.pop(name, None) is not None:
             self.note(code, name, why)
 
     def refuse(self, name: str, message: str) -> None:
         """Raise if the client sent it."""
-        if name in self._left:
+        if name in self.left:
             raise unsupported(name, message)
 
     def name_rest(self, who: str) -> None:
         """Note the fields nobody took."""
-        for name in list(self._left):
+        for name in list(self.left):
             self.lose(name, f"{who} has nothing like it")
 
     def receipt(self, who: str) -> Receipt:
         """Everything that was not the identity, with the fields nobody took."""
-        if self._left:
+        if self.left:
             self.name_rest(who)
         return self.notes.receipt()
 

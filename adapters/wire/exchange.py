@@ -6,7 +6,7 @@ before it still has its own HTTP status. So does the honest ending: no `Finish`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -26,6 +26,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.calls import Calls
+from adapters.wire.alike import Alike
 from adapters.wire.capture import Source
 from adapters.wire.clock import Clock
 from adapters.wire.failures import too_large
@@ -38,6 +39,8 @@ from adapters.wire.reply import BROKEN, MAX_ANSWER
 T = TypeVar("T")
 _MOST_PARTS = 4096
 """In one list; nobody means so many, and a stream has each in a frame of its own."""
+_FEW = 4
+"""Frames that come at once: so many are read one by one as soon as together."""
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
 
@@ -62,6 +65,8 @@ class AnswerState:
     """What is being read, for calls whose arguments are objects: their numbers keep all digits."""
     left_out: dict[str, Note] = field(default_factory=dict)
     """Members in a shape nobody can read, which the answer can do without; each is named once."""
+    alike: Alike[Any] | None = None
+    """What the next frames probably look like; a hint, which no answer needs."""
 
     def optional(self, holder: Json, name: str, kind: type[T]) -> T | None:
         """A member that text, calls and the ending do not need: of another type it is left out."""
@@ -160,7 +165,7 @@ async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> E
             except GatewayError as error:
                 data = _instead(error, listener)
             clock.alive = True
-            if events := listener.feed(data):
+            if events := listener.feed(data, listener.collecting and reply.is_whole()):
                 yield events
         if listener.failure is not None:
             raise link.explained(listener.failure)
@@ -198,6 +203,9 @@ def _instead(error: GatewayError, listener: Listener[S], cause: Exception | None
 class Listener(Generic[S]):
     """The bytes of one answer → its events, whatever the network cut them into. Pure."""
 
+    _framer: Framer
+    """Of a stream."""
+
     def __init__(self, link: Link, exchange: Exchange[S], headers: Mapping[str, str]) -> None:
         self.over = False
         """`Finish` was said, or the answer broke; what stands behind it is not read."""
@@ -211,22 +219,23 @@ class Listener(Generic[S]):
         self.state = exchange.state
         self.state.upstream, self.state.secrets = link.name, link.secrets
         self._headers = headers
-        self._framer = exchange.framing()
+        if exchange.streamed:
+            self._framer = exchange.framing()
         self._collected = bytearray()
         self.opened = False
         self._notes = exchange.receipt
 
-    def feed(self, data: bytes) -> tuple[Event, ...]:
-        """Return what this piece says; b"" is the end of input."""
+    def feed(self, data: bytes, is_last: bool = False) -> tuple[Event, ...]:
+        """Return what this piece says; b"" is the end of input, as is the last of a JSON text."""
         if not self._begun:
             self._begin(data)
         events: list[Event] = []
         try:
             if self.collecting:
-                self._collect(data, events)
+                self._collect(data, events, is_last)
             elif data:
-                decode, state = self._exchange.decode, self.state
-                for frame in self._framer.feed(data):
+                decode, state, frames = self._exchange.decode, self.state, self._framer.feed(data)
+                for frame in frames if len(frames) <= _FEW else self._odd(frames, events):
                     events += decode(frame, state)
                     if events and type(events[-1]) is Finish:
                         self._finish(events)
@@ -236,6 +245,17 @@ class Listener(Generic[S]):
         except (GatewayError, *_MISSHAPEN) as error:
             self._fail(error)
         return tuple(events) if self.opened else self._through(events)
+
+    def _odd(self, frames: list[bytes], events: list[Event]) -> Iterator[bytes]:
+        """Those to be read one by one; what others say, which are alike, is added here."""
+        state, rest = self.state, iter(frames)
+        for frame in rest:
+            odd = frame
+            if (alike := state.alike) is not None:
+                texts, odd = alike.texts(frame, rest)
+                events += alike.said(texts, state)
+            if odd:
+                yield odd
 
     def _fail(self, error: Exception) -> None:
         failure = error if isinstance(error, GatewayError) else self.state.unreadable()
@@ -251,16 +271,15 @@ class Listener(Generic[S]):
         if start == b"{" and isinstance(self._framer, Sse):
             self.collecting = True
 
-    def _collect(self, data: bytes, events: list[Event]) -> None:
-        if data:
+    def _collect(self, data: bytes, events: list[Event], is_last: bool) -> None:
+        if len(self._collected) + len(data) > MAX_ANSWER:
+            raise too_large(self.state.upstream, MAX_ANSWER)
+        if data and not is_last:
             self._collected += data
-            if len(self._collected) > MAX_ANSWER:
-                raise too_large(self.state.upstream, MAX_ANSWER)
             return
-        self.state.raw = bytes(self._collected)
-        answer = load(self.state.raw)
+        raw = self.state.raw = bytes(self._collected) + data
         said: list[Event] = []
-        self._take(self._exchange.decode_answer(answer, self.state), said)
+        self._take(self._exchange.decode_answer(load(raw), self.state), said)
         self._require_finish()
         events += said
 

@@ -16,6 +16,8 @@ _END = b"\n\n"
 _LINE_FEED, _RETURN = 0x0A, 0x0D  # `in` is dear for bytes in bytes: it asks for a number first
 _LONGEST_NAME = 64
 """Bytes in front of an event's data that are remembered."""
+_BURST = 1024
+"""Bytes that come at once from which on they are split by what most frames begin with."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -37,19 +39,22 @@ class _Splitter:
         self.held = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        if not data:
-            return []
-        separator = self._separator
-        if data.find(separator) < 0 and not self._straddles(data):
-            self._hold(data)
-            return []
+        return self.split(data) if (data := self.joined(data)) else []
+
+    def joined(self, data: bytes) -> bytes:
+        """This piece behind what is held, if that completes a frame; else it is held, too."""
+        if data.find(self._separator) < 0 and not self._straddles(data):
+            if data:
+                self._hold(data)
+            return b""
         if self.held:
             self.held += data
-            data = bytes(self.held)
-        whole = data.split(separator)
-        rest = whole.pop()
-        self.held = bytearray()
-        if rest:
+            data, self.held = bytes(self.held), bytearray()
+        return data
+
+    def split(self, data: bytes) -> list[bytes]:
+        whole = data.split(self._separator)
+        if rest := whole.pop():
             self._hold(rest)
         if len(data) > MAX_FRAME and any(len(frame) > MAX_FRAME for frame in whole):
             raise _too_long()
@@ -94,10 +99,29 @@ class Sse:
             return [payload]  # a frame, alone: a piece
         if self._half_newline or _RETURN in data:
             data = self._one_newline(data)
-        payloads = self._payloads(self._blocks.feed(data))
+        data = self._blocks.joined(data)
+        if _BURST < len(data) <= MAX_FRAME:
+            payloads = self._many(data)
+        else:
+            payloads = self._payloads(self._blocks.split(data)) if data else []
         whole = not (self._half_newline or self._blocks.held)
         self._around = len(self._usual) + len(_END) if whole and self._usual else -1
         return payloads
+
+    def _many(self, data: bytes) -> list[bytes]:
+        """Payloads of frames, most of which begin alike: those come bare of one split."""
+        usual = _usual_in(data)
+        first, *others = data.split(_END + usual) if usual else (data,)
+        if not others:
+            return self._payloads(self._blocks.split(data))
+        last = others.pop()
+        payloads = self._payloads(first.split(_END))
+        for payload in others:
+            if _LINE_FEED in payload:  # another frame stands behind it, or it has several lines
+                payloads += self._payloads((usual + payload).split(_END))
+            elif payload:
+                payloads.append(payload)
+        return payloads + self._payloads(self._blocks.split(usual + last))
 
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if blocks and not self._started:
@@ -116,7 +140,7 @@ class Sse:
     def _payload(self, block: bytes) -> bytes:
         # The two forms every provider sends, `data: …` alone and after one `event: …` line.
         before, found, data = block.partition(b"data: ")
-        if len(before) < _LONGEST_NAME and _is_name(before) and _LINE_FEED not in data:
+        if found and len(before) < _LONGEST_NAME and _is_name(before) and _LINE_FEED not in data:
             self._usual = before + found
             return data
         return _odd_payload(block)
@@ -132,6 +156,13 @@ class Sse:
 
     def close(self) -> list[bytes]:
         return self._payloads([self._blocks.close()])
+
+
+def _usual_in(data: bytes) -> bytes:
+    """What stands in front of the data of the frame in the middle; empty: nothing usual."""
+    start = data.find(_END, len(data) // 2) + len(_END)
+    before, found, _ = data[start : start + _LONGEST_NAME].partition(b"data: ")
+    return before + found if found and _is_name(before) else b""
 
 
 @lru_cache(maxsize=64)

@@ -51,6 +51,12 @@ class Reply:
         """
         return self._raw.read(due)
 
+    def is_whole(self) -> bool:
+        """All of the body was read: the next piece would be its end. Of one that comes compressed
+        nobody knows.
+        """
+        return self._raw.over and "content-encoding" not in self.headers
+
     def broken(self, error: WireError | TimeoutError) -> GatewayError:
         """What it means that no piece came."""
         if isinstance(error, WireError):
@@ -86,7 +92,7 @@ class Reply:
         return body[:limit]
 
     async def settle(self) -> None:
-        """After the last event: keep the connection if the upstream ends its body at once."""
+        """After the last event: `close` keeps the connection if the body ends at once."""
         if not self._raw.over:
             due = asyncio.get_running_loop().time() + 0.05
             with suppress(GatewayError):
@@ -94,7 +100,6 @@ class Reply:
                     await self.read(due)
         if self._contact is not None:
             self._contact.failure = None  # what was wanted of it was there
-        self.close()
 
     def close(self) -> None:
         """Return the connection to the pool if the body is over, else cut it: that cancels."""

@@ -122,6 +122,10 @@ ANSWERS: Mapping[str, tuple[str, bytes]] = {
     "citations": ("claude", _claude("text", type="citations_delta", citation={})),
     "summaries": ("claude", _claude("compaction", type="compaction_delta", content="s" * 90)),
     "arguments": ("claude", _claude("tool_use", type="input_json_delta", partial_json="}")),
+    "texts and pings in turn": (
+        "claude",
+        _claude("text", type="text_delta", text="a") + _sse({"type": "ping"}),
+    ),
     "lines": ("ollama", _line(content="a")),
     "blank lines": ("ollama", _line(content=" ")),
     "thoughts": ("ollama", _line(content="<think>") + b"|" + _line(content="<")),

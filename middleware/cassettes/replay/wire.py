@@ -153,6 +153,9 @@ class PlayedReply(Reply):
             raise failure_of(self._exchange)
         return b""
 
+    def is_whole(self) -> bool:
+        return False
+
     async def settle(self) -> None:
         pass
 

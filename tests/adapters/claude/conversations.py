@@ -1,4 +1,4 @@
-"""What the tests of Claude's messages share: turns, calls, and the rules Claude has for both."""
+"""What tests of Claude's requests share: turns, calls, tools, and the rules Claude has."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
+from tests.support.dialogue import assistant, result, user
 from tests.support.upstreams.claude_wire import (
     request,
     sent,
@@ -59,3 +60,10 @@ def assert_accepted(body: Json) -> None:
 
 
 SIGNED: Json = {"type": "thinking", "thinking": "hm", "signature": "s"}
+
+KIMI = "kimi-k2"
+ROUND = (user("x"), assistant(None, ("a", "get_weather", "{}")), result("a", "5"))
+
+
+def named(name: str) -> Json:
+    return {"type": "function", "function": {"name": name}}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from tests.adapters.claude.asking import KIMI, named
+from tests.adapters.claude.conversations import KIMI, named
 from tests.support.dialogue import assistant, result
 from tests.support.upstreams.claude_wire import (
     ADAPTIVE,

@@ -10,7 +10,7 @@ from adapters.claude.capabilities import capability
 from adapters.claude.encode import LONGEST_PLAIN, must_stream
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from tests.adapters.claude.asking import KIMI, ROUND, named
+from tests.adapters.claude.conversations import KIMI, ROUND, named
 from tests.support.dialogue import assistant, user
 from tests.support.upstreams.claude_wire import (
     ADAPTIVE,

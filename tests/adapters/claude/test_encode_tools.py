@@ -8,7 +8,7 @@ import pytest
 
 from adapters.errors import BadRequest
 from adapters.protocol import Json
-from tests.adapters.claude.asking import KIMI, ROUND, named
+from tests.adapters.claude.conversations import KIMI, ROUND, named
 from tests.support.upstreams.claude_wire import (
     ADAPTIVE,
     ALWAYS,

@@ -99,6 +99,7 @@ def test_a_stream_that_ended_is_settled_and_its_connection_kept() -> None:
                 assert await reply.read(soon()) == b"one"
                 heard.set()
                 await reply.settle()
+                reply.close()
             assert up.connections == 1
 
     run(check())
@@ -111,6 +112,7 @@ def test_an_upstream_that_holds_a_finished_stream_open_is_left() -> None:
             await reply.read(soon())
             started = time.monotonic()
             await reply.settle()
+            reply.close()
             assert time.monotonic() - started < 0.5
 
     run(check())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.errors import UpstreamError
+from adapters.protocol import Event, TextDelta
+from adapters.wire.alike import alike
 from adapters.wire.framing import MAX_FRAME, Framer, Ndjson, Sse
 from tests.linear.measuring import is_within
 from tests.support.cuts import cut, cuts, each_byte, halves
@@ -110,6 +113,25 @@ def test_events_that_come_one_by_one_are_those_of_the_standard(pieces: list[str]
     assert frames(Sse(), sent) == payloads_by_the_standard("".join(pieces))
 
 
+@given(
+    pieces=st.lists(st.tuples(FRAME, st.integers(1, 9)), max_size=12),
+    usual=st.sampled_from(["data: ", "event: x\ndata: "]),
+    mark=st.booleans(),
+    places=cuts(),
+)
+@example(pieces=[("event: x\n\n\n", 1)], usual="event: x\ndata: ", mark=False, places=[18])
+def test_events_that_come_together_are_those_of_the_standard(
+    pieces: list[tuple[str, int]], usual: str, mark: bool, places: list[int]
+) -> None:
+    many = "".join(f"{usual}{word}\n\n" for word in range(50))
+    text = "".join(piece * times for piece, times in pieces)
+    for whole in (many + text + many, text + many + text, many + text):
+        sent = ("\ufeff" * mark + whole).encode()
+        expected = payloads_by_the_standard("\ufeff" * mark + whole)
+        assert frames(Sse(), [sent]) == expected
+        assert frames(Sse(), cut(sent, places)) == expected
+
+
 @given(places=cuts())
 def test_a_byte_order_mark_is_no_part_of_the_first_event(places: list[int]) -> None:
     assert frames(Sse(), cut(b"\xef\xbb\xbfdata: 1\n\n", places)) == [b"1"]
@@ -168,3 +190,78 @@ def _steps(data: bytes, step: int) -> list[bytes]:
 def test_an_error_event_is_an_error_in_every_language(event: bytes, payload: bytes) -> None:
     for pieces in ([event], each_byte(event)):
         assert frames(Sse(), pieces) == [payload]
+
+
+# Frames that are alike ---------------------------------------------------------------------------
+
+PATH = ("choices", 0, "delta", "content")
+
+
+def _said(texts: list[str], _state: None) -> Iterable[Event]:
+    return map(TextDelta, texts)
+
+
+def _frame(text: str, **more: object) -> bytes:
+    delta = {"role": "assistant", "content": text}
+    return json.dumps({"id": "x", **more, "choices": [{"index": 0, "delta": delta}]}).encode()
+
+
+def read(first: bytes, frames: Sequence[bytes]) -> tuple[list[str], bytes, list[bytes]]:
+    """Texts, the first frame that is not alike, and what was left behind it."""
+    known = alike(first, PATH, _said)
+    assert known is not None
+    others = iter(frames)
+    texts, other = known.texts(next(others), others)
+    return texts, other, [*others]
+
+
+def test_only_the_text_is_read() -> None:
+    texts = ["a", "沈", '"}', "\\", "\n", " }]}", "😀"]
+    assert read(_frame("first"), [*map(_frame, texts)]) == (texts, b"", [])
+
+
+OTHERS = {
+    "empty": _frame(""),
+    "beside it something else": _frame("b", model="m"),
+    "another form": _frame("b").replace(b": ", b":"),
+    "no text": _frame("b").replace(b'"b"', b"7"),
+    "nothing": _frame("b").replace(b'"b"', b"null"),
+    "two texts": _frame("b").replace(b'"b"', b'"b","role":"c"'),
+    "half a character": _frame("b").replace(b'"b"', b'"\\ud83d"'),
+    "no UTF-8": _frame("b").replace(b'"b"', b'"\xff"'),
+    "not closed": _frame("b").replace(b'"b"', b'"b\\"'),
+    "cut": _frame("b")[:-1],
+    "more behind it": _frame("b") + b" ",
+    "several lines": _frame("b") + b"\n" + _frame("b"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_what_is_not_alike_is_left_to_who_reads_all(other: bytes) -> None:
+    left = [_frame("c")]
+    assert read(_frame("first"), [_frame("a"), other, *left]) == (["a"], other, left)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"{}",
+        b'{"choices":[]}',
+        _frame("a").replace(b'"content"', b'"refusal"'),
+        _frame("a").replace(b'"a"', b'"a", "more": 1'),
+        _frame("a").replace(b'"a"', b'"a", "more": "b"'),
+        _frame("a").replace(b'"a"', b'{"content": "a"}'),
+        _frame("a").replace(b'"a"', b'"a", "in": {"content": "a"}'),
+        _frame("a").replace(b'"a"', b"null"),
+        _frame("a", system_fingerprint="f" * 2000),
+        _frame("\ud83d"),
+    ],
+)
+def test_nothing_is_alike_to_what_has_more_than_a_text_at_its_end(first: bytes) -> None:
+    assert alike(first, PATH, _said) is None
+
+
+def test_of_members_written_twice_the_last_counts() -> None:
+    first = _frame("a").replace(b'"a"', b'"old", "content": "a"')
+    assert read(first, [first.replace(b'"a"', b'"b"')])[0] == ["b"]
+    assert read(first, [first.replace(b'"old"', b'"new"')])[0] == []

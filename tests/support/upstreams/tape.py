@@ -20,13 +20,16 @@ class TapeReply(Reply):
     __slots__ = ("pieces",)
 
     def __init__(self, pieces: Sequence[bytes], headers: Mapping[str, str]) -> None:
-        self.pieces = iter(pieces)
+        self.pieces = [piece for piece in pieces if piece]
         self.headers = headers
         self.status = 200
         self.heard = unheard
 
     async def arriving(self, due: float) -> bytes:
-        return next((piece for piece in self.pieces if piece), b"")
+        return self.pieces.pop(0) if self.pieces else b""
+
+    def is_whole(self) -> bool:
+        return not self.pieces
 
     async def settle(self) -> None:
         pass
