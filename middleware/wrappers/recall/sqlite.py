@@ -14,6 +14,7 @@ from pathlib import Path
 from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.absences import Absences
 from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
+from middleware.wrappers.recall.together import Together
 
 _MARK = int.from_bytes(b"Utrc")
 """Says in the file's head that it is ours: no other file is ever written to or deleted."""
@@ -71,6 +72,7 @@ class SqliteStore:
         self._tidying = False
         self._rounds: SqliteStore | None = None
         self._absences = Absences(path)
+        self._together = Together(self._keep_now)
 
     def rounds(self) -> Store:
         if self._rounds is None:
@@ -100,8 +102,9 @@ class SqliteStore:
         return self._now() - round(self._limits.max_age * 1000)
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+        kept = await self._together.join(entries, used)
         for pause in _PAUSES:
-            if self._keep_now(entries, used):
+            if kept or self._keep_now(entries, used):
                 self._tidy_sometimes()  # not before: who opens the file would find it locked
                 return
             await asyncio.sleep(pause)
