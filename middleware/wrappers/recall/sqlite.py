@@ -36,6 +36,7 @@ _TOUCH = "UPDATE memory SET at = ? WHERE key = ? AND at BETWEEN ? AND ?"
 _OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 64"
 _EVER = 1 << 62
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_HARMLESS = _BUSY | {sqlite3.SQLITE_FULL}
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Another worker is writing: seconds before each further attempt, while other requests run."""
@@ -258,7 +259,7 @@ class SqliteStore:
         return True
 
     def _failure(self, error: sqlite3.Error) -> StoreFailure:
-        if _code(error) not in _BUSY:
+        if _code(error) not in _HARMLESS:
             self.close()
         if _code(error) in _BROKEN:
             return self._begin_anew()
