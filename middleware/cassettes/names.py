@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from adapters.protocol import value_class
 from middleware.cassettes.errors import CassetteRefused
 
 _SEGMENT, _NAME = 150, 600
@@ -20,7 +20,7 @@ _ENDING = ".yaml"
 _TEST = re.compile(r"((?:[\w.]+/)*\w+)\.py::(\w+)(?:\[([\w.]+)\])?")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CassetteName:
     name: str
     session: str = ""

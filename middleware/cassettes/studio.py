@@ -157,9 +157,7 @@ class Studio:
         ]
 
     def repairs(self, selection: Selection) -> bool:
-        """Whether histories are mended because it was so when they were recorded."""
-        if self.mode(selection) != "replay":
-            return False
+        """Whether histories are mended because it was so when what is played was recorded."""
         try:
             found = self.player.shelf.session(self._name(selection))
         except CassetteMiss:

@@ -93,7 +93,7 @@ class Chat(Edge):
     def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
         runtime, server = admitted.runtime, admitted.runtime.config.server
         repair = server.history_repair
-        if runtime.studio is not None and admitted.selection is not None:
+        if admitted.played and runtime.studio is not None and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
         return door.parse(admitted.body, repair=repair, strict=server.strict, call=admitted.call)
 

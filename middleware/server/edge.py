@@ -57,6 +57,8 @@ class AdmittedRequest:
     bill: Bill
     selection: Selection | None = None
     """What it says of cassettes; None: nothing, and it is to have none."""
+    played: bool = False
+    """A recording answers, unless its model has a mode of its own."""
 
     def routes(self, model: str) -> Routes:
         """Where its client's models are found; raise `UnknownModel` if this is none of them."""
@@ -67,7 +69,8 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        if self.runtime.is_played(self.selection, model):
+        line = self.runtime.line(model)
+        if self.runtime.is_played(self.selection, line) if line else self.played:
             self.bill.forgive()
         else:
             if not self.answer.visit.counted:  # it had seemed that a recording would answer
@@ -84,12 +87,12 @@ class AdmittedRequest:
         created, runtime = self.answer.created, self.runtime
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
-        own = (self.answer.visit.path, self.body)
-        if asked is None or not says_more(asked):
-            own = ("", b"")
         body = self.body if asked is None else chat_body(asked)
-        came = self.selection, model, runtime.line(model), body, key, self.call
-        return Visitor(*came, created, *own)
+        line = runtime.line(model)
+        visitor = Visitor(self.selection, model, line, body, key, self.call, created)
+        if asked is None or not says_more(asked):
+            return visitor
+        return visitor._replace(path=self.answer.visit.path, own=self.body)
 
 
 Handler = Callable[[AdmittedRequest], Awaitable[None]]
@@ -161,7 +164,8 @@ class Edge:
         self.crowd.enter(visit.id, owner, server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
-        if not runtime.is_played(selection):
+        played = runtime.is_played(selection)
+        if not played:
             await bill.enter()
         record = self.records.begin(visit, client.owner)
         body = await read_body(scope, receive, server.max_body)
@@ -178,10 +182,10 @@ class Edge:
             client=visit.client,
             journey=visit.journey,
             session=_session(runtime, scope),
-            secret=runtime.secret(selection),
+            secret=runtime.secret(selection, played),
             headers=heard(scope, answer.door.endpoint.reads),
         )
-        return AdmittedRequest(runtime, body, call, answer, caller, bill, selection)
+        return AdmittedRequest(runtime, body, call, answer, caller, bill, selection, played)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None

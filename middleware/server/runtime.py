@@ -59,23 +59,24 @@ class Runtime:
     def server(self) -> Server:
         return self.config.server
 
-    def secret(self, selection: Selection | None) -> bytes:
+    def secret(self, selection: Selection | None, played: bool) -> bytes:
         """Signs what a client carries; a replay is the same on every machine."""
-        studio = self.studio
-        if studio is None or selection is None or studio.mode(selection) != "replay":
+        if not played or self.studio is None or selection is None:
             return self.shared.secret
-        return studio.secret(selection)
+        return self.studio.secret(selection)
 
     def routes_of(self, client: Client) -> Routes:
         """The models a client may ask."""
         return self.limited.get(client.name, self.routes)
 
-    def is_played(self, selection: Selection | None, model: str = "") -> bool:
-        """Whether a recording answers: no upstream is paid, and no limit acts."""
+    def is_played(self, selection: Selection | None, line: str = "") -> bool:
+        """Whether a recording answers: no upstream is paid, and no limit acts. `line` is that of
+        the model, once it is known.
+        """
         studio = self.studio
         if studio is None or selection is None:
             return False
-        return studio.mode(selection, self.line(model)) == "replay"
+        return studio.mode(selection, line) == "replay"
 
     def line(self, model: str) -> str:
         """The line of the config that a model has, if cassettes hold for some models alone."""

@@ -1,5 +1,5 @@
 """What a recorder has heard so far, a turn at a time beside the cassette: a crash loses only the
-turn that was being answered.
+turn that was being answered, and what ended in the last moment.
 """
 
 from __future__ import annotations

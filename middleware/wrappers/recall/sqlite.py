@@ -14,6 +14,7 @@ from pathlib import Path
 from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.absences import Absences
 from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
+from middleware.wrappers.recall.together import Together
 
 _MARK = int.from_bytes(b"Utrc")
 """Says in the file's head that it is ours: no other file is ever written to or deleted."""
@@ -35,6 +36,7 @@ _TOUCH = "UPDATE memory SET at = ? WHERE key = ? AND at BETWEEN ? AND ?"
 _OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 64"
 _EVER = 1 << 62
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_HARMLESS = _BUSY | {sqlite3.SQLITE_FULL}
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Another worker is writing: seconds before each further attempt, while other requests run."""
@@ -71,6 +73,7 @@ class SqliteStore:
         self._tidying = False
         self._rounds: SqliteStore | None = None
         self._absences = Absences(path)
+        self._together = Together(self._keep_now)
 
     def rounds(self) -> Store:
         if self._rounds is None:
@@ -100,8 +103,9 @@ class SqliteStore:
         return self._now() - round(self._limits.max_age * 1000)
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
+        kept = await self._together.join(entries, used)
         for pause in _PAUSES:
-            if self._keep_now(entries, used):
+            if kept or self._keep_now(entries, used):
                 self._tidy_sometimes()  # not before: who opens the file would find it locked
                 return
             await asyncio.sleep(pause)
@@ -255,7 +259,7 @@ class SqliteStore:
         return True
 
     def _failure(self, error: sqlite3.Error) -> StoreFailure:
-        if _code(error) not in _BUSY:
+        if _code(error) not in _HARMLESS:
             self.close()
         if _code(error) in _BROKEN:
             return self._begin_anew()
