@@ -6,7 +6,7 @@ that answers a chat is an `Adapter`, so features compose instead of interleaving
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform, final
@@ -295,7 +295,11 @@ class Journey:
         self.before_next_ask: Callable[[int], Awaitable[None]] | None = None
         """To be told of each ask behind the first, with the bytes it has more."""
 
-    def calls(self) -> list[UpstreamCall]:
+    def calls(self) -> Sequence[UpstreamCall]:
+        # Nearly all are one call.
+        if len(self.steps) == 1:
+            only = self.steps[0]
+            return (only,) if type(only) is UpstreamCall else ()
         return [step for step in self.steps if type(step) is UpstreamCall]
 
     def answered(self) -> UpstreamCall | None:

@@ -37,14 +37,15 @@ class Log:
     _timer: asyncio.TimerHandle | None = None
 
     def write(self, line: Json) -> None:
-        if _weight(line) < LEVELS[self.level]:
+        least = LEVELS[self.level]
+        if least and _weight(line) < least:
             return
         if self.readable:
             say = readable if "status" in line else _news
             self._lines.append(say(line, time.strftime("%H:%M:%S")))
         else:
-            said = {"time": _timestamp(int(time.time())), **line}
-            self._lines.append(orjson.dumps(said).decode())
+            # Before what is written already: to put it into the line would copy that.
+            self._lines.append(_timestamp(int(time.time())) + orjson.dumps(line).decode()[1:])
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_FLUSH_SECONDS, self.flush)
@@ -71,7 +72,8 @@ def _pieces(lines: Sequence[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=2)
 def _timestamp(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+    """How a line begins that is never empty."""
+    return time.strftime('{"time":"%Y-%m-%dT%H:%M:%SZ",', time.gmtime(second))
 
 
 def readable(line: Json, clock: str) -> str:
