@@ -7,9 +7,8 @@ from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 
-from adapters.protocol import UpstreamCall
+from adapters.protocol import UpstreamCall, Usage
 from middleware.server.visits import Visit
 from middleware.telemetry.families import (
     CALL_SECONDS,
@@ -50,7 +49,6 @@ _LONGEST = 200
 _PATIENCE = 1.0
 """Seconds for each gauge: what it asks may be away."""
 _KINDS = ("input", "cached", "cache_write", "output", "reasoning")
-_figures = attrgetter("prompt", "cached", "cache_write", "completion", "reasoning")
 _Figures = tuple[float | None, ...]
 """Tokens of each kind, and what they cost."""
 _AT_ONCE = 1000
@@ -166,7 +164,7 @@ class Tally:
         if visit.first_event is not None:
             rows.first.append(visit.first_event - visit.began)
         if usage := visit.spent or (visit.finish.usage if visit.finish else visit.usage):
-            rows.used.append((*_figures(usage), visit.cost))
+            rows.used.append(_figures(usage, visit.cost))
         if visit.limit:
             self._limited.add((client, visit.limit))
         for step in visit.journey.steps:
@@ -245,6 +243,11 @@ class Tally:
         for name, seen in zip(self.gauges, await asyncio.gather(*looks), strict=True):
             taken[name] = [(labels, [number]) for labels, number in seen.items()]
         return taken
+
+
+def _figures(used: Usage, cost: float | None) -> _Figures:
+    """In the order of the kinds."""
+    return used.prompt, used.cached, used.cache_write, used.completion, used.reasoning, cost
 
 
 def _answered(visit: Visit) -> tuple[str, str]:

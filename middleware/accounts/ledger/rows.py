@@ -76,6 +76,7 @@ def _counts(used: Usage) -> Sequence[int]:
     """In the order of the columns; what upstreams say may be any number."""
     cached, written, thought = used.cached or 0, used.cache_write or 0, used.reasoning or 0
     figures = used.prompt, cached, written, used.completion, thought
-    if min(figures) < 0 or max(figures) > _MOST:
-        return [min(max(0, figure), _MOST) for figure in figures]
+    for figure in figures:
+        if not 0 <= figure <= _MOST:
+            return [min(max(0, figure), _MOST) for figure in figures]
     return figures
