@@ -23,16 +23,14 @@ _UNPRICED = Note(
 )
 _LEFT = Note("usage_estimated", "usage", "a call was left before its upstream said what it used")
 _UNSAID = Note("usage_estimated", "usage", "the upstream counted no tokens: its cost is estimated")
-Used = tuple[str, Usage]
-"""Of a call: the model's public name, and its tokens."""
 
 
 class Bill:
     """Begun when a request is let in; closed once, when nothing more is used."""
 
     __slots__ = (
-        *("_allowance", "_answer", "_closed", "_lengths", "_prices", "_prompt"),
-        "visit",
+        *("_allowance", "_answer", "_closed", "_lengths", "_prices"),
+        *("limited", "size", "visit"),
     )
 
     def __init__(
@@ -46,7 +44,11 @@ class Bill:
         self._prices = prices
         self._lengths = lengths
         self._allowance = allowance
-        self._prompt = self._answer = 0
+        self.limited = allowance is not None
+        """Its client has limits: only then there is something to take, and to give back."""
+        self.size = 0
+        """Bytes of the prompt."""
+        self._answer = 0
         self._closed = False
 
     @property
@@ -67,9 +69,8 @@ class Bill:
             await self._allowance.enter()
         self.visit.counted = True
 
-    async def reserve(self, size: int, answer: int | None) -> None:
-        """Take what it is likely to use; `size` is the prompt's in bytes, `answer` its limit."""
-        self._prompt = size // _LETTERS
+    async def reserve(self, answer: int | None) -> None:
+        """Take what it is likely to use; `answer` is its own limit."""
         if self._allowance is None:
             return
         visit = self.visit
@@ -77,7 +78,7 @@ class Bill:
             answer = self._lengths.of(visit.client, visit.model)
         self._answer = answer if answer < _LONGEST else _LONGEST
         visit.journey.before_next_ask = self._reserve_more
-        tokens, cost = self._likely(self._prompt)
+        tokens, cost = self._likely(self.size // _LETTERS)
         await self._allowance.reserve(tokens, cost)
 
     async def _reserve_more(self, size: int) -> None:
@@ -85,7 +86,7 @@ class Bill:
         client cannot do without what it was let in for.
         """
         assert self._allowance is not None
-        likely = self._likely(self._prompt + size // _LETTERS)
+        likely = self._likely(self.size // _LETTERS + size // _LETTERS)
         await self._allowance.reserve(*likely, beyond=True)
 
     def _likely(self, prompt: int) -> tuple[int, float]:
@@ -118,31 +119,26 @@ class Bill:
         if isinstance(visit.error, LimitReached):
             visit.limit, visit.counted = visit.error.limit, False
             return
-        if used := self._used():
-            visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])
-            visit.cost = self._cost(used)
-            if self._allowance is not None and visit.error is None and not visit.gone:
-                self._lengths.learn(visit.client, visit.model, visit.spent.completion)
+        self._add_up()
+        if self._allowance is not None and visit.spent and visit.error is None and not visit.gone:
+            self._lengths.learn(visit.client, visit.model, visit.spent.completion)
 
-    def _cost(self, used: Sequence[Used]) -> float | None:
-        cost = None
-        for place, usage in used:
-            if (price := self._prices.of(place)) is not None:
-                cost = (
-                    price.cost(usage) if cost is None else round(cost + price.cost(usage), _DIGITS)
-                )
-        return cost
-
-    def _used(self) -> Sequence[Used]:
+    def _add_up(self) -> None:
         visit = self.visit
         if visit.usage is not None:  # vectors have no finish
             calls = visit.journey.calls()
-            return [(calls[-1].place if calls else visit.model, visit.usage)]
-        return [
-            (step.place, usage)
-            for step in visit.journey.steps
-            if type(step) is UpstreamCall and (usage := self._used_by(step)) is not None
-        ]
+            self._add(calls[-1].place if calls else visit.model, visit.usage)
+            return
+        for step in visit.journey.steps:
+            if type(step) is UpstreamCall and (usage := self._used_by(step)) is not None:
+                self._add(step.place, usage)
+
+    def _add(self, place: str, used: Usage) -> None:
+        visit, price = self.visit, self._prices.of(place)
+        visit.spent = used if visit.spent is None else _sum(visit.spent, used)
+        if price is not None:
+            cost = price.cost(used)
+            visit.cost = cost if visit.cost is None else round(visit.cost + cost, _DIGITS)
 
     def _used_by(self, call: UpstreamCall) -> Usage | None:
         """None: it failed, and costs nothing."""
@@ -154,7 +150,7 @@ class Bill:
 
     def _estimate(self, call: UpstreamCall) -> Usage:
         """Of a call whose usage nobody said: what went there, and what came."""
-        guess = Usage(self._prompt, call.letters // _LETTERS)
+        guess = Usage(self.size // _LETTERS, call.letters // _LETTERS)
         price = self._prices.of(call.place)
         if call.finish is None and (self.visit.gone or call.opened is not None):
             self.visit.receipt += (_LEFT,)
@@ -172,9 +168,9 @@ class Bill:
             await self._allowance.settle(spent, visit.cost or 0.0, none)
 
 
-def _sum(several: Sequence[Usage]) -> Usage:
-    columns = zip(*map(_figures, several), strict=True)
-    prompt, completion, cached, written, thought = map(sum, columns)
+def _sum(one: Usage, other: Usage) -> Usage:
+    both = zip(_figures(one), _figures(other), strict=True)
+    prompt, completion, cached, written, thought = map(sum, both)
     return Usage(prompt, completion, cached, written, thought)
 
 

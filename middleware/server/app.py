@@ -57,21 +57,22 @@ class Chat(Edge):
 
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
-        door = self.doors.at[answer.visit.path]
-        keeping = self.doors.keeping.get(answer.visit.path)
+        path = answer.visit.path
+        door, keeping = self.doors.at[path], self.doors.keeping.get(path)
         if keeping is not None:
             named = keeping.references(admitted.body, admitted.call.owner)
             door = keeping = await admitted.answers(named.model).named(keeping, named)
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)
+        model = parsed.request.model
         if parsed.ready is not None:
-            routes = admitted.routes(parsed.request.model)
+            routes = admitted.routes(model)
             if runtime.studio is None or admitted.selection is None:
-                routes.find(parsed.request.model)  # or it is unknown
+                routes.find(model)  # or it is unknown
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
-        model = parsed.request.model
-        await admitted.reserve(model, _most_tokens(parsed.request))
+        if admitted.bill.limited or admitted.selection is not None:
+            await admitted.reserve(model, _most_tokens(parsed.request))
         routes = admitted.routes(model)
         if runtime.studio is None or admitted.selection is None:
             adapter: Adapter = routes.find(model)
@@ -91,7 +92,8 @@ class Chat(Edge):
         await answer.respond(adapter, parsed)
 
     def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
-        runtime, server = admitted.runtime, admitted.runtime.config.server
+        runtime = admitted.runtime
+        server = runtime.config.server
         repair = server.history_repair
         if runtime.studio is not None and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)

@@ -67,12 +67,15 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        if self.runtime.is_played(self.selection, model):
-            self.bill.forgive()
-        else:
-            if not self.answer.visit.counted:  # it had seemed that a recording would answer
-                await self.bill.enter()
-            await self.bill.reserve(len(self.body), answer)
+        bill = self.bill
+        bill.size = len(self.body)
+        if self.selection is not None and self.runtime.is_played(self.selection, model):
+            bill.forgive()
+            return
+        if not bill.visit.counted:  # it had seemed that a recording would answer
+            await bill.enter()
+        if bill.limited:
+            await bill.reserve(answer)
 
     def answers(self, model: str = "") -> KeptAnswers:
         """Those of its client that are kept."""
@@ -142,7 +145,11 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            await self._close(answer, loop.time(), bodies)
+            try:
+                self._close(answer, loop.time(), bodies)
+            finally:  # whatever could not be told, nobody is kept out for it
+                if answer.bill is not None and answer.bill.limited:
+                    await answer.bill.settle()
 
     def _identity(self) -> str:
         if not self._drawn:
@@ -155,31 +162,31 @@ class Edge:
         server = runtime.config.server
         caller = runtime.keys.caller(scope)
         client = caller.client
-        visit.client, visit.owner = client.name, client.owner
+        visit.client, owner = client.name, client.owner
+        visit.owner = owner
         # Where no key is asked, whoever likes could be many.
-        owner = client.owner if runtime.config.asks_keys else ""
-        self.crowd.enter(visit.id, owner, server.max_concurrent)
+        self.crowd.enter(visit.id, owner if runtime.asks_keys else "", server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
-        if not runtime.is_played(selection):
+        if selection is None or not runtime.is_played(selection):
             await bill.enter()
-        record = self.records.begin(visit, client.owner)
+        record = self.records.begin(visit, owner)
         body = await read_body(scope, receive, server.max_body)
-        capture = None
+        bill.size, capture = len(body), None
         if record is not None and not record.dropped:
             record.body, capture = body, record.calls
-        key = caller.key if runtime.passes_keys else ""
+        reads = answer.door.endpoint.reads
         call = RequestContext(
             id=visit.id,
-            owner=client.owner,
-            key=key,
-            size=len(body),
+            owner=owner,
+            key=caller.key if runtime.passes_keys else "",
+            size=bill.size,
             capture=capture,
-            client=visit.client,
+            client=client.name,
             journey=visit.journey,
-            session=_session(runtime, scope),
-            secret=runtime.secret(selection),
-            headers=heard(scope, answer.door.endpoint.reads),
+            session="" if runtime.shared.tools is None else _session(scope),
+            secret=runtime.shared.secret if selection is None else runtime.secret(selection),
+            headers=heard(scope, reads) if reads else {},
         )
         return AdmittedRequest(runtime, body, call, answer, caller, bill, selection)
 
@@ -205,17 +212,14 @@ class Edge:
         response.raw_headers += raw(said_of(named))
         return response
 
-    async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
-        self.crowd.leave(answer.visit.id)
-        try:
-            if answer.bill is not None:
-                answer.bill.close()
-            self._end(answer.visit, now, bodies)
-            for observer in self.observers:
-                observer.ended(answer.visit, now)
-        finally:  # whatever could not be told, nobody is kept out for it
-            if answer.bill is not None:
-                await answer.bill.settle()
+    def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
+        visit = answer.visit
+        self.crowd.leave(visit.id)
+        if answer.bill is not None:
+            answer.bill.close()
+        self._end(visit, now, bodies)
+        for observer in self.observers:
+            observer.ended(visit, now)
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
@@ -225,17 +229,13 @@ class Edge:
         self.log.write(line)
 
 
-def _session(runtime: Runtime, scope: Scope) -> str:
-    """What the client calls its session, where there are tools that have sessions."""
-    if runtime.shared.tools is None:
-        return ""
+def _session(scope: Scope) -> str:
+    """What the client calls its session; only tools have any."""
     return header(scope, b"x-usetool-session").decode("utf-8", "replace")
 
 
 def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
     """Headers a door reads; of one that comes twice, all values."""
-    if not names:
-        return {}
     found: dict[str, list[str]] = {}
     for sent, value in scope["headers"]:
         if (name := sent.decode("latin-1")) in names:
