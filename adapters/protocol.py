@@ -70,6 +70,8 @@ class RequestContext:
     """Of the client's, those its door reads."""
     most_calls: int | None = None
     """Calls of server tools that the client allows; None: it does not say."""
+    now: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+    """The event loop's time, as to ask for the loop takes longer; None: nobody has asked yet."""
 
 
 @value_class

@@ -30,7 +30,7 @@ class Bill:
 
     __slots__ = (
         *("_allowance", "_answer", "_closed", "_lengths", "_prices"),
-        *("limited", "size", "visit"),
+        *("limited", "size", "visit", "watched"),
     )
 
     def __init__(
@@ -46,6 +46,8 @@ class Bill:
         self._allowance = allowance
         self.limited = allowance is not None
         """Its client has limits: only then there is something to take, and to give back."""
+        self.watched = prices.watched
+        """Somebody keeps accounts of what requests cost."""
         self.size = 0
         """Bytes of the prompt."""
         self._answer = 0
@@ -55,11 +57,6 @@ class Bill:
     def headers(self) -> Sequence[tuple[bytes, bytes]]:
         """The limits of its client."""
         return self._allowance.headers if self._allowance is not None else ()
-
-    @property
-    def watched(self) -> bool:
-        """Somebody keeps accounts of what requests cost."""
-        return self._prices.watched
 
     async def enter(self) -> None:
         """Take a place among its client's requests, or raise `LimitReached`; once."""
@@ -100,7 +97,7 @@ class Bill:
 
     def missing(self) -> Receipt:
         """What the accounts lack of the call that answers now."""
-        if not self._prices.watched:
+        if not self.watched:
             return ()
         calls = self.visit.journey.steps
         last = calls[-1] if calls else None

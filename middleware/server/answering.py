@@ -45,7 +45,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "door", "_headers", "_id", "created", "_now", "_began"),
-        *("_in_headers", "_stream", "_task", "_loop", "bill", "_prices", "connection"),
+        *("_in_headers", "_stream", "_task", "loop", "bill", "_prices", "connection"),
     )
 
     def __init__(
@@ -63,7 +63,7 @@ class Answer:
         """How many notes of the receipt the client got in the response headers."""
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
-        self._loop = loop
+        self.loop = loop
         self._task: asyncio.Task[None] | None = None
         """To be cancelled when the client leaves."""
         self.connection: ClientConnection | None = None
@@ -82,11 +82,12 @@ class Answer:
 
     def begin(self, parsed: ParsedRequest) -> None:
         """Note for log and answer what the request is."""
-        self.visit.model = parsed.request.model[:200]
-        self.visit.streamed = parsed.request.call.streamed
-        self.visit.receipt = parsed.receipt
+        visit, request = self.visit, parsed.request
+        visit.model = request.model[:200]
+        visit.streamed = request.call.streamed
+        visit.receipt = parsed.receipt
         self._began = time.time()
-        self.created = self.visit.created = int(self._began)
+        self.created = visit.created = int(self._began)
 
     def replay(self, label: str, identity: str = "", created: int | None = None) -> None:
         """Answer as a recording does, or what will be one: under its own id and time, and without
@@ -105,7 +106,7 @@ class Answer:
     def watch(self) -> None:
         """From now on cancel this task when the client closes its connection."""
         if self.connection is not None:
-            self._task = asyncio.current_task(self._loop)
+            self._task = asyncio.current_task(self.loop)
             self.connection.watch(self._leave)
 
     def _leave(self) -> None:
@@ -153,8 +154,8 @@ class Answer:
             body = parsed.fold(self.stamp(), events)
         finally:
             opened = self._note_events(events)
-        if self._prices:
-            self._close_bill()
+        if self._prices and self.bill is not None:
+            self.bill.close()
         headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and finish.usage is not None and finish.usage.parts:
             told = orjson.dumps(usage_parts(finish.usage)).decode()
@@ -166,15 +167,15 @@ class Answer:
         return Stamp(self._id, self.created, self._now, self._began)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
-        opened = None
-        for event in events:
-            if type(event) is Opened:
-                opened = event
-                self._note_opened(event)
-            elif type(event) is Noted:
-                self.visit.receipt += event.receipt
-            elif type(event) is Finish:
-                self.visit.finish = event
+        if not events:
+            return None
+        first, last = events[0], events[-1]
+        opened = first if type(first) is Opened else None
+        if opened is not None:
+            self._note_opened(opened)
+        self._note_late(events)
+        if type(last) is Finish:
+            self.visit.finish = last
         return opened
 
     def _close_bill(self) -> Receipt:
@@ -190,16 +191,17 @@ class Answer:
         await self._send_whole(body, [])
 
     async def _send_whole(self, body: bytes, headers: RawHeaders) -> None:
-        self.visit.status = 200
+        visit = self.visit
+        visit.status = 200
         self._unwatch()
-        if self.visit.cost and self._prices:
-            headers.append((b"x-usetool-cost", cost_header(self.visit.cost).encode()))
+        if visit.cost and self._prices:
+            headers.append((b"x-usetool-cost", cost_header(visit.cost).encode()))
         await send_json(self._send, 200, body, self._headers + headers)
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self.stamp())
         stream = self._stream = EventStream(
-            self._send, self._headers, writer, self._heartbeat, self._loop
+            self._send, self._headers, writer, self._heartbeat, self.loop
         )
         async with aclosing(adapter.stream(parsed.request)) as batches:
             async for batch in batches:
@@ -245,26 +247,29 @@ class Answer:
             await stream.start(self._told_headers(opened))
 
     def _note_opened(self, opened: Opened) -> None:
-        self.visit.opened(opened, self._loop.time())
-        if self.bill is not None:
+        self.visit.opened(opened, self.loop.time())
+        if self.bill is not None and self.bill.watched:
             self.visit.receipt += self.bill.missing()
 
     def _told_headers(self, opened: Opened | None) -> RawHeaders:
         """Who answered, and what was changed."""
+        visit = self.visit
         model = opened.upstream.model[:200] if opened is not None else ""
-        headers = [*_route_headers(self.visit.journey.summary(), model)]
+        headers = [*_route_headers(visit.journey.summary(), model)]
         if opened is not None:
             limits, own = self._limits(opened.upstream.headers)
             headers += [*raw(limits), *own] if limits else own
-        if self.visit.receipt:
-            headers += raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})
+        if visit.receipt:
+            headers += raw({"x-usetool-warnings": warnings_header(visit.receipt)})
         return headers
 
     def _limits(
         self, headers: Mapping[str, str]
     ) -> tuple[Mapping[str, str], Sequence[tuple[bytes, bytes]]]:
         """A client that has limits of its own is told of those, not of the upstream's."""
-        own = self.bill.headers if self.bill is not None else ()
+        own: Sequence[tuple[bytes, bytes]] = ()
+        if self.bill is not None and self.bill.limited:
+            own = self.bill.headers
         if own:
             headers = {
                 name: value for name, value in headers.items() if not name.startswith(_RATE_LIMIT)

@@ -187,6 +187,7 @@ class Edge:
             session="" if runtime.shared.tools is None else _session(scope),
             secret=runtime.shared.secret if selection is None else runtime.secret(selection),
             headers=heard(scope, reads) if reads else {},
+            now=answer.loop.time,
         )
         return AdmittedRequest(runtime, body, call, answer, caller, bill, selection)
 

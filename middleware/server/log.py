@@ -44,7 +44,7 @@ class Log:
             say = readable if "status" in line else _news
             self._lines.append(say(line, time.strftime("%H:%M:%S")))
         else:
-            # Before what is written already: to put it into the line would copy that.
+            # The time stands before the line as text: within, it would mean another dict.
             self._lines.append(_timestamp(int(time.time())) + orjson.dumps(line).decode()[1:])
         if self._timer is None:
             loop = asyncio.get_running_loop()
