@@ -66,9 +66,7 @@ class Chat(Edge):
         answer.begin(parsed)
         model = parsed.request.model
         if parsed.ready is not None:
-            routes = admitted.routes(model)
-            if runtime.studio is None or admitted.selection is None:
-                routes.find(model)  # or it is unknown
+            self._require_known(model, admitted)
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
         if admitted.bill.limited or admitted.selection is not None:
@@ -90,6 +88,11 @@ class Chat(Edge):
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch()
         await answer.respond(adapter, parsed)
+
+    def _require_known(self, model: str, admitted: AdmittedRequest) -> None:
+        routes = admitted.routes(model)
+        if admitted.runtime.studio is None or admitted.selection is None:
+            routes.find(model)
 
     def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
         runtime = admitted.runtime
@@ -134,28 +137,30 @@ class Gateway:
 
     # Servers and tools know an ASGI app by this being a coroutine function.
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        hosts = self.chat.runtime.hosts
-        if scope["type"] == "http" and scope["path"].startswith(PREFIX):
-            scope = without_prefix(scope)
-        if hosts is not None and scope["type"] == "http":
-            try:
-                hosts.check(scope)
-            except BadRequest as error:
-                await self.chat.refused(scope, error)(scope, receive, send)
-                return
+        if scope["type"] == "http":
+            if scope["path"].startswith(PREFIX):
+                scope = without_prefix(scope)
+            hosts = self.chat.runtime.hosts
+            if hosts is not None:
+                try:
+                    hosts.check(scope)
+                except BadRequest as error:
+                    await self.chat.refused(scope, error)(scope, receive, send)
+                    return
         await (self._cross or self.plain)(scope, receive, send)
 
     # What only hands on is no coroutine: every piece of a stream would pass it.
     def plain(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
             return self.app(scope, receive, send)
-        path, doors = scope["path"], self.chat.doors
-        door = doors.owner(path)
-        if door is not None and door.name not in self.chat.runtime.config.server.doors:
-            return self.chat.refused(scope, closed(door.name))(scope, receive, send)
-        if path in doors.at and scope["method"] == "POST":
-            return self.chat(scope, receive, send)
-        return self.app(scope, receive, send)
+        chat, path = self.chat, scope["path"]
+        door = chat.doors.at.get(path) or chat.doors.owner(path)
+        if door is None:
+            return self.app(scope, receive, send)
+        if door.name not in chat.runtime.config.server.doors:
+            return chat.refused(scope, closed(door.name))(scope, receive, send)
+        hot = path in chat.doors.at and scope["method"] == "POST"
+        return (chat if hot else self.app)(scope, receive, send)
 
 
 def _cross_origin(gateway: Gateway) -> ASGIApp | None:
