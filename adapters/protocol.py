@@ -6,7 +6,7 @@ that answers a chat is an `Adapter`, so features compose instead of interleaving
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, dataclass_transform, final
 
@@ -119,16 +119,9 @@ class ChatRequest:
 def renamed(request: ChatRequest, model: str) -> ChatRequest:
     """`replace`, which every request would pay for, as it looks at each field."""
     return ChatRequest(
-        model,
-        request.messages,
-        request.tools,
-        request.tool_choice,
-        request.params,
-        request.extra,
-        request.configured,
-        request.call,
-        request.native,
-    )
+        model, request.messages, request.tools, request.tool_choice, request.params, request.extra,
+        request.configured, request.call, request.native,
+    )  # fmt: skip
 
 
 @value_class
@@ -303,11 +296,7 @@ class Journey:
         self.before_next_ask: Callable[[int], Awaitable[None]] | None = None
         """To be told of each ask behind the first, with the bytes it has more."""
 
-    def calls(self) -> Sequence[UpstreamCall]:
-        # Nearly all are one call.
-        if len(self.steps) == 1:
-            only = self.steps[0]
-            return (only,) if type(only) is UpstreamCall else ()
+    def calls(self) -> list[UpstreamCall]:
         return [step for step in self.steps if type(step) is UpstreamCall]
 
     def answered(self) -> UpstreamCall | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 
@@ -190,13 +190,14 @@ class Answer:
         self._close_bill()
         await self._send_whole(body, [])
 
-    async def _send_whole(self, body: bytes, headers: RawHeaders) -> None:
+    # What only hands on is no coroutine.
+    def _send_whole(self, body: bytes, headers: RawHeaders) -> Awaitable[None]:
         visit = self.visit
         visit.status = 200
         self._unwatch()
         if visit.cost and self._prices:
             headers.append((b"x-usetool-cost", cost_header(visit.cost).encode()))
-        await send_json(self._send, 200, body, self._headers + headers)
+        return send_json(self._send, 200, body, self._headers + headers)
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self.stamp())

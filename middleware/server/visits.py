@@ -99,13 +99,12 @@ class Visit:
         if usage := finish.usage if finish is not None else self.usage:
             told["usage"] = [usage.prompt, usage.completion]
             if usage.parts:
-                told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
+                told["usage_parts"] = _parts_of(usage)
         if journey.steps:
             self._tell_journey(told)
         if journey.rounds or journey.tools:
             _tell_tools(journey, told)
-        if self.receipt or self.error is not None or self.limit or self.gone:
-            self._tell_trouble(told)
+        self._tell_trouble(told)
         return told
 
     def _tell_journey(self, told: dict[str, Any]) -> None:
@@ -149,6 +148,10 @@ def _tell_tools(journey: Journey, told: dict[str, Any]) -> None:
         told["rounds"] = journey.rounds
     if journey.tools:
         told["server_tools"] = [run._asdict() for run in journey.tools]
+
+
+def _parts_of(usage: Usage) -> Json:
+    return {name: used and _figures(used) for name, used in usage.parts}
 
 
 def _figures(usage: Usage) -> list[int]:

@@ -158,7 +158,8 @@ class Tally:
 
     def ended(self, visit: Visit, now: float) -> None:
         client, status = visit.client, LEFT if visit.gone else visit.status
-        rows = self._rows_of((client, visit.model, status, visit.streamed, *_answered(visit)))
+        place, upstream = _answered(visit)
+        rows = self._rows_of((client, visit.model, status, visit.streamed, place, upstream))
         rows.requests[0] += 1
         rows.seconds.append(now - visit.began)
         if visit.first_event is not None:
@@ -222,9 +223,10 @@ class Tally:
         )
 
     def _called(self, call: UpstreamCall, operation: str, now: float) -> None:
-        answered = call.opened.upstream.model[:_LONGEST] if call.opened else None
-        models = call.model[:_LONGEST], answered
-        rows = self._rows_of_call((operation, call.code, call.upstream, call.place, *models))
+        asked, outcome = call.model[:_LONGEST], call.outcome or call.code
+        answered = call.opened.upstream.model[:_LONGEST] if call.opened is not None else None
+        key = operation, outcome, call.upstream, call.place, asked, answered
+        rows = self._rows_of_call(key)
         rows.calls[0] += 1
         rows.seconds.append((call.ended or now) - call.began)
         if call.finish is not None and (usage := call.finish.usage):
