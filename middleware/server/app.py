@@ -131,7 +131,7 @@ class Gateway:
         self.vitals.follow(runtime.config)
         if runtime.studio is not None:
             runtime.studio.follow(runtime.config)
-        self.chat.log.level = runtime.server.log_level
+        self.chat.log.follow(runtime.server.log_level)
         self.chat.records.count = runtime.server.keep_last
         self._cross = _cross_origin(self)
 

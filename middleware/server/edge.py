@@ -203,7 +203,7 @@ class Edge:
         with suppress(Unauthorized):
             visit.client = self.runtime.keys.caller(scope).client.name
         if path.startswith(LAST):
-            self.log.write(visit.line(now))  # looking at the records leaves none
+            self.log.end(visit, now)  # looking at the records leaves none
         else:
             self._end(visit, now)
         body = door.error_body(error, visit.id)
@@ -224,10 +224,10 @@ class Edge:
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
-        line = visit.line(now)
-        if bodies is not None:
-            line |= bodies.line(self.runtime.scrubber)
-        self.log.write(line)
+        if bodies is None:
+            self.log.end(visit, now)
+        else:
+            self.log.write(visit.line(now) | bodies.line(self.runtime.scrubber))
 
 
 def _session(scope: Scope) -> str:
