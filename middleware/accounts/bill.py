@@ -127,8 +127,10 @@ class Bill:
             self._add(calls[-1].place if calls else visit.model, visit.usage)
             return
         for step in visit.journey.steps:
-            if type(step) is UpstreamCall and (usage := self._used_by(step)) is not None:
-                self._add(step.place, usage)
+            if type(step) is UpstreamCall:
+                said = step.finish.usage if step.finish is not None else None
+                if usage := said or self._guess(step):
+                    self._add(step.place, usage)
 
     def _add(self, place: str, used: Usage) -> None:
         visit, price = self.visit, self._prices.of(place)
@@ -137,16 +139,17 @@ class Bill:
             cost = price.cost(used)
             visit.cost = cost if visit.cost is None else round(visit.cost + cost, _DIGITS)
 
-    def _used_by(self, call: UpstreamCall) -> Usage | None:
-        """None: it failed, and costs nothing."""
-        if call.finish is not None:
-            return call.finish.usage or self._estimate(call)
-        # A pipeline leaves its reasoner as soon as that has thought.
-        left = self.visit.gone or (self.visit.error is None and call.outcome == "ok")
-        return self._estimate(call) if left and call.error is None else None
+    def _guess(self, call: UpstreamCall) -> Usage | None:
+        """Of a call whose usage nobody said; None: it failed, and costs nothing."""
+        if call.finish is None:
+            # A pipeline leaves its reasoner as soon as that has thought.
+            left = self.visit.gone or (self.visit.error is None and call.outcome == "ok")
+            if not left or call.error is not None:
+                return None
+        return self._estimate(call)
 
     def _estimate(self, call: UpstreamCall) -> Usage:
-        """Of a call whose usage nobody said: what went there, and what came."""
+        """What went there, and what came."""
         guess = Usage(self.size // _LETTERS, call.letters // _LETTERS)
         price = self._prices.of(call.place)
         if call.finish is None and (self.visit.gone or call.opened is not None):

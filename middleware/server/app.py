@@ -71,11 +71,10 @@ class Chat(Edge):
             return
         if admitted.bill.limited or admitted.selection is not None:
             await admitted.reserve(model, _most_tokens(parsed.request))
-        routes = admitted.routes(model)
         if runtime.studio is None or admitted.selection is None:
-            adapter: Adapter = routes.find(model)
+            adapter: Adapter = runtime.routes_of(admitted.caller.client).find(model)
         else:
-            find = partial(routes.find, model)
+            find = partial(admitted.routes(model).find, model)
             asked = None if door.name == FALLBACK.name else parsed.request
             visitor = admitted.visitor(model, asked)
             staged = await runtime.studio.chat(visitor, parsed.request, find)

@@ -118,7 +118,9 @@ class Edge:
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
         runtime, loop = self.runtime, asyncio.get_running_loop()
-        visit = Visit(self._identity(), loop.time(), path=scope["path"])
+        if not self._drawn:
+            self._draw()
+        visit = Visit(request_id(self._drawn.pop()), loop.time(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
         bodies = Bodies() if self.log_bodies else None
@@ -151,11 +153,9 @@ class Edge:
                 if answer.bill is not None and answer.bill.limited:
                     await answer.bill.settle()
 
-    def _identity(self) -> str:
-        if not self._drawn:
-            drawn = os.urandom(_DRAWN * _AT_ONCE)
-            self._drawn += [drawn[at : at + _DRAWN].hex() for at in range(0, len(drawn), _DRAWN)]
-        return request_id(self._drawn.pop())
+    def _draw(self) -> None:
+        drawn = os.urandom(_DRAWN * _AT_ONCE)
+        self._drawn += [drawn[at : at + _DRAWN].hex() for at in range(0, len(drawn), _DRAWN)]
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit

@@ -48,12 +48,14 @@ class Log:
         self._ended.append((visit, now, int(time.time())))
         if len(self._ended) >= _TOGETHER:
             self._catch_up()
-        self._flush_soon()
+        if self._timer is None:
+            self._flush_soon()
 
     def write(self, line: Json) -> None:
         self._catch_up()
         self._add(line, int(time.time()))
-        self._flush_soon()
+        if self._timer is None:
+            self._flush_soon()
 
     def follow(self, level: str) -> None:
         """From now on no line is told that is below this level."""
@@ -69,9 +71,8 @@ class Log:
             self.out.flush()
 
     def _flush_soon(self) -> None:
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_FLUSH_SECONDS, self.flush)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_FLUSH_SECONDS, self.flush)
 
     def _catch_up(self) -> None:
         ended, self._ended = self._ended, []
