@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from functools import lru_cache
 
 import orjson
@@ -146,7 +145,7 @@ class Answer:
         events: list[Event] = []
         batches = adapter.stream(parsed.request)
         try:
-            try:  # as `aclosing` does, which costs more than a layer of wrappers
+            try:
                 async for batch in batches:
                     events += batch
             finally:
@@ -204,11 +203,14 @@ class Answer:
         stream = self._stream = EventStream(
             self._send, self._headers, writer, self._heartbeat, self.loop
         )
-        async with aclosing(adapter.stream(parsed.request)) as batches:
+        batches = adapter.stream(parsed.request)
+        try:  # as `aclosing` does, which costs more than a layer of wrappers
             async for batch in batches:
                 first, last = batch[0], batch[-1]
                 if type(first) is Opened:
-                    await self._open_stream(stream, first)
+                    headers = self._opened(stream, first)
+                    if headers is not None:
+                        await stream.start(headers)
                 if len(batch) > 1 or type(last) is Noted:
                     self._note_late(batch)
                 if type(last) is Finish:
@@ -218,6 +220,8 @@ class Answer:
                     await stream.last(writer.render(batch))
                 else:
                     await stream.write(writer.render(batch))
+        finally:
+            await batches.aclose()
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
 
@@ -236,16 +240,17 @@ class Answer:
         if self.visit.cost and self.bill is not None and self.bill.watched:
             writer.tell("cost", self.visit.cost)
 
-    async def _open_stream(self, stream: EventStream, opened: Opened) -> None:
+    def _opened(self, stream: EventStream, opened: Opened) -> RawHeaders | None:
+        """The headers it begins with; None: a heartbeat began it, and it is too late for them."""
         self._note_opened(opened)
         self.visit.status = 200
-        if stream.started:  # by a heartbeat: too late for headers
-            stream.writer.keep_for_last_frame(self.visit.receipt)
-            for member, value in route_object(self.visit.journey.summary()).items():
-                stream.writer.tell(member, value)
-        else:
+        if not stream.started:
             self._in_headers = len(self.visit.receipt)
-            await stream.start(self._told_headers(opened))
+            return self._told_headers(opened)
+        stream.writer.keep_for_last_frame(self.visit.receipt)
+        for member, value in route_object(self.visit.journey.summary()).items():
+            stream.writer.tell(member, value)
+        return None
 
     def _note_opened(self, opened: Opened) -> None:
         self.visit.opened(opened, self.loop.time())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import itemgetter
 
 from adapters.protocol import (
@@ -166,6 +165,10 @@ def _without_own_losses(call: Planned) -> Planned:
 
 def _has_thoughts(batches: Batches) -> bool:
     finish = batches[-1][-1]
-    if isinstance(finish, Finish) and finish.turn is not None:
+    if type(finish) is Finish and finish.turn is not None:
         return True
-    return ReasoningDelta in map(type, chain.from_iterable(batches))
+    for batch in batches:  # in C it takes a fifth more
+        for event in batch:
+            if type(event) is ReasoningDelta:
+                return True
+    return False
