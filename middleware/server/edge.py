@@ -117,7 +117,8 @@ class Edge:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
-        runtime, loop = self.runtime, asyncio.get_running_loop()
+        runtime, connection = self.runtime, scope.get(CONNECTION)
+        loop = asyncio.get_running_loop() if connection is None else connection.loop
         if not self._drawn:
             self._draw()
         visit = Visit(request_id(self._drawn.pop()), loop.time(), path=scope["path"])
@@ -129,7 +130,7 @@ class Edge:
         door = self.doors.of(visit.path)
         visit.door = door.name
         answer = Answer(visit, send, door, runtime.config.server.heartbeat, loop)
-        answer.connection = scope.get(CONNECTION)
+        answer.connection = connection
         self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))

@@ -22,7 +22,7 @@ LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500
 """The log's level → the least status of a request that it tells of."""
 _OF_NEWS = 400
 """What is told of no request is a warning."""
-_TOGETHER = 32
+_TOGETHER = 16
 """Requests whose lines are put together at once: what runs again and again takes half the time of
 what runs once a request.
 """

@@ -52,7 +52,7 @@ _PATIENCE = 1.0
 _KINDS = ("input", "cached", "cache_write", "output", "reasoning")
 _Figures = tuple[float | None, ...]
 """Tokens of each kind, and what they cost."""
-_TOGETHER = 32
+_TOGETHER = 16
 """Requests that are taken in together: what runs again and again takes half the time of what runs
 once a request.
 """

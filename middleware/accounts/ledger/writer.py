@@ -19,7 +19,7 @@ _END: Sequence[Row] = ()
 _MOST = 100_000
 """Rows that may wait for a database that is away."""
 _LAST = 8.0
-_TOGETHER = 32
+_TOGETHER = 16
 """Requests whose rows are made at once: what runs again and again takes half the time of what runs
 once a request.
 """
