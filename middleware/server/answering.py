@@ -130,16 +130,16 @@ class Answer:
         if self._stream is not None:
             self._stream.stop()
 
-    async def respond(self, adapter: Adapter, parsed: ParsedRequest) -> None:
-        try:
-            if parsed.request.call.streamed:
-                await self._respond_streamed(adapter, parsed)
-            else:
-                await self._respond_whole(adapter, parsed)
-        except (GatewayError, asyncio.CancelledError):
-            if self.visit.first_event is None:  # no `Opened` told what was lost: the plan does
-                self.visit.receipt += _planned(adapter, parsed.request)
-            raise
+    # What only hands on is no coroutine.
+    def respond(self, adapter: Adapter, parsed: ParsedRequest) -> Awaitable[None]:
+        if parsed.request.call.streamed:
+            return self._respond_streamed(adapter, parsed)
+        return self._respond_whole(adapter, parsed)
+
+    def note_lost(self, adapter: Adapter, request: ChatRequest) -> None:
+        """Where it failed before an `Opened` told what was lost, the plan does."""
+        if self.visit.first_event is None:
+            self.visit.receipt += _planned(adapter, request)
 
     async def _respond_whole(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         events: list[Event] = []
@@ -189,7 +189,6 @@ class Answer:
         self._close_bill()
         await self._send_whole(body, [])
 
-    # What only hands on is no coroutine.
     def _send_whole(self, body: bytes, headers: RawHeaders) -> Awaitable[None]:
         visit = self.visit
         visit.status = 200

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adapters.errors import BadRequest
+from adapters.errors import BadRequest, GatewayError
 from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
 from middleware.accounts import Accounts, open_accounts
@@ -86,7 +86,11 @@ class Chat(Edge):
         admitted.body = b""
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch()
-        await answer.respond(adapter, parsed)
+        try:
+            await answer.respond(adapter, parsed)
+        except (GatewayError, asyncio.CancelledError):
+            answer.note_lost(adapter, parsed.request)
+            raise
 
     def _require_known(self, model: str, admitted: AdmittedRequest) -> None:
         routes = admitted.routes(model)

@@ -124,8 +124,9 @@ class Edge:
         visit = Visit(request_id(self._drawn.pop()), loop.time(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
-        bodies = Bodies() if self.log_bodies else None
-        if bodies is not None:
+        bodies = None
+        if self.log_bodies:
+            bodies = Bodies()
             receive, send = bodies.heard(receive), bodies.told(send)
         door = self.doors.of(visit.path)
         visit.door = door.name
