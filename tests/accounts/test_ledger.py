@@ -79,6 +79,10 @@ def test_a_request_is_a_row(tmp_path: Path) -> None:
     }
 
 
+def test_a_row_has_the_time_of_its_beginning_however_late_it_is_made() -> None:
+    assert row_of(ended(), 3.5, 1_700_000_002.5)[[*COLUMNS].index("time")] == 1_700_000_000.0
+
+
 def test_what_became_of_it_stands_in_the_row() -> None:
     failed, left = ended(), ended()
     failed.error, failed.status = Busy("no"), 503
