@@ -7,9 +7,8 @@ that answers a chat is an `Adapter`, so features compose instead of interleaving
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
-from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform, final
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar, dataclass_transform, final
 
 from adapters.errors import GatewayError
 from adapters.outcomes import Outcome, PassedOver, RouteSummary, ServerCall, route_of_one
@@ -71,6 +70,8 @@ class RequestContext:
     """Of the client's, those its door reads."""
     most_calls: int | None = None
     """Calls of server tools that the client allows; None: it does not say."""
+    now: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+    """The event loop's time, as to ask for the loop takes longer; None: nobody has asked yet."""
 
 
 @value_class
@@ -115,12 +116,12 @@ class ChatRequest:
     """Members of the request itself, beside those of its messages."""
 
 
-_but_the_model = attrgetter(*[one.name for one in fields(cast(Any, ChatRequest))][1:])
-
-
 def renamed(request: ChatRequest, model: str) -> ChatRequest:
     """`replace`, which every request would pay for, as it looks at each field."""
-    return ChatRequest(model, *_but_the_model(request))
+    return ChatRequest(
+        model, request.messages, request.tools, request.tool_choice, request.params, request.extra,
+        request.configured, request.call, request.native,
+    )  # fmt: skip
 
 
 @value_class

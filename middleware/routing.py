@@ -48,6 +48,7 @@ class Routes:
         """Of every upstream: how its keys stand."""
         self._may_ask = may_ask
         self._routes = routes
+        self._plain = {name: route for name, route in routes.items() if "*" not in name}
         self._entries = {entry.id: entry for entry in entries}
         self._names = PublicNames(routes)
 
@@ -57,6 +58,8 @@ class Routes:
 
     def find(self, name: str) -> Route | Absent:
         """Return what answers for a model: an exact name wins, then the longest before a `*`."""
+        if name in self._plain and self.opens(name):
+            return self._plain[name]
         line, carried = self._meant(name)
         route = self._routes[line]
         if not carried:

@@ -23,16 +23,14 @@ _UNPRICED = Note(
 )
 _LEFT = Note("usage_estimated", "usage", "a call was left before its upstream said what it used")
 _UNSAID = Note("usage_estimated", "usage", "the upstream counted no tokens: its cost is estimated")
-Used = tuple[str, Usage]
-"""Of a call: the model's public name, and its tokens."""
 
 
 class Bill:
     """Begun when a request is let in; closed once, when nothing more is used."""
 
     __slots__ = (
-        *("_allowance", "_answer", "_closed", "_lengths", "_prices", "_prompt"),
-        "visit",
+        *("_allowance", "_answer", "_closed", "_lengths", "_prices"),
+        *("limited", "size", "visit", "watched"),
     )
 
     def __init__(
@@ -46,18 +44,19 @@ class Bill:
         self._prices = prices
         self._lengths = lengths
         self._allowance = allowance
-        self._prompt = self._answer = 0
+        self.limited = allowance is not None
+        """Its client has limits: only then there is something to take, and to give back."""
+        self.watched = prices.watched
+        """Somebody keeps accounts of what requests cost."""
+        self.size = 0
+        """Bytes of the prompt."""
+        self._answer = 0
         self._closed = False
 
     @property
     def headers(self) -> Sequence[tuple[bytes, bytes]]:
         """The limits of its client."""
         return self._allowance.headers if self._allowance is not None else ()
-
-    @property
-    def watched(self) -> bool:
-        """Somebody keeps accounts of what requests cost."""
-        return self._prices.watched
 
     async def enter(self) -> None:
         """Take a place among its client's requests, or raise `LimitReached`; once."""
@@ -67,9 +66,8 @@ class Bill:
             await self._allowance.enter()
         self.visit.counted = True
 
-    async def reserve(self, size: int, answer: int | None) -> None:
-        """Take what it is likely to use; `size` is the prompt's in bytes, `answer` its limit."""
-        self._prompt = size // _LETTERS
+    async def reserve(self, answer: int | None) -> None:
+        """Take what it is likely to use; `answer` is its own limit."""
         if self._allowance is None:
             return
         visit = self.visit
@@ -77,7 +75,7 @@ class Bill:
             answer = self._lengths.of(visit.client, visit.model)
         self._answer = answer if answer < _LONGEST else _LONGEST
         visit.journey.before_next_ask = self._reserve_more
-        tokens, cost = self._likely(self._prompt)
+        tokens, cost = self._likely(self.size // _LETTERS)
         await self._allowance.reserve(tokens, cost)
 
     async def _reserve_more(self, size: int) -> None:
@@ -85,7 +83,7 @@ class Bill:
         client cannot do without what it was let in for.
         """
         assert self._allowance is not None
-        likely = self._likely(self._prompt + size // _LETTERS)
+        likely = self._likely(self.size // _LETTERS + size // _LETTERS)
         await self._allowance.reserve(*likely, beyond=True)
 
     def _likely(self, prompt: int) -> tuple[int, float]:
@@ -99,7 +97,7 @@ class Bill:
 
     def missing(self) -> Receipt:
         """What the accounts lack of the call that answers now."""
-        if not self._prices.watched:
+        if not self.watched:
             return ()
         calls = self.visit.journey.steps
         last = calls[-1] if calls else None
@@ -118,43 +116,41 @@ class Bill:
         if isinstance(visit.error, LimitReached):
             visit.limit, visit.counted = visit.error.limit, False
             return
-        if used := self._used():
-            visit.spent = used[0][1] if len(used) == 1 else _sum([one for _, one in used])
-            visit.cost = self._cost(used)
-            if self._allowance is not None and visit.error is None and not visit.gone:
-                self._lengths.learn(visit.client, visit.model, visit.spent.completion)
+        self._add_up()
+        if self._allowance is not None and visit.spent and visit.error is None and not visit.gone:
+            self._lengths.learn(visit.client, visit.model, visit.spent.completion)
 
-    def _cost(self, used: Sequence[Used]) -> float | None:
-        cost = None
-        for place, usage in used:
-            if (price := self._prices.of(place)) is not None:
-                cost = (
-                    price.cost(usage) if cost is None else round(cost + price.cost(usage), _DIGITS)
-                )
-        return cost
-
-    def _used(self) -> Sequence[Used]:
+    def _add_up(self) -> None:
         visit = self.visit
         if visit.usage is not None:  # vectors have no finish
             calls = visit.journey.calls()
-            return [(calls[-1].place if calls else visit.model, visit.usage)]
-        return [
-            (step.place, usage)
-            for step in visit.journey.steps
-            if type(step) is UpstreamCall and (usage := self._used_by(step)) is not None
-        ]
+            self._add(calls[-1].place if calls else visit.model, visit.usage)
+            return
+        for step in visit.journey.steps:
+            if type(step) is UpstreamCall:
+                said = step.finish.usage if step.finish is not None else None
+                if usage := said or self._guess(step):
+                    self._add(step.place, usage)
 
-    def _used_by(self, call: UpstreamCall) -> Usage | None:
-        """None: it failed, and costs nothing."""
-        if call.finish is not None:
-            return call.finish.usage or self._estimate(call)
-        # A pipeline leaves its reasoner as soon as that has thought.
-        left = self.visit.gone or (self.visit.error is None and call.outcome == "ok")
-        return self._estimate(call) if left and call.error is None else None
+    def _add(self, place: str, used: Usage) -> None:
+        visit, price = self.visit, self._prices.of(place)
+        visit.spent = used if visit.spent is None else _sum(visit.spent, used)
+        if price is not None:
+            cost = price.cost(used)
+            visit.cost = cost if visit.cost is None else round(visit.cost + cost, _DIGITS)
+
+    def _guess(self, call: UpstreamCall) -> Usage | None:
+        """Of a call whose usage nobody said; None: it failed, and costs nothing."""
+        if call.finish is None:
+            # A pipeline leaves its reasoner as soon as that has thought.
+            left = self.visit.gone or (self.visit.error is None and call.outcome == "ok")
+            if not left or call.error is not None:
+                return None
+        return self._estimate(call)
 
     def _estimate(self, call: UpstreamCall) -> Usage:
-        """Of a call whose usage nobody said: what went there, and what came."""
-        guess = Usage(self._prompt, call.letters // _LETTERS)
+        """What went there, and what came."""
+        guess = Usage(self.size // _LETTERS, call.letters // _LETTERS)
         price = self._prices.of(call.place)
         if call.finish is None and (self.visit.gone or call.opened is not None):
             self.visit.receipt += (_LEFT,)
@@ -172,9 +168,9 @@ class Bill:
             await self._allowance.settle(spent, visit.cost or 0.0, none)
 
 
-def _sum(several: Sequence[Usage]) -> Usage:
-    columns = zip(*map(_figures, several), strict=True)
-    prompt, completion, cached, written, thought = map(sum, columns)
+def _sum(one: Usage, other: Usage) -> Usage:
+    both = zip(_figures(one), _figures(other), strict=True)
+    prompt, completion, cached, written, thought = map(sum, both)
     return Usage(prompt, completion, cached, written, thought)
 
 

@@ -18,10 +18,10 @@ class Crowd:
 
     def enter(self, request: str, owner: str, most: int) -> None:
         """Let a request in; once the gateway is full, a client may have its share open."""
-        mine = self._open.get(owner, 0)
-        if len(self._owners) >= most:
+        mine, all_open = self._open.get(owner, 0), len(self._owners)
+        if all_open >= most:
             share = max(1, most // (len(self._open) + (mine == 0)))
-            if mine >= share or len(self._owners) >= _MOST * most:
+            if mine >= share or all_open >= _MOST * most:
                 raise Busy("The gateway is at its limit of open requests.", retry_after="1")
         self._owners[request] = owner
         self._open[owner] = mine + 1
@@ -30,6 +30,8 @@ class Crowd:
         owner = self._owners.pop(request, None)
         if owner is None:
             return
-        self._open[owner] -= 1
-        if not self._open[owner]:
+        left = self._open[owner] - 1
+        if left:
+            self._open[owner] = left
+        else:
             del self._open[owner]

@@ -37,7 +37,9 @@ class Price(NamedTuple):
             cost += usage.cache_write * written
         if usage.reasoning:
             cost += min(usage.reasoning, usage.completion) * (thought - answered)
-        return round(cost + max(0, plain) * given, _DIGITS)
+        if plain > 0:
+            cost += plain * given
+        return round(cost, _DIGITS)
 
 
 FREE = Price(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -57,11 +59,13 @@ class Prices:
 
     def of(self, name: str) -> Price | None:
         """None: nobody knows."""
-        if name not in self._found:
+        try:
+            return self._found[name]
+        except KeyError:
             if len(self._found) >= _MOST_NAMES:
                 self._found.clear()
-            self._found[name] = self._price(name)
-        return self._found[name]
+            price = self._found[name] = self._price(name)
+            return price
 
     def expected(self, name: str) -> Price:
         """Of who is likely to answer."""

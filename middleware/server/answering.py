@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 
 import orjson
@@ -45,7 +44,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "door", "_headers", "_id", "created", "_now", "_began"),
-        *("_in_headers", "_stream", "_task", "_loop", "bill", "_prices", "connection"),
+        *("_in_headers", "_stream", "_task", "loop", "bill", "_prices", "connection"),
     )
 
     def __init__(
@@ -63,7 +62,7 @@ class Answer:
         """How many notes of the receipt the client got in the response headers."""
         self._heartbeat = heartbeat
         self._stream: EventStream | None = None
-        self._loop = loop
+        self.loop = loop
         self._task: asyncio.Task[None] | None = None
         """To be cancelled when the client leaves."""
         self.connection: ClientConnection | None = None
@@ -82,11 +81,12 @@ class Answer:
 
     def begin(self, parsed: ParsedRequest) -> None:
         """Note for log and answer what the request is."""
-        self.visit.model = parsed.request.model[:200]
-        self.visit.streamed = parsed.request.call.streamed
-        self.visit.receipt = parsed.receipt
+        visit, request = self.visit, parsed.request
+        visit.model = request.model[:200]
+        visit.streamed = request.call.streamed
+        visit.receipt = parsed.receipt
         self._began = time.time()
-        self.created = self.visit.created = int(self._began)
+        self.created = visit.created = int(self._began)
 
     def replay(self, label: str, identity: str = "", created: int | None = None) -> None:
         """Answer as a recording does, or what will be one: under its own id and time, and without
@@ -105,7 +105,7 @@ class Answer:
     def watch(self) -> None:
         """From now on cancel this task when the client closes its connection."""
         if self.connection is not None:
-            self._task = asyncio.current_task(self._loop)
+            self._task = asyncio.current_task(self.loop)
             self.connection.watch(self._leave)
 
     def _leave(self) -> None:
@@ -130,22 +130,22 @@ class Answer:
         if self._stream is not None:
             self._stream.stop()
 
-    async def respond(self, adapter: Adapter, parsed: ParsedRequest) -> None:
-        try:
-            if parsed.request.call.streamed:
-                await self._respond_streamed(adapter, parsed)
-            else:
-                await self._respond_whole(adapter, parsed)
-        except (GatewayError, asyncio.CancelledError):
-            if self.visit.first_event is None:  # no `Opened` told what was lost: the plan does
-                self.visit.receipt += _planned(adapter, parsed.request)
-            raise
+    # What only hands on is no coroutine.
+    def respond(self, adapter: Adapter, parsed: ParsedRequest) -> Awaitable[None]:
+        if parsed.request.call.streamed:
+            return self._respond_streamed(adapter, parsed)
+        return self._respond_whole(adapter, parsed)
+
+    def note_lost(self, adapter: Adapter, request: ChatRequest) -> None:
+        """Where it failed before an `Opened` told what was lost, the plan does."""
+        if self.visit.first_event is None:
+            self.visit.receipt += _planned(adapter, request)
 
     async def _respond_whole(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         events: list[Event] = []
         batches = adapter.stream(parsed.request)
         try:
-            try:  # as `aclosing` does, which costs more than a layer of wrappers
+            try:
                 async for batch in batches:
                     events += batch
             finally:
@@ -153,8 +153,8 @@ class Answer:
             body = parsed.fold(self.stamp(), events)
         finally:
             opened = self._note_events(events)
-        if self._prices:
-            self._close_bill()
+        if self._prices and self.bill is not None:
+            self.bill.close()
         headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and finish.usage is not None and finish.usage.parts:
             told = orjson.dumps(usage_parts(finish.usage)).decode()
@@ -166,15 +166,15 @@ class Answer:
         return Stamp(self._id, self.created, self._now, self._began)
 
     def _note_events(self, events: Sequence[Event]) -> Opened | None:
-        opened = None
-        for event in events:
-            if type(event) is Opened:
-                opened = event
-                self._note_opened(event)
-            elif type(event) is Noted:
-                self.visit.receipt += event.receipt
-            elif type(event) is Finish:
-                self.visit.finish = event
+        if not events:
+            return None
+        first, last = events[0], events[-1]
+        opened = first if type(first) is Opened else None
+        if opened is not None:
+            self._note_opened(opened)
+        self._note_late(events)
+        if type(last) is Finish:
+            self.visit.finish = last
         return opened
 
     def _close_bill(self) -> Receipt:
@@ -189,23 +189,27 @@ class Answer:
         self._close_bill()
         await self._send_whole(body, [])
 
-    async def _send_whole(self, body: bytes, headers: RawHeaders) -> None:
-        self.visit.status = 200
+    def _send_whole(self, body: bytes, headers: RawHeaders) -> Awaitable[None]:
+        visit = self.visit
+        visit.status = 200
         self._unwatch()
-        if self.visit.cost and self._prices:
-            headers.append((b"x-usetool-cost", cost_header(self.visit.cost).encode()))
-        await send_json(self._send, 200, body, self._headers + headers)
+        if visit.cost and self._prices:
+            headers.append((b"x-usetool-cost", cost_header(visit.cost).encode()))
+        return send_json(self._send, 200, body, self._headers + headers)
 
     async def _respond_streamed(self, adapter: Adapter, parsed: ParsedRequest) -> None:
         writer = parsed.stream(self.stamp())
         stream = self._stream = EventStream(
-            self._send, self._headers, writer, self._heartbeat, self._loop
+            self._send, self._headers, writer, self._heartbeat, self.loop
         )
-        async with aclosing(adapter.stream(parsed.request)) as batches:
+        batches = adapter.stream(parsed.request)
+        try:  # as `aclosing` does, which costs more than a layer of wrappers
             async for batch in batches:
                 first, last = batch[0], batch[-1]
                 if type(first) is Opened:
-                    await self._open_stream(stream, first)
+                    headers = self._opened(stream, first)
+                    if headers is not None:
+                        await stream.start(headers)
                 if len(batch) > 1 or type(last) is Noted:
                     self._note_late(batch)
                 if type(last) is Finish:
@@ -215,6 +219,8 @@ class Answer:
                     await stream.last(writer.render(batch))
                 else:
                     await stream.write(writer.render(batch))
+        finally:
+            await batches.aclose()
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
 
@@ -233,38 +239,42 @@ class Answer:
         if self.visit.cost and self.bill is not None and self.bill.watched:
             writer.tell("cost", self.visit.cost)
 
-    async def _open_stream(self, stream: EventStream, opened: Opened) -> None:
+    def _opened(self, stream: EventStream, opened: Opened) -> RawHeaders | None:
+        """The headers it begins with; None: a heartbeat began it, and it is too late for them."""
         self._note_opened(opened)
         self.visit.status = 200
-        if stream.started:  # by a heartbeat: too late for headers
-            stream.writer.keep_for_last_frame(self.visit.receipt)
-            for member, value in route_object(self.visit.journey.summary()).items():
-                stream.writer.tell(member, value)
-        else:
+        if not stream.started:
             self._in_headers = len(self.visit.receipt)
-            await stream.start(self._told_headers(opened))
+            return self._told_headers(opened)
+        stream.writer.keep_for_last_frame(self.visit.receipt)
+        for member, value in route_object(self.visit.journey.summary()).items():
+            stream.writer.tell(member, value)
+        return None
 
     def _note_opened(self, opened: Opened) -> None:
-        self.visit.opened(opened, self._loop.time())
-        if self.bill is not None:
+        self.visit.opened(opened, self.loop.time())
+        if self.bill is not None and self.bill.watched:
             self.visit.receipt += self.bill.missing()
 
     def _told_headers(self, opened: Opened | None) -> RawHeaders:
         """Who answered, and what was changed."""
+        visit = self.visit
         model = opened.upstream.model[:200] if opened is not None else ""
-        headers = [*_route_headers(self.visit.journey.summary(), model)]
+        headers = [*_route_headers(visit.journey.summary(), model)]
         if opened is not None:
             limits, own = self._limits(opened.upstream.headers)
             headers += [*raw(limits), *own] if limits else own
-        if self.visit.receipt:
-            headers += raw({"x-usetool-warnings": warnings_header(self.visit.receipt)})
+        if visit.receipt:
+            headers += raw({"x-usetool-warnings": warnings_header(visit.receipt)})
         return headers
 
     def _limits(
         self, headers: Mapping[str, str]
     ) -> tuple[Mapping[str, str], Sequence[tuple[bytes, bytes]]]:
         """A client that has limits of its own is told of those, not of the upstream's."""
-        own = self.bill.headers if self.bill is not None else ()
+        own: Sequence[tuple[bytes, bytes]] = ()
+        if self.bill is not None and self.bill.limited:
+            own = self.bill.headers
         if own:
             headers = {
                 name: value for name, value in headers.items() if not name.startswith(_RATE_LIMIT)

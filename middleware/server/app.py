@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adapters.errors import BadRequest
+from adapters.errors import BadRequest, GatewayError
 from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
 from middleware.accounts import Accounts, open_accounts
@@ -57,26 +57,24 @@ class Chat(Edge):
 
     async def _respond(self, admitted: AdmittedRequest) -> None:
         runtime, answer = admitted.runtime, admitted.answer
-        door = self.doors.at[answer.visit.path]
-        keeping = self.doors.keeping.get(answer.visit.path)
+        path = answer.visit.path
+        door, keeping = self.doors.at[path], self.doors.keeping.get(path)
         if keeping is not None:
             named = keeping.references(admitted.body, admitted.call.owner)
             door = keeping = await admitted.answers(named.model).named(keeping, named)
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)
+        model = parsed.request.model
         if parsed.ready is not None:
-            routes = admitted.routes(parsed.request.model)
-            if runtime.studio is None or admitted.selection is None:
-                routes.find(parsed.request.model)  # or it is unknown
+            self._require_known(model, admitted)
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
-        model = parsed.request.model
-        await admitted.reserve(model, _most_tokens(parsed.request))
-        routes = admitted.routes(model)
+        if admitted.bill.limited or admitted.selection is not None:
+            await admitted.reserve(model, _most_tokens(parsed.request))
         if runtime.studio is None or admitted.selection is None:
-            adapter: Adapter = routes.find(model)
+            adapter: Adapter = runtime.routes_of(admitted.caller.client).find(model)
         else:
-            find = partial(routes.find, model)
+            find = partial(admitted.routes(model).find, model)
             asked = None if door.name == FALLBACK.name else parsed.request
             visitor = admitted.visitor(model, asked)
             staged = await runtime.studio.chat(visitor, parsed.request, find)
@@ -88,10 +86,20 @@ class Chat(Edge):
         admitted.body = b""
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch()
-        await answer.respond(adapter, parsed)
+        try:
+            await answer.respond(adapter, parsed)
+        except (GatewayError, asyncio.CancelledError):
+            answer.note_lost(adapter, parsed.request)
+            raise
+
+    def _require_known(self, model: str, admitted: AdmittedRequest) -> None:
+        routes = admitted.routes(model)
+        if admitted.runtime.studio is None or admitted.selection is None:
+            routes.find(model)
 
     def _parsed(self, admitted: AdmittedRequest, door: Door) -> ParsedRequest:
-        runtime, server = admitted.runtime, admitted.runtime.config.server
+        runtime = admitted.runtime
+        server = runtime.config.server
         repair = server.history_repair
         if admitted.played and runtime.studio is not None and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
@@ -126,34 +134,36 @@ class Gateway:
         self.vitals.follow(runtime.config)
         if runtime.studio is not None:
             runtime.studio.follow(runtime.config)
-        self.chat.log.level = runtime.server.log_level
+        self.chat.log.follow(runtime.server.log_level)
         self.chat.records.count = runtime.server.keep_last
         self._cross = _cross_origin(self)
 
     # Servers and tools know an ASGI app by this being a coroutine function.
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        hosts = self.chat.runtime.hosts
-        if scope["type"] == "http" and scope["path"].startswith(PREFIX):
-            scope = without_prefix(scope)
-        if hosts is not None and scope["type"] == "http":
-            try:
-                hosts.check(scope)
-            except BadRequest as error:
-                await self.chat.refused(scope, error)(scope, receive, send)
-                return
+        if scope["type"] == "http":
+            if scope["path"].startswith(PREFIX):
+                scope = without_prefix(scope)
+            hosts = self.chat.runtime.hosts
+            if hosts is not None:
+                try:
+                    hosts.check(scope)
+                except BadRequest as error:
+                    await self.chat.refused(scope, error)(scope, receive, send)
+                    return
         await (self._cross or self.plain)(scope, receive, send)
 
     # What only hands on is no coroutine: every piece of a stream would pass it.
     def plain(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
             return self.app(scope, receive, send)
-        path, doors = scope["path"], self.chat.doors
-        door = doors.owner(path)
-        if door is not None and door.name not in self.chat.runtime.config.server.doors:
-            return self.chat.refused(scope, closed(door.name))(scope, receive, send)
-        if path in doors.at and scope["method"] == "POST":
-            return self.chat(scope, receive, send)
-        return self.app(scope, receive, send)
+        chat, path = self.chat, scope["path"]
+        door = chat.doors.at.get(path) or chat.doors.owner(path)
+        if door is None:
+            return self.app(scope, receive, send)
+        if door.name not in chat.runtime.config.server.doors:
+            return chat.refused(scope, closed(door.name))(scope, receive, send)
+        hot = path in chat.doors.at and scope["method"] == "POST"
+        return (chat if hot else self.app)(scope, receive, send)
 
 
 def _cross_origin(gateway: Gateway) -> ASGIApp | None:

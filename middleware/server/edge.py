@@ -69,13 +69,14 @@ class AdmittedRequest:
 
     async def reserve(self, model: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        line = self.runtime.line(model)
+        bill, line = self.bill, self.runtime.line(model)
         if self.runtime.is_played(self.selection, line) if line else self.played:
-            self.bill.forgive()
-        else:
-            if not self.answer.visit.counted:  # it had seemed that a recording would answer
-                await self.bill.enter()
-            await self.bill.reserve(len(self.body), answer)
+            bill.forgive()
+            return
+        if not bill.visit.counted:  # it had seemed that a recording would answer
+            await bill.enter()
+        if bill.limited:
+            await bill.reserve(answer)
 
     def answers(self, model: str = "") -> KeptAnswers:
         """Those of its client that are kept."""
@@ -117,17 +118,21 @@ class Edge:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, handler: Handler) -> None:
         """Answer a request that an upstream works for."""
-        runtime, loop = self.runtime, asyncio.get_running_loop()
-        visit = Visit(self._identity(), loop.time(), path=scope["path"])
+        runtime, connection = self.runtime, scope.get(CONNECTION)
+        loop = asyncio.get_running_loop() if connection is None else connection.loop
+        if not self._drawn:
+            self._draw()
+        visit = Visit(request_id(self._drawn.pop()), loop.time(), path=scope["path"])
         if runtime.config.telemetry.otlp is not None:
             visit.traceparent = header(scope, b"traceparent").decode("latin-1")
-        bodies = Bodies() if self.log_bodies else None
-        if bodies is not None:
+        bodies = None
+        if self.log_bodies:
+            bodies = Bodies()
             receive, send = bodies.heard(receive), bodies.told(send)
         door = self.doors.of(visit.path)
         visit.door = door.name
         answer = Answer(visit, send, door, runtime.config.server.heartbeat, loop)
-        answer.connection = scope.get(CONNECTION)
+        answer.connection = connection
         self.open_requests += 1
         try:
             await handler(await self._admit(scope, receive, answer))
@@ -145,45 +150,48 @@ class Edge:
         finally:
             answer.stop()
             self.open_requests -= 1
-            await self._close(answer, loop.time(), bodies)
+            try:
+                self._close(answer, loop.time(), bodies)
+            finally:  # whatever could not be told, nobody is kept out for it
+                if answer.bill is not None and answer.bill.limited:
+                    await answer.bill.settle()
 
-    def _identity(self) -> str:
-        if not self._drawn:
-            drawn = os.urandom(_DRAWN * _AT_ONCE)
-            self._drawn += [drawn[at : at + _DRAWN].hex() for at in range(0, len(drawn), _DRAWN)]
-        return request_id(self._drawn.pop())
+    def _draw(self) -> None:
+        drawn = os.urandom(_DRAWN * _AT_ONCE)
+        self._drawn += [drawn[at : at + _DRAWN].hex() for at in range(0, len(drawn), _DRAWN)]
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> AdmittedRequest:
         runtime, visit = self.runtime, answer.visit
         server = runtime.config.server
         caller = runtime.keys.caller(scope)
         client = caller.client
-        visit.client, visit.owner = client.name, client.owner
+        visit.client, owner = client.name, client.owner
+        visit.owner = owner
         # Where no key is asked, whoever likes could be many.
-        owner = client.owner if runtime.config.asks_keys else ""
-        self.crowd.enter(visit.id, owner, server.max_concurrent)
+        self.crowd.enter(visit.id, owner if runtime.asks_keys else "", server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
-        played = runtime.is_played(selection)
+        played = selection is not None and runtime.is_played(selection)
         if not played:
             await bill.enter()
-        record = self.records.begin(visit, client.owner)
+        record = self.records.begin(visit, owner)
         body = await read_body(scope, receive, server.max_body)
-        capture = None
+        bill.size, capture = len(body), None
         if record is not None and not record.dropped:
             record.body, capture = body, record.calls
-        key = caller.key if runtime.passes_keys else ""
+        reads = answer.door.endpoint.reads
         call = RequestContext(
             id=visit.id,
-            owner=client.owner,
-            key=key,
-            size=len(body),
+            owner=owner,
+            key=caller.key if runtime.passes_keys else "",
+            size=bill.size,
             capture=capture,
-            client=visit.client,
+            client=client.name,
             journey=visit.journey,
-            session=_session(runtime, scope),
+            session="" if runtime.shared.tools is None else _session(scope),
             secret=runtime.secret(selection, played),
-            headers=heard(scope, answer.door.endpoint.reads),
+            headers=heard(scope, reads) if reads else {},
+            now=answer.loop.time,
         )
         return AdmittedRequest(runtime, body, call, answer, caller, bill, selection, played)
 
@@ -199,7 +207,7 @@ class Edge:
         with suppress(Unauthorized):
             visit.client = self.runtime.keys.caller(scope).client.name
         if path.startswith(LAST):
-            self.log.write(visit.line(now))  # looking at the records leaves none
+            self.log.end(visit, now)  # looking at the records leaves none
         else:
             self._end(visit, now)
         body = door.error_body(error, visit.id)
@@ -209,37 +217,30 @@ class Edge:
         response.raw_headers += raw(said_of(named))
         return response
 
-    async def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
-        self.crowd.leave(answer.visit.id)
-        try:
-            if answer.bill is not None:
-                answer.bill.close()
-            self._end(answer.visit, now, bodies)
-            for observer in self.observers:
-                observer.ended(answer.visit, now)
-        finally:  # whatever could not be told, nobody is kept out for it
-            if answer.bill is not None:
-                await answer.bill.settle()
+    def _close(self, answer: Answer, now: float, bodies: Bodies | None) -> None:
+        visit = answer.visit
+        self.crowd.leave(visit.id)
+        if answer.bill is not None:
+            answer.bill.close()
+        self._end(visit, now, bodies)
+        for observer in self.observers:
+            observer.ended(visit, now)
 
     def _end(self, visit: Visit, now: float, bodies: Bodies | None = None) -> None:
         self.records.end(visit, now)
-        line = visit.line(now)
-        if bodies is not None:
-            line |= bodies.line(self.runtime.scrubber)
-        self.log.write(line)
+        if bodies is None:
+            self.log.end(visit, now)
+        else:
+            self.log.write(visit.line(now) | bodies.line(self.runtime.scrubber))
 
 
-def _session(runtime: Runtime, scope: Scope) -> str:
-    """What the client calls its session, where there are tools that have sessions."""
-    if runtime.shared.tools is None:
-        return ""
+def _session(scope: Scope) -> str:
+    """What the client calls its session; only tools have any."""
     return header(scope, b"x-usetool-session").decode("utf-8", "replace")
 
 
 def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
     """Headers a door reads; of one that comes twice, all values."""
-    if not names:
-        return {}
     found: dict[str, list[str]] = {}
     for sent, value in scope["headers"]:
         if (name := sent.decode("latin-1")) in names:

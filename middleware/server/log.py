@@ -13,6 +13,7 @@ import orjson
 
 from adapters.protocol import Json
 from middleware.server.terminal import one_line
+from middleware.server.visits import Visit
 
 _FLUSH_SECONDS = 0.2
 _AT_ONCE = 4096
@@ -21,6 +22,10 @@ LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500
 """The log's level → the least status of a request that it tells of."""
 _OF_NEWS = 400
 """What is told of no request is a warning."""
+_TOGETHER = 16
+"""Requests whose lines are put together at once: what runs again and again takes half the time of
+what runs once a request.
+"""
 _COLOURS: Mapping[int, str] = {4: "\033[33m", 5: "\033[31m"}
 _UNCOLOURED = "\033[0m"
 
@@ -33,28 +38,57 @@ class Log:
     level: str = "info"
     readable: bool = False
     """For people at a terminal; else one JSON object a line."""
+    _ended: list[tuple[Visit, float, int]] = field(default_factory=list)
+    """Requests, when they ended by the event loop's time, and in seconds since 1970."""
     _lines: list[str] = field(default_factory=list)
     _timer: asyncio.TimerHandle | None = None
 
-    def write(self, line: Json) -> None:
-        if _weight(line) < LEVELS[self.level]:
-            return
-        if self.readable:
-            say = readable if "status" in line else _news
-            self._lines.append(say(line, time.strftime("%H:%M:%S")))
-        else:
-            said = {"time": _timestamp(int(time.time())), **line}
-            self._lines.append(orjson.dumps(said).decode())
+    def end(self, visit: Visit, now: float) -> None:
+        """Tell of a request that has ended."""
+        self._ended.append((visit, now, int(time.time())))
+        if len(self._ended) >= _TOGETHER:
+            self._catch_up()
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_FLUSH_SECONDS, self.flush)
+            self._flush_soon()
+
+    def write(self, line: Json) -> None:
+        self._catch_up()
+        self._add(line, int(time.time()))
+        if self._timer is None:
+            self._flush_soon()
+
+    def follow(self, level: str) -> None:
+        """From now on no line is told that is below this level."""
+        self._catch_up()
+        self.level = level
 
     def flush(self) -> None:
         self._timer = None
+        self._catch_up()
         lines, self._lines = self._lines, []
         for piece in _pieces(lines):
             self.out.write(piece)
             self.out.flush()
+
+    def _flush_soon(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_FLUSH_SECONDS, self.flush)
+
+    def _catch_up(self) -> None:
+        ended, self._ended = self._ended, []
+        for visit, now, second in ended:
+            self._add(visit.line(now), second)
+
+    def _add(self, line: Json, second: int) -> None:
+        least = LEVELS[self.level]
+        if least and _weight(line) < least:
+            return
+        if self.readable:
+            say = readable if "status" in line else _news
+            self._lines.append(say(line, time.strftime("%H:%M:%S", time.localtime(second))))
+        else:
+            # The time stands before the line as text: within, it would mean another dict.
+            self._lines.append(_timestamp(second) + orjson.dumps(line).decode()[1:])
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[str]:
@@ -71,7 +105,8 @@ def _pieces(lines: Sequence[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=2)
 def _timestamp(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+    """How a line begins that is never empty."""
+    return time.strftime('{"time":"%Y-%m-%dT%H:%M:%SZ",', time.gmtime(second))
 
 
 def readable(line: Json, clock: str) -> str:

@@ -41,6 +41,8 @@ class Runtime:
     scrubber: Scrubber
     hosts: Hosts | None
     """Under which names it may be asked; None where a key is asked instead."""
+    asks_keys: bool
+    """A client must send a key of the gateway's own."""
     passes_keys: bool
     """An upstream is opened by the client's own key."""
     prices: Prices
@@ -120,6 +122,7 @@ def build_runtime(
         models=ModelList(config, routes),
         scrubber=Scrubber(config),
         hosts=None if config.asks_keys else Hosts(config.server),
+        asks_keys=config.asks_keys,
         passes_keys=passes_keys,
         prices=Prices(config),
         facts=transport.facts,

@@ -93,23 +93,19 @@ class Visit:
             told["replay"] = self.replay
         if self.upstream_request_id:
             told["upstream_request_id"] = self.upstream_request_id
-        if self.finish is not None:
-            told["finish"] = self.finish.reason
-        if usage := self.finish.usage if self.finish else self.usage:
+        finish, journey = self.finish, self.journey
+        if finish is not None:
+            told["finish"] = finish.reason
+        if usage := finish.usage if finish is not None else self.usage:
             told["usage"] = [usage.prompt, usage.completion]
             if usage.parts:
-                told["usage_parts"] = {name: used and _figures(used) for name, used in usage.parts}
-        if self.journey.steps:
+                told["usage_parts"] = _parts_of(usage)
+        if journey.steps:
             self._tell_journey(told)
-        self._tell_tools(told)
+        if journey.rounds or journey.tools:
+            _tell_tools(journey, told)
         self._tell_trouble(told)
         return told
-
-    def _tell_tools(self, told: dict[str, Any]) -> None:
-        if self.journey.rounds:
-            told["rounds"] = self.journey.rounds
-        if self.journey.tools:
-            told["server_tools"] = [run._asdict() for run in self.journey.tools]
 
     def _tell_journey(self, told: dict[str, Any]) -> None:
         journey, calls = self.journey, self.journey.calls()
@@ -145,6 +141,17 @@ class Observer(Protocol):
 
     def ended(self, visit: Visit, now: float) -> None:
         """Never waits and never fails; the visit is not changed any more."""
+
+
+def _tell_tools(journey: Journey, told: dict[str, Any]) -> None:
+    if journey.rounds:
+        told["rounds"] = journey.rounds
+    if journey.tools:
+        told["server_tools"] = [run._asdict() for run in journey.tools]
+
+
+def _parts_of(usage: Usage) -> Json:
+    return {name: used and _figures(used) for name, used in usage.parts}
 
 
 def _figures(usage: Usage) -> list[int]:

@@ -49,8 +49,7 @@ class Vitals:
         return (self.tally, self.tracer) if self.tracer else (self.tally,)
 
     def follow(self, config: Config) -> None:
-        self.names.follow(config)
-        self.tally.forget_names()
+        self.tally.follow(config)
 
     def readiness(self) -> Json:
         if self.draining:

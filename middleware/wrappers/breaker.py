@@ -49,9 +49,9 @@ class _Call:
     journey: Journey | None
     name: str
     """What the board knows its upstream and model by."""
-    entry: Entry
     now: Callable[[], float]
     """The event loop's time."""
+    entry: Entry = "call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class Breaker(Wrapper):
     """The upstream's name of it, with a `*` where it has what the public name has there."""
 
     async def stream(self, request: ChatRequest) -> Events:
-        call = await self._entered(request.call, request.model)
+        call = self._begun(request.call, request.model)
+        if call.entry != "call":
+            await self._ask_leave(call)
         record = call.record
         try:
             batches = self.inner.stream(request)
@@ -90,7 +92,9 @@ class Breaker(Wrapper):
             self._ended(call)
 
     async def embed(self, request: EmbeddingRequest) -> Json:
-        call = await self._entered(request.call, request.model)
+        call = self._begun(request.call, request.model)
+        if call.entry != "call":
+            await self._ask_leave(call)
         try:
             answer = await self.inner.embed(request)
             call.record.outcome = "ok"
@@ -101,22 +105,30 @@ class Breaker(Wrapper):
             self._ended(call)
         return answer
 
-    async def _entered(self, asked: RequestContext, model: str) -> _Call:
-        ring, now = self.ring, asyncio.get_running_loop().time
+    def _begun(self, asked: RequestContext, model: str) -> _Call:
+        """Enter where nothing is known against it; else leave must be asked for."""
+        ring, now = self.ring, asked.now or asyncio.get_running_loop().time
         place = self._place(model) if "*" in self.place else self.place
         record = UpstreamCall(place, ring.upstream, model, now())
-        name = f"{ring.upstream}/{model}"
-        entry = await ring.board.enter(name)
-        if entry == "refused":
-            raise self._refusal(asked, record, name)
-        if asked.journey is not None:
+        call = _Call(record, asked.journey, f"{ring.upstream}/{model}", now)
+        if ring.board.breaker(call.name) != "closed":
+            call.entry = "refused"
+        elif asked.journey is not None:
             asked.journey.steps.append(record)
-        return _Call(record, asked.journey, name, entry, now)
+        return call
 
-    def _refusal(self, asked: RequestContext, record: UpstreamCall, name: str) -> NotAsked:
-        if asked.journey is not None:
-            asked.journey.steps.append(PassedOver(record.place, "open"))
-        wait = max(1, math.ceil(self.ring.board.reopens(name)))
+    async def _ask_leave(self, call: _Call) -> None:
+        call.entry = await self.ring.board.enter(call.name)
+        if call.entry == "refused":
+            raise self._refusal(call)
+        if call.journey is not None:
+            call.journey.steps.append(call.record)
+
+    def _refusal(self, call: _Call) -> NotAsked:
+        record = call.record
+        if call.journey is not None:
+            call.journey.steps.append(PassedOver(record.place, "open"))
+        wait = max(1, math.ceil(self.ring.board.reopens(call.name)))
         return UpstreamOpen(
             f"Upstream '{record.upstream}' failed too often with model '{record.model[:200]}': it "
             f"is not asked for {wait} more seconds.",
@@ -129,7 +141,8 @@ class Breaker(Wrapper):
         if type(first) is Opened:
             record.opened = first
         if call.entry == "probe":  # who waited for it need not wait for its end
-            self._told(call, well=True)
+            self.ring.board.leave(call.name, True, True)
+            call.entry = "call"
 
     async def _failed(self, call: _Call, error: GatewayError) -> None:
         record = call.record
@@ -152,11 +165,8 @@ class Breaker(Wrapper):
         record = call.record
         record.ended = call.now()
         outcome = record.outcome
-        self._told(call, None if outcome is None else outcome not in ILL)
-
-    def _told(self, call: _Call, well: bool | None) -> None:
+        well = None if outcome is None else outcome not in ILL
         self.ring.board.leave(call.name, well, call.entry == "probe")
-        call.entry = "call"
 
     def _place(self, model: str) -> str:
         if "*" not in self.model:

@@ -62,7 +62,7 @@ class Retry(Wrapper):
     """Decides instead, where nothing may be waited for."""
 
     async def stream(self, request: ChatRequest) -> Events:
-        now = asyncio.get_running_loop().time()
+        now = (request.call.now or asyncio.get_running_loop().time)()
         attempts: Attempts | None = None
         self.budget.at_work += 1
         opened = False

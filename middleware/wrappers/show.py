@@ -42,25 +42,24 @@ class Show(Wrapper):
     """None: in `reasoning_content`, except beside JSON, where Dify would mix them into it."""
 
     def stream(self, request: ChatRequest) -> Events:
-        # Tags in the text would break JSON too.
-        # Other protocols, whose requests have a part of their own, keep thoughts apart.
-        mixes = self.manner == "think-tags" or (self.manner is None and request.native is None)
-        beside_json = mixes and _wants_json(request)
+        beside_json = "response_format" in request.params and self._mixes_into_json(request)
         manner = "hidden" if beside_json else self.manner or "reasoning_content"
         if manner == "reasoning_content":
             return self.inner.stream(request)
         return self._told(request, _Shown(manner, (_HIDDEN,) if beside_json else ()))
+
+    def _mixes_into_json(self, request: ChatRequest) -> bool:
+        # Tags in the text would break JSON too.
+        # Other protocols, whose requests have a part of their own, keep thoughts apart.
+        mixes = self.manner == "think-tags" or (self.manner is None and request.native is None)
+        form = request.params["response_format"] or {}
+        return mixes and form.get("type") in ("json_object", "json_schema")
 
     async def _told(self, request: ChatRequest, shown: _Shown) -> Events:
         async with aclosing(self.inner.stream(request)) as events:
             async for batch in events:
                 if told := tuple(shown.told(batch)):
                     yield told
-
-
-def _wants_json(request: ChatRequest) -> bool:
-    form = request.params.get("response_format") or {}
-    return form.get("type") in ("json_object", "json_schema")
 
 
 class _Shown:

@@ -97,7 +97,8 @@ def test_vectors_whose_upstream_counts_nothing_are_estimated() -> None:
     found = visit(UpstreamCall("demo", "up", "model", 1.0, outcome="ok"))
     found.operation = "embeddings"
     bill = Bill(found, Prices(parsed(CONFIG)), AnswerLengths())
-    asyncio.run(bill.reserve(4000, 0))
+    bill.size = 4000
+    asyncio.run(bill.reserve(0))
     bill.close()
     assert (found.cost, found.spent) == (0.001, Usage(1000, 0))
     assert [note.code for note in found.receipt] == ["usage_estimated"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -78,12 +79,17 @@ def test_a_request_is_a_row(tmp_path: Path) -> None:
     }
 
 
+def test_a_row_has_the_time_of_its_beginning_however_late_it_is_made() -> None:
+    assert row_of(ended(), 3.5, 1_700_000_002.5)[[*COLUMNS].index("time")] == 1_700_000_000.0
+
+
 def test_what_became_of_it_stands_in_the_row() -> None:
     failed, left = ended(), ended()
     failed.error, failed.status = Busy("no"), 503
     left.gone, left.status = True, 499
     place = [*COLUMNS].index("outcome")
-    assert (row_of(failed, 2.0)[place], row_of(left, 2.0)[place]) == ("overloaded", "client_gone")
+    told = [row_of(one, 2.0, time.time())[place] for one in (failed, left)]
+    assert told == ["overloaded", "client_gone"]
 
 
 def test_what_no_database_takes_is_never_tried(tmp_path: Path) -> None:
@@ -91,7 +97,7 @@ def test_what_no_database_takes_is_never_tried(tmp_path: Path) -> None:
     strange.model = "a\0b"
     strange.spent = Usage(1 << 70, -5)
     book = SqliteBook(tmp_path / "ledger.db")
-    book.write([row_of(strange, 2.0)])
+    book.write([row_of(strange, 2.0, time.time())])
     book.close()
     (row,) = rows(tmp_path / "ledger.db")
     assert (row["model"], row["prompt_tokens"], row["completion_tokens"]) == ("ab", 1 << 53, 0)
@@ -103,11 +109,11 @@ def test_all_of_a_batch_are_written_in_their_own_words(
     tmp_path: Path, count: int, values: int | None
 ) -> None:
     book = SqliteBook(tmp_path / "ledger.db")
-    book.write([row_of(ended("req_0"), 2.0)])
+    book.write([row_of(ended("req_0"), 2.0, time.time())])
     if values is not None:  # as an older SQLite
         assert book._connection is not None
         book._connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, values)
-    batch = [row_of(ended(f"req_{at}"), 2.0) for at in range(count)]
+    batch = [row_of(ended(f"req_{at}"), 2.0, time.time()) for at in range(count)]
     book.write(batch)  # the first of them stands there already
     book.close()
     written = {row["id"]: tuple(row.values()) for row in rows(tmp_path / "ledger.db")}
@@ -177,7 +183,7 @@ def test_rows_that_can_never_be_written_are_counted_at_the_end(tmp_path: Path) -
 def test_a_row_is_written_once(tmp_path: Path) -> None:
     book = SqliteBook(tmp_path / "ledger.db")
     for _ in range(2):
-        book.write([row_of(ended(), 2.0)])
+        book.write([row_of(ended(), 2.0, time.time())])
     book.close()
     assert len(rows(tmp_path / "ledger.db")) == 1
 

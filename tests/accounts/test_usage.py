@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -130,7 +131,7 @@ def test_an_admin_sees_the_requests_of_all() -> None:
 def test_days_are_utc_and_the_last_one_counts(tmp_path: Path) -> None:
     book = SqliteBook(tmp_path / "ledger.db")
     assert usage_of(book, UsageQuestion())["total"]["requests"] == 0
-    book.write([row_of(visit(), 1.0)])
+    book.write([row_of(visit(), 1.0, time.time())])
     book.close()
     today, day = datetime.now(UTC).date(), timedelta(days=1)
     for since, until_day, count in (
@@ -151,7 +152,7 @@ def test_the_command_says_the_same(
     book = SqliteBook(tmp_path / "ledger.db")
     found = visit()
     found.cost = 0.25
-    book.write([row_of(found, 1.0)])
+    book.write([row_of(found, 1.0, time.time())])
     book.close()
     config = tmp_path / "config.toml"
     config.write_text(

@@ -113,6 +113,24 @@ def test_lines_leave_together_each_an_object_with_its_time() -> None:
     assert out.times == 1
 
 
+def test_lines_stand_in_the_order_of_what_happened() -> None:
+    async def scene() -> Written:
+        out = Written()
+        log = Log(out)
+        log.end(visit(model="first", status=200), 11)
+        log.write({"state": "away"})
+        for number in range(40):
+            log.end(visit(model=f"m{number}", status=200), 11)
+        log.follow("warning")
+        log.end(visit(model="unsaid", status=200), 11)
+        log.flush()
+        return out
+
+    lines = [orjson.loads(line) for line in asyncio.run(scene()).getvalue().splitlines()]
+    expected = ["first", "away", *(f"m{number}" for number in range(40))]
+    assert [line.get("model") or line["state"] for line in lines] == expected
+
+
 def test_lines_leave_by_themselves() -> None:
     async def scene() -> str:
         out = Written()

@@ -97,6 +97,7 @@ class Leaving:
 
     def __init__(self, heard: Heard, leaves: asyncio.Event) -> None:
         self._heard, self._leaves = heard, leaves
+        self.loop = asyncio.get_running_loop()
         self._waiting: asyncio.Task[None] | None = None
 
     def watch(self, when_left: Callable[[], None]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.protocol import UpstreamCall, Usage
+from adapters.protocol import Usage
 from middleware.server.visits import Visit
 
 COLUMNS: Mapping[str, str] = {
@@ -34,27 +33,32 @@ COLUMNS: Mapping[str, str] = {
 }
 Row = tuple[Any, ...]
 _MOST = 1 << 53
-_NOTHING = Usage(0, 0)
+_NOTHING = (0, 0, 0, 0, 0)
 
 
-def row_of(visit: Visit, now: float) -> Row:
-    calls = visit.journey.calls()
-    last = calls[-1] if calls else None
-    spent, seconds, first = visit.spent or _NOTHING, now - visit.began, visit.first_event
+def row_of(visit: Visit, now: float, clock: float) -> Row:
+    """Of a request that ended then, by the event loop's time and in seconds since 1970."""
+    calls, model = visit.journey.calls(), visit.model
+    spent, seconds, first = visit.spent, now - visit.began, visit.first_event
+    if calls:
+        last = calls[-1]
+        place, upstream, upstream_model = last.place, last.upstream, last.model
+    else:
+        place, upstream, upstream_model = model, visit.upstream, visit.upstream_model
     return (
         visit.id,
-        time.time() - seconds,
+        clock - seconds,
         visit.client,
         visit.door,
         visit.operation,
-        visit.model.replace("\0", ""),  # which PostgreSQL does not take
-        _answered(visit, last),
-        last.upstream if last else visit.upstream,
-        last.model if last else visit.upstream_model,
+        model.replace("\0", ""),  # which PostgreSQL does not take
+        "" if spent is None else place,
+        upstream,
+        upstream_model,
         int(visit.streamed),
         visit.status,
-        "client_gone" if visit.gone else _outcome(visit),
-        *_counts(spent),
+        _outcome(visit),
+        *(_NOTHING if spent is None else _counts(spent)),
         visit.cost or 0.0,
         len(calls),
         seconds,
@@ -62,20 +66,19 @@ def row_of(visit: Visit, now: float) -> Row:
     )
 
 
-def _answered(visit: Visit, last: UpstreamCall | None) -> str:
-    if visit.spent is None:
-        return ""
-    return last.place if last else visit.model
-
-
 def _outcome(visit: Visit) -> str:
+    if visit.gone:
+        return "client_gone"
     return "ok" if visit.error is None else visit.error.code or visit.error.type
 
 
 def _counts(used: Usage) -> Sequence[int]:
     """In the order of the columns; what upstreams say may be any number."""
+    prompt, completion = used.prompt, used.completion
     cached, written, thought = used.cached or 0, used.cache_write or 0, used.reasoning or 0
-    figures = used.prompt, cached, written, used.completion, thought
-    if min(figures) < 0 or max(figures) > _MOST:
-        return [min(max(0, figure), _MOST) for figure in figures]
-    return figures
+    figures = prompt, cached, written, completion, thought
+    # In C, or with a loop, it takes twice as long.
+    inner = 0 <= cached <= _MOST and 0 <= written <= _MOST and 0 <= thought <= _MOST
+    if inner and 0 <= prompt <= _MOST and 0 <= completion <= _MOST:
+        return figures
+    return [min(max(0, figure), _MOST) for figure in figures]

@@ -19,6 +19,10 @@ _END: Sequence[Row] = ()
 _MOST = 100_000
 """Rows that may wait for a database that is away."""
 _LAST = 8.0
+_TOGETHER = 16
+"""Requests whose rows are made at once: what runs again and again takes half the time of what runs
+once a request.
+"""
 
 
 class Ledger:
@@ -31,6 +35,7 @@ class Ledger:
         self.well = False
         """What was last tried went well."""
         self._say = say
+        self._ended: list[tuple[Visit, float, float]] = []
         self._rows: list[Row] = []
         self._timer: asyncio.TimerHandle | None = None
         self._batches: SimpleQueue[Sequence[Row]] = SimpleQueue()
@@ -51,13 +56,20 @@ class Ledger:
             self._lost += 1
             return
         self._taken += 1
-        self._rows.append(row_of(visit, now))
+        self._ended.append((visit, now, time.time()))
+        if len(self._ended) >= _TOGETHER:
+            self._catch_up()
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_EVERY, self._hand_over)
 
+    def _catch_up(self) -> None:
+        ended, self._ended = self._ended, []
+        self._rows += [row_of(visit, now, clock) for visit, now, clock in ended]
+
     def _hand_over(self) -> None:
         self._timer = None
+        self._catch_up()
         rows, self._rows = self._rows, []
         if rows:
             self._batches.put(rows)

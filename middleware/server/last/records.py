@@ -63,16 +63,16 @@ class Records:
         for one in visit.journey.steps:
             if type(one) is UpstreamCall:
                 _lighten(one)
-        record = self._running.pop(visit.id, None)
+        record, seconds = self._running.pop(visit.id, None), now - visit.began
         if record is None:
             if self.count:
-                self._refused.append(Record(visit, visit.owner, seconds=now - visit.began))
+                self._refused.append(Record(visit, visit.owner, seconds=seconds))
             return
-        record.seconds = now - visit.began
+        record.seconds = seconds
         if record.dropped:
             return
-        record.size = _weight(record)
-        self._bytes += record.size
+        record.size = size = _weight(record)
+        self._bytes += size
         while self._bytes > MOST_BYTES:
             self._drop()
 

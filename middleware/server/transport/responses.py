@@ -25,6 +25,10 @@ _STREAM: tuple[tuple[bytes, bytes], ...] = (
 class ClientConnection(Protocol):
     """What an answer may ask of the connection it leaves on, beyond what ASGI has."""
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The one it runs in, which would take longer to ask for."""
+
     def watch(self, when_left: Callable[[], None]) -> None:
         """Call this once the client has left before the end of its answer."""
 

@@ -34,11 +34,13 @@ class Absences:
 
     def has(self, key: bytes) -> bool:
         """Whether it is known to be absent; only while SQLite has the file open."""
-        written = self._state()
-        if written is None or written != self._written:
-            self._keys.clear()
-            self._written = written
-        return key in self._keys
+        if self._written is not None:
+            found = os.fstat(self._log)
+            if (found.st_mtime_ns, found.st_size) == self._written and found.st_nlink:
+                return key in self._keys
+        self._keys.clear()
+        self._written = self._state()
+        return False
 
     def add(self, key: bytes) -> None:
         """It was looked for behind the last `has`, and is not there."""

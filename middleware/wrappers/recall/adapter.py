@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import itemgetter
 
 from adapters.protocol import (
@@ -46,7 +45,7 @@ class Recall(Wrapper):
             return self._from_afar(request)
         history = self._history(request)
         if history is None:
-            return self._listen(self._without_foreign(request))
+            return self._listen(self._without_foreign(request) if self.apart else request)
         return self._recall(history)
 
     async def _from_afar(self, request: ChatRequest) -> Events:
@@ -88,7 +87,7 @@ class Recall(Wrapper):
 
     def _without_foreign(self, request: ChatRequest) -> ChatRequest:
         """It does not think about this one: no thought is of any use to it."""
-        return foreign_thoughts(request, self.scope).without(request) if self.apart else request
+        return foreign_thoughts(request, self.scope).without(request)
 
     async def _listen(self, request: ChatRequest) -> Events:
         """Pass everything through, and remember a thought that nobody asked for."""
@@ -129,7 +128,7 @@ class Recall(Wrapper):
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         history = self._history(request)
         if history is None:
-            return self.inner.plan(self._without_foreign(request))
+            return self.inner.plan(self._without_foreign(request) if self.apart else request)
         sent, foreign = self._sent(history)
         calls = self.inner.plan(sent)
         if not any("reasoning_content" in message for message in request.messages):
@@ -166,6 +165,10 @@ def _without_own_losses(call: Planned) -> Planned:
 
 def _has_thoughts(batches: Batches) -> bool:
     finish = batches[-1][-1]
-    if isinstance(finish, Finish) and finish.turn is not None:
+    if type(finish) is Finish and finish.turn is not None:
         return True
-    return ReasoningDelta in map(type, chain.from_iterable(batches))
+    for batch in batches:  # in C it takes a fifth more
+        for event in batch:
+            if type(event) is ReasoningDelta:
+                return True
+    return False

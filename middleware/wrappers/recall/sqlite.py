@@ -82,7 +82,7 @@ class SqliteStore:
         return self._rounds
 
     def get(self, key: bytes) -> bytes | None:
-        connection = self._opened()
+        connection = self._connection or self._opened()
         if self._absences.has(key):
             return None
         try:
