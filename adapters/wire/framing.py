@@ -13,6 +13,7 @@ from adapters.errors import UpstreamError
 MAX_FRAME = 16 << 20
 _END = b"\n\n"
 """Of an event."""
+_THREE = b"\n\n\n"
 _LINE_FEED, _RETURN = 0x0A, 0x0D  # `in` is dear for bytes in bytes: it asks for a number first
 _LONGEST_NAME = 64
 """Bytes in front of an event's data that are remembered."""
@@ -110,7 +111,8 @@ class Sse:
 
     def _many(self, data: bytes) -> list[bytes]:
         """Payloads of frames, most of which begin alike: those come bare of one split."""
-        usual = _usual_in(data)
+        # Of three newlines a split would take the last two, where it is the first two that end.
+        usual = _usual_in(data) if data.find(_THREE) < 0 else b""
         first, *others = data.split(_END + usual) if usual else (data,)
         if not others:
             return self._payloads(self._blocks.split(data))
