@@ -91,7 +91,8 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
 
 def _expect_alike(frame: bytes, said: str, state: State) -> None:
     """The first delta of a block looks like those that follow."""
-    if said in _SAID and (said != "input_json_delta" or state.block["type"] == "tool_use"):
+    known = type(said) is str and said in _SAID
+    if known and (said != "input_json_delta" or state.block["type"] == "tool_use"):
         name, meant = _SAID[said]
         state.alike = alike(frame, ("delta", name), meant)
 

@@ -61,11 +61,13 @@ def alike(frame: bytes, path: Sequence[str | int], said: Said[S]) -> Alike[S] | 
     if behind.strip(b" ]}") or len(frame) - end > _MOST_AROUND:
         return None
     try:
-        other = orjson.loads(rest[:end]) + "."
-        # Another text in the place of this one must be another text there, and nothing else.
-        shown = orjson.loads(b"".join((before, name, orjson.dumps(other), behind)))
-        if reduce(getitem, path, shown) != other:
-            return None
+        text = orjson.loads(rest[:end])
+        # Another text in the place of this one must be another text there, and nothing else; to
+        # try one is not enough, as a text that stands there anyway may be just that.
+        for other in (text + ".", text):
+            shown = orjson.loads(b"".join((before, name, orjson.dumps(other), behind)))
+            if reduce(getitem, path, shown) != other:
+                return None
     except (LookupError, TypeError, ValueError):
         return None
     return Alike(before + name, behind, said)

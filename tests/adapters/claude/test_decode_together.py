@@ -74,6 +74,8 @@ ODD = st.sampled_from(
         delta(type="text_delta", text="e", more="f"),
         delta(text="g", type="text_delta"),
         {**delta(type="text_delta", text="h"), "index": 1},
+        delta(type="text_delta", text="i.", inner={"text": "i"}),
+        delta(type=[]),
         {"type": "content_block_stop", "index": 0},
         {"type": "content_block_start", "content_block": {"type": "server_tool_use"}},
         {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}},
@@ -118,3 +120,16 @@ def test_spaces_that_hide_how_long_a_text_is_change_nothing() -> None:
     data += b"".join(b"event: content_block_delta\ndata: %b\n\n" % frame for frame in frames)
     data += sse({"type": "content_block_stop", "index": 0}, *end())
     assert listen(data) == one_by_one(data)
+
+
+def test_a_text_that_stands_elsewhere_is_not_taken_for_the_one_that_is_said() -> None:
+    frame = delta(type="text_delta", text="a.", inner={"text": "a"})
+    said, *_ = listen(sse(begin(), *[*text(0)][:1], *[frame] * 9))
+    assert [event for event in said if isinstance(event, TextDelta)] == [TextDelta("a.")] * 9
+
+
+def test_a_delta_whose_type_is_no_text_is_passed_over() -> None:
+    opening, *rest = text(0, "a")
+    said, _, broken = listen(sse(begin(), opening, delta(type=[]), delta(type={}), *rest, *end()))
+    assert said[0] == TextDelta("a")
+    assert broken == "None"

@@ -132,6 +132,13 @@ def test_events_that_come_together_are_those_of_the_standard(
         assert frames(Sse(), cut(sent, places)) == expected
 
 
+@pytest.mark.parametrize("event", ["event: error\n\n\n", "data: 3\n\n\n", "event: x\n\n\n\n\n"])
+def test_a_newline_too_many_makes_no_event(event: str) -> None:
+    many = b"".join(b"data: %d\n\n" % word for word in range(200))
+    sent = many + event.encode() + many
+    assert frames(Sse(), [sent]) == frames(Sse(), each_byte(sent))
+
+
 @given(places=cuts())
 def test_a_byte_order_mark_is_no_part_of_the_first_event(places: list[int]) -> None:
     assert frames(Sse(), cut(b"\xef\xbb\xbfdata: 1\n\n", places)) == [b"1"]
@@ -252,6 +259,7 @@ def test_what_is_not_alike_is_left_to_who_reads_all(other: bytes) -> None:
         _frame("a").replace(b'"a"', b'"a", "more": "b"'),
         _frame("a").replace(b'"a"', b'{"content": "a"}'),
         _frame("a").replace(b'"a"', b'"a", "in": {"content": "a"}'),
+        _frame("a").replace(b'"a"', b'"a.", "in": {"content": "a"}'),
         _frame("a").replace(b'"a"', b"null"),
         _frame("a", system_fingerprint="f" * 2000),
         _frame("\ud83d"),
