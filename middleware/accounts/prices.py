@@ -37,9 +37,7 @@ class Price(NamedTuple):
             cost += usage.cache_write * written
         if usage.reasoning:
             cost += min(usage.reasoning, usage.completion) * (thought - answered)
-        if plain > 0:
-            cost += plain * given
-        return round(cost, _DIGITS)
+        return round(cost + max(0, plain) * given, _DIGITS)
 
 
 FREE = Price(0.0, 0.0, 0.0, 0.0, 0.0)

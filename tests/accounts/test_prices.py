@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.protocol import Usage
-from middleware.accounts.prices import Prices
+from middleware.accounts.prices import FREE, Prices
 from middleware.doors.x_usetool import cost_header
 from tests.accounts.counting import parsed
 
@@ -104,3 +104,8 @@ def test_names_of_strangers_are_not_kept_without_end() -> None:
     for number in range(10_000):
         prices.of(f"cloud/{number}")
     assert len(prices._found) < 5_000
+
+
+def test_a_cost_of_nothing_has_no_sign() -> None:
+    cost = FREE.cost(Usage(0, -3))
+    assert str(cost) == "0.0"

@@ -46,6 +46,12 @@ def test_this_machines_own_pages_may_have_images_of_it(site: str) -> None:
     assert ask((("sec-fetch-site", site), *IMAGE[1:]), "/v1/models").status == 200
 
 
+def test_of_what_is_said_twice_the_last_counts() -> None:
+    own = ("sec-fetch-site", "none")
+    assert ask((own, *IMAGE), "/v1/models").status == 403
+    assert ask((*IMAGE, own), "/v1/models").status == 200
+
+
 def test_where_the_origin_is_said_it_decides() -> None:
     assert ask((*IMAGE, ORIGIN), "/v1/models").status == 403
     named = f'cors_origins = ["{ORIGIN[1]}"]'

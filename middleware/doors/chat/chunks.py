@@ -124,7 +124,7 @@ class Chunks:
             elif kind is ReasoningDelta:
                 form, texts = self._thought, [event.text for event in run]
             if kind is Opened:
-                yield self._open(run[0], events)
+                yield b"".join([self._open(one, events) for one in run])
             else:
                 yield _joined(form, texts) if len(texts) == len(run) else self._each(run)
 

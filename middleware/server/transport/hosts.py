@@ -48,8 +48,11 @@ class Hosts:
         """Raise a 403 for a request that a stranger's page may have sent."""
         named = headers_of(scope)
         usual = named.get(b"host") in self._usual and b"origin" not in named
-        if not (usual and len(named) == len(scope["headers"])):
+        once = len(named) == len(scope["headers"])
+        if not (usual and once):
             self._check_each(scope)
+        if not once:
+            named = dict(scope["headers"])  # of two of one name, the last says what page it is
         if scope.get("method") in _WITHOUT_ORIGIN and self._is_embedded(named):
             raise _refused(_EMBEDDED, "origin_not_allowed")
 

@@ -201,6 +201,13 @@ def test_many_events_at_once_are_written_as_each_alone(
     assert b"".join(frames) == Chunks(heading(usage_chunk=usage_chunk)).render(events)
 
 
+def test_an_answer_that_opens_anew_is_written_as_often_in_a_burst() -> None:
+    events: list[Event] = [OPENED, OPENED, *[TextDelta("a")] * BURST]
+    alone = Chunks(heading())
+    frames = [alone.render([event]) for event in events]
+    assert b"".join(frames) == Chunks(heading()).render(events)
+
+
 @given(answers(), st.booleans())
 def test_a_folded_stream_is_the_plain_answer(events: list[Event], usage_chunk: bool) -> None:
     grammar = Grammar(usage_chunk)
