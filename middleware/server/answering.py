@@ -37,6 +37,8 @@ _GONE = 499
 """Status in the log of a request whose client left before it got one."""
 _OVERLOADED, _RETRY_AFTER = "overloaded", "5"
 _RATE_LIMIT = "x-ratelimit-"
+_TOLD_OF = frozenset((Opened, Noted))
+"""What is not for the client alone."""
 
 
 class Answer:
@@ -205,13 +207,11 @@ class Answer:
         batches = adapter.stream(parsed.request)
         try:  # as `aclosing` does, which costs more than a layer of wrappers
             async for batch in batches:
-                first, last = batch[0], batch[-1]
-                if type(first) is Opened:
-                    headers = self._opened(stream, first)
+                last = batch[-1]
+                if len(batch) > 1 or type(last) in _TOLD_OF:  # nearly always it is one piece
+                    headers = self._noted(stream, batch)
                     if headers is not None:
                         await stream.start(headers)
-                if len(batch) > 1 or type(last) is Noted:
-                    self._note_late(batch)
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
@@ -223,6 +223,13 @@ class Answer:
             await batches.aclose()
         if self.visit.finish is None:
             raise Truncated("The upstream's answer has no end.")
+
+    def _noted(self, stream: EventStream, batch: Sequence[Event]) -> RawHeaders | None:
+        """Note what it tells of the answer; the headers of one that begins with it."""
+        first = batch[0]
+        headers = self._opened(stream, first) if type(first) is Opened else None
+        self._note_late(batch)
+        return headers
 
     def _note_late(self, batch: Sequence[Event]) -> None:
         for event in batch:

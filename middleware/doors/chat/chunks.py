@@ -90,9 +90,8 @@ class Chunks:
         return error_frame(error, request_id, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
-        return self._each(events) if len(events) < BURST else b"".join(self._runs(events))
-
-    def _each(self, events: Sequence[Event]) -> bytes:
+        if len(events) >= BURST:
+            return b"".join(self._runs(events))
         before, behind = self._text
         frames: list[bytes] = []
         for event in events:
@@ -116,17 +115,17 @@ class Chunks:
         """The same for so many that most stand behind their like."""
         for kind, group in groupby(events, type):
             run: list[Any] = [*group]
-            texts: list[str] = []
-            if kind is TextDelta:
-                form, texts = self._text, [event.text for event in run if not event.logprobs]
+            if kind is TextDelta and not any(one.logprobs for one in run):
+                yield _joined(self._text, [one.text for one in run])
             elif kind is ToolCallDelta:
-                form, texts = self._arguments, [event.arguments for event in run]
+                yield _joined(self._arguments, [one.arguments for one in run])
             elif kind is ReasoningDelta:
-                form, texts = self._thought, [event.text for event in run]
-            if kind is Opened:
-                yield b"".join([self._open(one, events) for one in run])
+                yield _joined(self._thought, [one.text for one in run])
             else:
-                yield _joined(form, texts) if len(texts) == len(run) else self._each(run)
+                yield b"".join([self._rare(one, events) for one in run])
+
+    def _rare(self, event: Event, events: Sequence[Event]) -> bytes:
+        return self._open(event, events) if type(event) is Opened else self.render([event])
 
     def _frame(self, event: _Rarer) -> bytes:
         match event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 from starlette.types import Send
@@ -103,12 +103,24 @@ class EventStream:
         )
         self._busy = False
 
-    async def write(self, frames: bytes) -> None:
+    # No coroutine, as each piece would pay for one: only what must wait is.
+    def write(self, frames: bytes) -> Awaitable[None]:
         if self._ping is not None:
-            await asyncio.wait([self._ping])  # who is cancelled here must not end the ping too
-        self._busy = True
+            return self._write_behind(self._ping, frames)
         self._piece["body"] = frames
-        await self._send(self._piece)
+        sent: Awaitable[None] = self._send(self._piece)
+        if isinstance(sent, asyncio.Future) and sent.done():
+            self._moved = self._loop.time()
+            return sent
+        return self._wait_for(sent)
+
+    async def _write_behind(self, ping: asyncio.Task[None], frames: bytes) -> None:
+        await asyncio.wait([ping])  # who is cancelled here must not end the ping too
+        await self.write(frames)
+
+    async def _wait_for(self, sent: Awaitable[None]) -> None:
+        self._busy = True
+        await sent
         self._busy = False
         self._moved = self._loop.time()
 

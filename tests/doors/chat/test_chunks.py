@@ -208,6 +208,13 @@ def test_an_answer_that_opens_anew_is_written_as_often_in_a_burst() -> None:
     assert b"".join(frames) == Chunks(heading()).render(events)
 
 
+def test_texts_of_which_some_have_logprobs_are_written_as_each_alone() -> None:
+    mixed: list[Event] = [TextDelta("a"), TextDelta("b", (LOGPROB,)), TextDelta("c")] * BURST
+    alone, together = (Chunks(heading()) for _ in range(2))
+    frames = [alone.render([event]) for event in [OPENED, *mixed]]
+    assert b"".join(frames) == together.render([OPENED, *mixed])
+
+
 @given(answers(), st.booleans())
 def test_a_folded_stream_is_the_plain_answer(events: list[Event], usage_chunk: bool) -> None:
     grammar = Grammar(usage_chunk)

@@ -172,7 +172,7 @@ def test_a_client_that_does_not_read_is_not_pinged() -> None:
     async def script(stream: EventStream, wire: Wire) -> None:
         await stream.start()
         wire.hold()
-        writing = asyncio.create_task(stream.write(b"data"))
+        writing = asyncio.ensure_future(stream.write(b"data"))
         await quiet()
         await wire.release(2)
         await writing
@@ -189,7 +189,7 @@ def test_a_write_waits_for_a_ping_under_way(last: bool) -> None:
         wire.hold()
         await quiet()
         assert stream.started
-        writing = asyncio.create_task(stream.last(b"end") if last else stream.write(b"data"))
+        writing = asyncio.ensure_future(stream.last(b"end") if last else stream.write(b"data"))
         await quiet()
         assert wire.sent == []
         await wire.release(3)
@@ -205,7 +205,7 @@ def test_a_server_that_stops_during_a_ping_still_says_so() -> None:
         await stream.start()
         wire.hold()
         await asyncio.sleep(3 * BEAT)
-        writing = asyncio.create_task(stream.write(b"data: a\n\n"))
+        writing = asyncio.ensure_future(stream.write(b"data: a\n\n"))
         await asyncio.sleep(BEAT)
         writing.cancel()
         await asyncio.wait([writing])
@@ -220,7 +220,7 @@ def test_a_client_that_leaves_during_a_ping_ends_it() -> None:
     async def script(stream: EventStream, wire: Wire) -> None:
         wire.hold()
         await quiet()
-        writing = asyncio.create_task(stream.write(b"data"))
+        writing = asyncio.ensure_future(stream.write(b"data"))
         await asyncio.sleep(0)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
