@@ -164,8 +164,10 @@ class Tally:
 
     def ended(self, visit: Visit, now: float) -> None:
         self._ended.append((visit, now))
-        # A receipt may be as long as its request, which must not be held any more.
-        if visit.receipt or len(self._ended) >= _TOGETHER:
+        # A receipt may be as long as its request, which must not be held any more: also that of a
+        # call whose answer the client did not get.
+        unheard = visit.gone or visit.error is not None or len(visit.journey.steps) > 1
+        if visit.receipt or unheard or len(self._ended) >= _TOGETHER:
             self._catch_up()
 
     def _catch_up(self) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import replace
 
 import orjson
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from adapters.errors import Busy
 from adapters.outcomes import PassedOver
 from adapters.protocol import Opened, Upstream
+from adapters.receipts import Note
 from middleware.config import parse
 from middleware.server.visits import Visit
 from middleware.telemetry.exposition import exposed
@@ -50,6 +54,22 @@ def test_a_request_counts_once_and_each_of_its_calls() -> None:
     assert series(found, "usetool_passed_total") == {("m", "resting"): [2]}
     ((_, row),) = found["gen_ai_client_operation_duration_seconds"][1:]
     assert (sum(row[:-1]), row[-1]) == (3, 6.0)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        visit((call("opus", "claude", "overloaded"), call())),
+        visit((call(),), error=Busy("full of it"), finish=None),
+        visit((call(),), gone=True, finish=None),
+        visit((call(),), receipt=(Note("name_dropped", "messages[0].name", "no"),)),
+    ],
+    ids=["several calls", "failed", "left", "a receipt"],
+)
+def test_what_may_be_as_long_as_its_request_is_not_held(one: Visit) -> None:
+    tally, held = Tally(vocabulary()), sys.getrefcount(one)
+    tally.ended(one, NOW)
+    assert sys.getrefcount(one) == held
 
 
 def test_tokens_and_money_are_the_clients() -> None:
