@@ -92,7 +92,7 @@ def had_functions(body: bytes) -> bool:
 
 
 def folded(
-    events: Iterable[Event],
+    events: Sequence[Event],
     created: int | None = None,
     status: int = 200,
     error: Json | None = None,

@@ -29,7 +29,15 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from middleware.doors.chat.errors import error_frame
-from middleware.doors.chat.words import THINKING_BLOCKS, Heading, echoed, joined
+from middleware.doors.chat.words import (
+    BURST,
+    THINKING_BLOCKS,
+    Heading,
+    arguments_of,
+    echoed,
+    joined,
+    text_of,
+)
 from middleware.doors.door import PING
 from middleware.doors.endpoint import SSE
 from middleware.doors.x_usetool import usage_object, usage_parts, warnings_object
@@ -44,8 +52,6 @@ _Rarer = TextDelta | RefusalDelta | ToolCallStart | Aside | Noted | Finish
 _Form = tuple[bytes, bytes]
 """What stands around the text in chunks that differ in that alone."""
 _NO_FORM: _Form = (b"", b"")
-BURST = 24
-"""So many events are worth a look at which are alike: a fast upstream, or a replay."""
 _WITH_TEXT, _WITHOUT_TEXT = (
     _dumps({"role": "assistant", "content": content}) for content in ("", None)
 )
@@ -116,11 +122,11 @@ class Chunks:
         for kind, group in groupby(events, type):
             run: list[Any] = [*group]
             if kind is TextDelta and not any(one.logprobs for one in run):
-                yield _joined(self._text, [one.text for one in run])
+                yield _joined(self._text, [*map(text_of, run)])
             elif kind is ToolCallDelta:
-                yield _joined(self._arguments, [one.arguments for one in run])
+                yield _joined(self._arguments, [*map(arguments_of, run)])
             elif kind is ReasoningDelta:
-                yield _joined(self._thought, [one.text for one in run])
+                yield _joined(self._thought, [*map(text_of, run)])
             else:
                 yield b"".join([self._rare(one, events) for one in run])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
@@ -44,7 +44,7 @@ class ParsedChat:
     def stream(self, stamp: Stamp) -> Chunks:
         return Chunks(self._heading(stamp))
 
-    def fold(self, stamp: Stamp, events: Iterable[Event]) -> bytes:
+    def fold(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         fold = Fold(self._heading(stamp))
         fold.add(events)
         return fold.body()

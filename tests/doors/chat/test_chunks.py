@@ -24,7 +24,9 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from middleware.doors.chat.chunks import BURST, Chunks
+from middleware.doors.chat.chunks import Chunks
+from middleware.doors.chat.fold import Fold
+from middleware.doors.chat.words import BURST
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 
 KINDS: tuple[CallKind, ...] = ("function", "custom")
@@ -199,6 +201,11 @@ def test_many_events_at_once_are_written_as_each_alone(
     alone = Chunks(heading(usage_chunk=usage_chunk))
     frames = [alone.render(batch) for batch in batches(events, range(len(events)))]
     assert b"".join(frames) == Chunks(heading(usage_chunk=usage_chunk)).render(events)
+    one_by_one, together = Fold(heading()), Fold(heading())
+    for event in events:
+        one_by_one.add([event])
+    together.add(events)
+    assert one_by_one.body() == together.body()
 
 
 def test_an_answer_that_opens_anew_is_written_as_often_in_a_burst() -> None:
@@ -213,6 +220,9 @@ def test_texts_of_which_some_have_logprobs_are_written_as_each_alone() -> None:
     alone, together = (Chunks(heading()) for _ in range(2))
     frames = [alone.render([event]) for event in [OPENED, *mixed]]
     assert b"".join(frames) == together.render([OPENED, *mixed])
+    whole = Fold(heading())
+    whole.add(mixed)
+    assert whole.logprobs == [LOGPROB] * BURST
 
 
 @given(answers(), st.booleans())
