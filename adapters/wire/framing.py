@@ -130,7 +130,7 @@ class Sse:
             self._started = True
             blocks[0] = blocks[0].removeprefix(BYTE_ORDER_MARK)
         usual, payloads = self._usual, []
-        for block in blocks:
+        for block in filter(None, blocks):
             data = block.removeprefix(usual)
             if len(data) == len(block) or _LINE_FEED in data:
                 data = self._payload(block)
