@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from adapters.kind import all_kinds
 from middleware.cassettes.cassette import Mode
 from middleware.cassettes.record.finish import RecorderSettings
 from middleware.cassettes.record.merge import USUAL, Policy
@@ -90,7 +91,10 @@ def studio_of(
     )
     player = Player(shelf, options.timing, options.serves_answers, options.strict_wire)
     configured = partial(settings_of, options=options)
-    return Studio(configured(config), player, recorder, configured)
+    settings = configured(config)
+    if settings.mode in RECORDING:
+        all_kinds()  # which tell a turn's route: loaded later, they would hold requests up
+    return Studio(settings, player, recorder, configured)
 
 
 def settings_of(config: Config, options: RunOptions) -> StudioSettings:
