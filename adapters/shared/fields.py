@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.errors import BadRequest
@@ -25,10 +25,6 @@ class Fields:
         """What nobody took so far."""
         self.notes = Notes() if notes is None else notes
         self.note = self.notes.add
-
-    def has_any(self, names: Collection[str]) -> bool:
-        """Whether there is one of these that nobody took."""
-        return not self.left.keys().isdisjoint(names)
 
     def take(self, name: str) -> Any:
         """Return the field and count it as carried; None where the client did not send it."""

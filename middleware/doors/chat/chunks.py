@@ -59,7 +59,7 @@ _GAP = orjson.Fragment(b"\0")
 """Stands between two texts, as no JSON has it."""
 
 
-def _joined(form: _Form, texts: list[str]) -> bytes:
+def _chunks_of(form: _Form, texts: list[str]) -> bytes:
     """A chunk of each, all of them written at once."""
     parts: list[Any] = [_GAP] * (2 * len(texts) - 1)
     parts[::2] = texts
@@ -122,11 +122,11 @@ class Chunks:
         for kind, group in groupby(events, type):
             run: list[Any] = [*group]
             if kind is TextDelta and not any(one.logprobs for one in run):
-                yield _joined(self._text, [*map(text_of, run)])
+                yield _chunks_of(self._text, [*map(text_of, run)])
             elif kind is ToolCallDelta:
-                yield _joined(self._arguments, [*map(arguments_of, run)])
+                yield _chunks_of(self._arguments, [*map(arguments_of, run)])
             elif kind is ReasoningDelta:
-                yield _joined(self._thought, [*map(text_of, run)])
+                yield _chunks_of(self._thought, [*map(text_of, run)])
             else:
                 yield b"".join([self._rare(one, events) for one in run])
 
