@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Any
 
 import orjson
 
 from adapters.protocol import (
     TURN,
-    Aside,
     Event,
     Finish,
     Json,
-    Noted,
-    Opened,
     ReasoningDelta,
-    RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -27,6 +25,7 @@ from adapters.shared.think_tags import CLOSER
 from middleware.wrappers.recall import fingerprint
 
 Batches = Sequence[tuple[Event, ...]]
+_text_of, _arguments_of = attrgetter("text"), attrgetter("arguments")
 _SIGNED = frozenset(("thinking", "redacted_thinking"))
 
 
@@ -108,9 +107,8 @@ def remembered(batches: Batches, before: Mapping[str, Any], has_ids: bool) -> Me
 
     An answer without thoughts is remembered if it has ids: else one that is alike would be found.
     """
-    events = [event for batch in batches for event in batch]
-    text, reasoning, calls = _gathered(events)
-    turn = _turn(events[-1])
+    text, reasoning, calls = _gathered(chain.from_iterable(batches))
+    turn = _turn(batches[-1][-1])
     if calls and not (turn or reasoning):
         reasoning, _ = fingerprint.split_thought(text)
     if not (turn or reasoning or calls or has_ids or before["previous"]):
@@ -132,25 +130,21 @@ def _turn(finish: Event) -> Json | None:
 _ARGUMENTS: Mapping[str, str] = {"function": "arguments", "custom": "input"}
 
 
-def _gathered(events: Sequence[Event]) -> tuple[str, str, tuple[Json, ...]]:
+def _gathered(events: Iterable[Event]) -> tuple[str, str, tuple[Json, ...]]:
     """What an answer said, thought and called; the rest no upstream asks for again."""
     text: list[str] = []
     reasoning: list[str] = []
     calls: list[tuple[ToolCallStart, list[str]]] = []
-    for event in events:
-        match event:
-            case TextDelta(piece):
-                text.append(piece)
-            case ToolCallDelta(_, piece):
-                calls[-1][1].append(piece)
-            case ReasoningDelta(piece):
-                reasoning.append(piece)
-            case ToolCallStart():
-                calls.append((event, []))
-            case Opened() | RefusalDelta() | Aside() | Noted() | Finish():
-                pass
-            case _:
-                assert_never(event)
+    runs: Iterable[tuple[type[Event], Iterator[Any]]] = groupby(events, type)
+    for kind, run in runs:  # few, of many events
+        if kind is TextDelta:
+            text += map(_text_of, run)
+        elif kind is ToolCallDelta:
+            calls[-1][1].extend(map(_arguments_of, run))
+        elif kind is ReasoningDelta:
+            reasoning += map(_text_of, run)
+        elif kind is ToolCallStart:
+            calls += ((start, []) for start in run)
     return "".join(text), "".join(reasoning), tuple(_call(*call) for call in calls)
 
 
