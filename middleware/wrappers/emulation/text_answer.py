@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from typing import assert_never
 
 from adapters.errors import GatewayError, UpstreamError
@@ -34,6 +36,9 @@ from middleware.wrappers.emulation.read.reader import Reader
 
 _MOMENT = 1 << 14
 _MOST_NOTES = 64
+_TOGETHER = 16
+"""Texts that are looked at as one: where a mark stands in one of them, each is read."""
+_text_of = attrgetter("text")
 _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
 
@@ -85,26 +90,44 @@ class TextAnswer:
         """What was read otherwise than it was written, and what became of faulty calls."""
         return (*self._judge.notes.values(), *self._notes)
 
-    def take(self, batch: Iterable[Event]) -> tuple[Event, ...]:
+    def take(self, batch: Sequence[Event]) -> tuple[Event, ...]:
         """What may leave of one batch."""
         out: list[Event] = []
-        for event in batch:
-            if type(event) is TextDelta and not self._native:
-                self.texts.append(event.text)
-                out += self._reader.feed(event.text)
+        for kind, group in groupby(batch, type):
+            if kind is TextDelta and not self._native:
+                out += self._read([*map(_text_of, group)])
                 continue
-            match event:
-                case Opened(receipt):
-                    self._first = replace(event, receipt=self.prompt.notes(receipt))
-                case ToolCallStart() | ToolCallDelta():
-                    out += self._native_call(event)
-                case Finish():
-                    out = self._with_last(event, out)
-                case TextDelta() | ReasoningDelta() | RefusalDelta() | Aside() | Noted():
-                    out.append(event)
-                case _:
-                    assert_never(event)
+            for event in group:
+                out = self._take(event, out)
         return self._gate(out)
+
+    def _read(self, texts: list[str]) -> Iterator[Event]:
+        """What leaves of texts that came together."""
+        self.texts += texts
+        if len(texts) == 1:
+            yield from self._reader.feed(texts[0])
+            return
+        for some in (texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)):
+            if self._reader.passes("".join(some)):
+                yield from map(TextDelta, filter(None, some))
+                continue
+            for text in some:
+                yield from self._reader.feed(text)
+
+    def _take(self, event: Event, out: list[Event]) -> list[Event]:
+        """What may leave with an event that is no text to be read."""
+        match event:
+            case Opened(receipt):
+                self._first = replace(event, receipt=self.prompt.notes(receipt))
+            case ToolCallStart() | ToolCallDelta():
+                out += self._native_call(event)
+            case Finish():
+                return self._with_last(event, out)
+            case TextDelta() | ReasoningDelta() | RefusalDelta() | Aside() | Noted():
+                out.append(event)
+            case _:
+                assert_never(event)
+        return out
 
     def _with_last(self, finish: Finish, out: list[Event]) -> list[Event]:
         """With what was held until the end; nothing if all of it is one call's bare arguments."""
@@ -233,7 +256,7 @@ async def in_parts(batches: Events) -> Events:
     try:
         async for batch in batches:
             begun = True
-            if not any(isinstance(one, TextDelta) and len(one.text) > _MOMENT for one in batch):
+            if not [one for one in batch if type(one) is TextDelta and len(one.text) > _MOMENT]:
                 yield batch
                 continue
             for part in (part for event in batch for part in _cut(event)):

@@ -73,9 +73,15 @@ class Reader:
         """Something visible was said."""
         return self._output.spoken
 
+    def passes(self, text: str) -> bool:
+        """Whether it leaves as it came: nothing waits, and nothing in it can begin a call."""
+        if not self._free or _CURIOUS.search(text):
+            return False
+        self._output.pass_plain(text)
+        return True
+
     def feed(self, text: str) -> Iterator[Event]:
-        if self._free and not _CURIOUS.search(text):
-            self._output.pass_plain(text)
+        if self.passes(text):
             if text:
                 yield TextDelta(text)
             return

@@ -1,0 +1,62 @@
+"""Texts that come together are read as those that come one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.protocol import Event, Finish, Opened, ReasoningDelta, TextDelta, Upstream, Usage
+from middleware.wrappers.base import Wrapper
+from middleware.wrappers.emulation.emulated import EmulatedTools
+from middleware.wrappers.emulation.rescue import LeakRescue
+from tests.support.adapters import FakeAdapter
+from tests.support.text_only import OSLO, asked, heard
+
+WORDS = (*"aA `{}[]<\n", "``", "word ", "沈", "", "Action: ", '{"city":', "<tool_call>", "\n\n")
+SAID: st.SearchStrategy[Event] = st.one_of(
+    st.sampled_from(WORDS).map(TextDelta),
+    st.sampled_from(WORDS).map(lambda word: TextDelta(word, ({"token": word},))),
+    st.just(ReasoningDelta("hm")),
+)
+WRAPPERS = (EmulatedTools, LeakRescue)
+
+
+def said(wrapper: type[Wrapper], batches: Sequence[tuple[Event, ...]]) -> list[Event]:
+    heard_all = heard(wrapper(FakeAdapter(batches)), asked())
+    return [event for batch in heard_all.batches for event in batch]
+
+
+def answer(*events: Event) -> tuple[Event, ...]:
+    return (Opened((), Upstream("toy")), *events, Finish("stop", Usage(10, 5)))
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@given(
+    before=st.lists(SAID, max_size=6),
+    words=st.lists(st.sampled_from(("a", "b ", "`", "", "\n", "{")), max_size=40),
+    behind=st.lists(SAID, max_size=30),
+    cut=st.integers(1, 60),
+)
+def test_a_burst_says_what_its_pieces_say(
+    wrapper: type[Wrapper], before: list[Event], words: list[str], behind: list[Event], cut: int
+) -> None:
+    events = answer(TextDelta("So. "), *before, *map(TextDelta, words), *behind)
+    alone = said(wrapper, [events[:2], *[(event,) for event in events[2:]]])
+    assert said(wrapper, [events]) == alone
+    assert (
+        said(wrapper, [events[:2], *filter(None, (events[2:cut], events[max(cut, 2) :]))]) == alone
+    )
+
+
+def test_a_call_behind_a_hundred_words_is_found() -> None:
+    words = [*["word "] * 100, "\n", *OSLO]
+    events = said(EmulatedTools, [answer(*map(TextDelta, words))])
+    told = [event.text for event in events if isinstance(event, TextDelta)]
+    assert "".join(told).split() == ["word"] * 100
+    assert len(told) > 80
+    last = events[-1]
+    assert isinstance(last, Finish)
+    assert last.reason == "tool_calls"
