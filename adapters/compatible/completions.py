@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from adapters.compatible.likeness import likeness
 from adapters.compatible.parts import events_of, joined
 from adapters.compatible.reasons import FAILED, FINISH, error_in, failure
 from adapters.protocol import (
@@ -29,6 +30,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.usage import usage_of
+from adapters.wire.alike import Alike
 from adapters.wire.exchange import AnswerState, few, quoted
 from adapters.wire.json_text import load
 
@@ -69,7 +71,20 @@ class State(AnswerState):
 
 
 def decode(frame: bytes, state: State) -> Iterable[Event]:
-    return _done(state) if frame.startswith(_DONE) else decode_chunk(load(frame), state)
+    if frame.startswith(_DONE):
+        return _done(state)
+    said = decode_chunk(load(frame), state)
+    # What was read may have changed what others mean.
+    state.alike = _guess(frame, said, state) if state.guesses else None
+    return said
+
+
+def _guess(frame: bytes, said: Iterable[Event], state: State) -> Alike[AnswerState] | None:
+    if type(said) is not tuple or len(said) != 1:
+        return None
+    state.guesses -= 1
+    slot = state.slots.get(state.last)
+    return likeness(frame, said, slot and slot.key)
 
 
 def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:

@@ -6,6 +6,7 @@ its text and what stands behind it are known, and of frames that have both only 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain
@@ -21,7 +22,7 @@ Said = Callable[[list[str], S], Iterable[Event]]
 """Texts, one of each frame, and the state of their answer → what they say."""
 _MOST_AROUND = 1024
 """Bytes around a text; usual are 80 to 300."""
-_QUOTE = 0x22
+_TEXT = re.compile(rb'[ \t]*"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 @value_class
@@ -54,14 +55,14 @@ class Alike(Generic[S]):
 
 
 def alike(frame: bytes, path: Sequence[str | int], said: Said[S]) -> Alike[S] | None:
-    """Frames like this one, which ends with a text at `path`; None: it has none there."""
+    """Frames like this one, which has a text at `path`; None: it has none there."""
     before, name, rest = frame.rpartition(orjson.dumps(path[-1]) + b":")
-    end = rest.rfind(_QUOTE) + 1
-    behind = rest[end:]
-    if behind.strip(b" ]}") or len(frame) - end > _MOST_AROUND:
+    found = _TEXT.match(rest)
+    if found is None or len(frame) - found.end() > _MOST_AROUND:
         return None
+    behind = rest[found.end() :]
     try:
-        text = orjson.loads(rest[:end])
+        text = orjson.loads(found[0])
         # Another text in the place of this one must be another text there, and nothing else; to
         # try one is not enough, as a text that stands there anyway may be just that.
         for other in (text + ".", text):

@@ -41,6 +41,8 @@ _MOST_PARTS = 4096
 """In one list; nobody means so many, and a stream has each in a frame of its own."""
 _FEW = 4
 """Frames that come at once: so many are read one by one as soon as together."""
+_GUESSES = 8
+"""In vain: then it is not tried again what frames look like."""
 _MISSHAPEN = (AttributeError, LookupError, TypeError, ValueError)
 """What reading JSON of another shape than the upstream's language has raises."""
 
@@ -67,6 +69,8 @@ class AnswerState:
     """Members in a shape nobody can read, which the answer can do without; each is named once."""
     alike: Alike[Any] | None = None
     """What the next frames probably look like; a hint, which no answer needs."""
+    guesses: int = 0
+    """How often that may still be worked out: frames come together, and are alike at all."""
 
     def optional(self, holder: Json, name: str, kind: type[T]) -> T | None:
         """A member that text, calls and the ending do not need: of another type it is left out."""
@@ -223,6 +227,8 @@ class Listener(Generic[S]):
             self._framer = exchange.framing()
         self._collected = bytearray()
         self.opened = False
+        self._crowded = False
+        """Frames came together."""
         self._notes = exchange.receipt
 
     def feed(self, data: bytes, is_last: bool = False) -> tuple[Event, ...]:
@@ -249,11 +255,15 @@ class Listener(Generic[S]):
     def _odd(self, frames: list[bytes], events: list[Event]) -> Iterator[bytes]:
         """Those to be read one by one; what others say, which are alike, is added here."""
         state, rest = self.state, iter(frames)
+        if not self._crowded:
+            self._crowded, state.guesses = True, _GUESSES
         for frame in rest:
             odd = frame
             if (alike := state.alike) is not None:
                 texts, odd = alike.texts(frame, rest)
-                events += alike.said(texts, state)
+                if texts:
+                    events += alike.said(texts, state)
+                    state.guesses = _GUESSES
             if odd:
                 yield odd
 
