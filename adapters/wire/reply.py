@@ -20,8 +20,12 @@ BROKEN = (WireError, TimeoutError)
 class Reply:
     """The body of one good answer, read piece by piece."""
 
-    __slots__ = ("_contact", "_raw", "_upstream", "headers", "heard", "status")
+    __slots__ = ("_contact", "_raw", "_upstream", "arriving", "headers", "heard", "status")
 
+    arriving: Callable[[float], Awaitable[bytes]]
+    """The next piece, for who calls `heard` or `broken` of it: `read` would be a coroutine more
+    for each.
+    """
     heard: Callable[[bytes], None]
     """To be told of each piece that arrived."""
 
@@ -31,7 +35,7 @@ class Reply:
         self._contact = contact
         self.status = raw.status
         self.headers: Mapping[str, str] = raw.headers
-        self.heard = unheard
+        self.arriving, self.heard = raw.read, unheard
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), raw.status
             contact.answer_headers = raw.headers
@@ -44,12 +48,6 @@ class Reply:
             raise self.broken(error) from error
         self.heard(piece)
         return piece
-
-    def arriving(self, due: float) -> Awaitable[bytes]:
-        """The next piece, for who calls `heard` or `broken` of it: `read` would be a coroutine
-        more for each.
-        """
-        return self._raw.read(due)
 
     def is_whole(self) -> bool:
         """All of the body was read: the next piece would be its end. Of one that comes compressed
