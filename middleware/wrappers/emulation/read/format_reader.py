@@ -71,6 +71,16 @@ class FormatReader:
         else:
             yield from self._single(token)
 
+    # Here, where no quotation is known: a reader that is over must not hold itself.
+    def following(self) -> Waiting[Waiting[None] | None]:
+        """The reading of a call that follows, or of the end of what holds calls."""
+        blank = yield from self._tape.past_blank()
+        token = yield from token_ahead(self._tape)
+        if token in BY_OPENER or token in CLOSERS:
+            return self.token(token)
+        self._tape.back(blank)
+        return None
+
     def _single(self, token: str) -> Waiting[None]:
         """A token that begins nothing: a closer, a frame, an end, or text."""
         self._tape.pull(token)

@@ -15,7 +15,6 @@ from adapters.shared.calls import Calls
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.formats.table import (
     BY_OPENER,
-    CLOSERS,
     HARMONY,
     LINED,
     LONGEST,
@@ -28,7 +27,6 @@ from middleware.wrappers.emulation.judge.names import Names
 from middleware.wrappers.emulation.language import KEYS, is_fence, is_invented, may_begin, opening
 from middleware.wrappers.emulation.read.bare_calls import BareCallReader
 from middleware.wrappers.emulation.read.block import Block, key_ahead, read_no_tool, read_short
-from middleware.wrappers.emulation.read.body import token_ahead
 from middleware.wrappers.emulation.read.echoes import Echoes, continues
 from middleware.wrappers.emulation.read.format_reader import FormatReader
 from middleware.wrappers.emulation.read.output import Output
@@ -58,7 +56,7 @@ class Reader:
         self.judge = CallJudge(tools, names, calls, self._how.withheld)
         self._output = Output(self._how, self.judge)
         self._trained = FormatReader(self._tape, self._output)
-        self._quotation = Quotation(self._tape, self._output, self._following)
+        self._quotation = Quotation(self._tape, self._output, self._trained.following)
         self._bare_calls = BareCallReader(self._tape, self._output, self._quotation)
         self._verbatim = False
         self._echoes = Echoes(self._tape, self._output)
@@ -148,15 +146,6 @@ class Reader:
         if token in BY_OPENER or (token in HARMONY and self._output.here.line):
             reading = self._quotation.line(reading)
         yield from reading
-
-    def _following(self) -> Waiting[Waiting[None] | None]:
-        """The reading of a call that follows, or of the end of what holds calls."""
-        blank = yield from self._tape.past_blank()
-        token = yield from token_ahead(self._tape)
-        if token in BY_OPENER or token in CLOSERS:
-            return self._trained.token(token)
-        self._tape.back(blank)
-        return None
 
     def _begun(self, mark: re.Match[str] | None) -> int:
         """Where a token may have begun that is not whole yet, also before its own line end."""
