@@ -12,7 +12,7 @@ from adapters.receipts import Note, Receipt
 from middleware.wrappers.base import Wrapper, with_notes
 from middleware.wrappers.emulation.ask.conversation import has_calls
 from middleware.wrappers.emulation.recent import RecentRefusals
-from middleware.wrappers.emulation.refusals import first_call, refuses_tools, without_refused
+from middleware.wrappers.emulation.refusals import Lesser, first_call, refuses_tools
 
 _EMULATED = Note(
     "tools_emulated", "", "the upstream says that this model has no tools: it was asked by prompt"
@@ -48,42 +48,36 @@ class Automatic(Wrapper):
             return self.emulated.plan(request)
 
     async def _choose(self, request: ChatRequest) -> Events:
+        natively: Lesser | None = Lesser(request)
         receipt: Receipt = (_EMULATED,)
         if request.model in self.refused:
-            pass
+            natively = None
         elif await self.calls_tools(request.model) is False:
-            receipt = ()
-        else:
+            natively, receipt = None, ()
+        while natively is not None:
+            opened = False
             try:
-                async with aclosing(self._native(request)) as batches:
+                async with aclosing(self._ask(natively)) as batches:
                     async for batch in batches:
-                        yield batch
+                        yield batch if opened else with_notes(batch, natively.receipt)
+                        opened = True
                 return
             except Refused as error:
-                if not refuses_tools(error):
-                    raise
-                self.refused.add(request.model)
+                natively = self._without_refused(natively, error, opened)
         async with aclosing(self.emulated.stream(request)) as batches:
             async for batch in batches:
                 yield with_notes(batch, receipt)
 
-    async def _native(self, request: ChatRequest) -> Events:
-        """What refuses a part is asked without it: that teaches nothing about its tools."""
-        receipt: Receipt = ()
-        single = False
-        while True:
-            opened = False
-            inner = self.inner.stream(request)
-            try:
-                async with aclosing(first_call(inner) if single else inner) as batches:
-                    async for batch in batches:
-                        yield batch if opened else with_notes(batch, receipt)
-                        opened = True
-                return
-            except Refused as error:
-                again = not opened and not refuses_tools(error)
-                lesser = without_refused(request, error) if again else None
-                if lesser is None:
-                    raise
-                request, receipt = lesser.request, receipt + lesser.receipt
-                single = single or lesser.single
+    def _ask(self, asked: Lesser) -> Events:
+        inner = self.inner.stream(asked.request)
+        return first_call(inner) if asked.single else inner
+
+    def _without_refused(self, asked: Lesser, error: Refused, opened: bool) -> Lesser | None:
+        """What is asked then; None: by prompt. What refuses a part teaches nothing about tools."""
+        if refuses_tools(error):
+            self.refused.add(asked.request.model)
+            return None
+        lesser = None if opened else asked.without_refused(error)
+        if lesser is None:
+            raise error
+        return lesser

@@ -20,7 +20,7 @@ from middleware.wrappers.emulation.ask.prompted_request import (
 )
 from middleware.wrappers.emulation.recent import RecentRefusals
 from middleware.wrappers.emulation.settings import Emulation
-from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts, with_usage
+from middleware.wrappers.emulation.text_answer import TextAnswer, read, with_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,9 @@ class EmulatedTools(Wrapper):
 
     async def _read(self, answer: TextAnswer, adapter: Adapter | None = None) -> Events:
         inner = adapter or self.inner
-        async with aclosing(in_parts(inner.stream(answer.prompt.request))) as batches:
+        async with aclosing(read(inner.stream(answer.prompt.request), answer)) as batches:
             async for batch in batches:
-                if events := answer.take(batch):
-                    yield events
+                yield batch
         if answer.needs_correction and self.options.reask:
             await self._correct(answer)
         if events := answer.end():
@@ -118,9 +117,9 @@ class EmulatedTools(Wrapper):
 
     async def _whole(self, answer: TextAnswer) -> TextAnswer:
         further = self.further or self.inner
-        async with aclosing(in_parts(further.stream(answer.prompt.request))) as batches:
-            async for batch in batches:
-                answer.take(batch)
+        async with aclosing(read(further.stream(answer.prompt.request), answer)) as batches:
+            async for _ in batches:
+                pass
         return answer
 
 

@@ -50,25 +50,28 @@ _UNWANTED = re.compile(
 
 
 class Lesser(NamedTuple):
-    """The request without the part that was refused."""
+    """A request without the parts that were refused, if any were."""
 
     request: ChatRequest
     receipt: Receipt = ()
     single: bool = False
     """Only the first call of the answer was wanted."""
 
+    def without_refused(self, error: GatewayError) -> Lesser | None:
+        """Without what was refused now, too; None where that would mean something else."""
+        if not _is_about_the_request(error) or not _UNWANTED.search(error.message.lower()):
+            return None
+        for words, less in _PARTS.items():
+            found = re.search(words, error.message.lower()) and less(self.request)
+            if found:
+                receipt = self.receipt + found.receipt
+                return Lesser(found.request, receipt, self.single or found.single)
+        return None
+
 
 def refuses_tools(error: GatewayError) -> bool:
     """Whether an upstream says that its model has no tools at all."""
     return _is_about_the_request(error) and _REFUSAL.search(error.message) is not None
-
-
-def without_refused(request: ChatRequest, error: GatewayError) -> Lesser | None:
-    """The request without what was refused; None where that would mean something else."""
-    if not _is_about_the_request(error) or not _UNWANTED.search(error.message.lower()):
-        return None
-    named = (less for words, less in _PARTS.items() if re.search(words, error.message.lower()))
-    return next((lesser for less in named if (lesser := less(request)) is not None), None)
 
 
 def _is_about_the_request(error: GatewayError) -> bool:

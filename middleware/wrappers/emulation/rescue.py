@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from adapters.protocol import ChatRequest, Events
@@ -10,7 +9,7 @@ from adapters.shared.toolbox import toolbox
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.prompted_request import PromptedRequest, wants_json
 from middleware.wrappers.emulation.read.rules import ReadRules
-from middleware.wrappers.emulation.text_answer import TextAnswer, in_parts
+from middleware.wrappers.emulation.text_answer import TextAnswer, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +17,10 @@ class LeakRescue(Wrapper):
     """Reads the text of answers to requests with tools; what is asked stays as it is."""
 
     def stream(self, request: ChatRequest) -> Events:
-        if not request.tools or request.tool_choice == "none":
+        # A text that is read anew has none: who asks for them gets the text as it came.
+        if not request.tools or request.tool_choice == "none" or request.params.get("logprobs"):
             return self.inner.stream(request)
-        return self._read(request)
-
-    async def _read(self, request: ChatRequest) -> Events:
-        answer = TextAnswer(_prompt(request))
-        async with aclosing(in_parts(self.inner.stream(request))) as batches:
-            async for batch in batches:
-                if events := answer.take(batch):
-                    yield events
-        if events := answer.end():
-            yield events
+        return read(self.inner.stream(request), TextAnswer(_prompt(request)), ends=True)
 
 
 def _prompt(request: ChatRequest) -> PromptedRequest:

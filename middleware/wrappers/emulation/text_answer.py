@@ -90,8 +90,11 @@ class TextAnswer:
         """What was read otherwise than it was written, and what became of faulty calls."""
         return (*self._judge.notes.values(), *self._notes)
 
-    def take(self, batch: Sequence[Event]) -> tuple[Event, ...]:
+    def take(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
         """What may leave of one batch."""
+        first = batch[0]
+        if len(batch) == 1 and type(first) is TextDelta and self._passes(first):
+            return batch
         out: list[Event] = []
         for kind, group in groupby(batch, type):
             if kind is TextDelta and not self._native:
@@ -100,6 +103,15 @@ class TextAnswer:
             for event in group:
                 out = self._take(event, out)
         return self._gate(out)
+
+    def _passes(self, event: TextDelta) -> bool:
+        """Whether a text that came alone leaves as it came, as most do."""
+        if not self.opened or self._native or event.logprobs or not event.text:
+            return False
+        passes = self._reader.passes(event.text)
+        if passes:
+            self.texts.append(event.text)
+        return passes
 
     def _read(self, texts: list[str]) -> Iterator[Event]:
         """What leaves of texts that came together."""
@@ -247,8 +259,9 @@ class TextAnswer:
             self._notes += (Note(code, "tool_calls", text[:200]),)
 
 
-async def in_parts(batches: Events) -> Events:
-    """The batches, long texts in pieces that are read in a moment each: others wait meanwhile.
+async def read(batches: Events, answer: TextAnswer, ends: bool = False) -> Events:
+    """What an answer lets leave, with `ends` to its end; long texts are read in pieces that take a
+    moment each: others wait meanwhile.
 
     What fails from the first one on is not asked again, though nothing may have left yet.
     """
@@ -256,17 +269,23 @@ async def in_parts(batches: Events) -> Events:
     try:
         async for batch in batches:
             begun = True
-            if not [one for one in batch if type(one) is TextDelta and len(one.text) > _MOMENT]:
-                yield batch
-                continue
-            for part in (part for event in batch for part in _cut(event)):
-                yield (part,)
-                await asyncio.sleep(0)
+            long = [one for one in batch if type(one) is TextDelta and len(one.text) > _MOMENT]
+            for part in _parts(batch) if long else (batch,):
+                if events := answer.take(part):
+                    yield events
+                if part is not batch:
+                    await asyncio.sleep(0)
     except GatewayError as error:
         error.begun = error.begun or begun
         raise
     finally:
         await batches.aclose()
+    if ends and (events := answer.end()):
+        yield events
+
+
+def _parts(batch: Sequence[Event]) -> Iterator[tuple[Event]]:
+    return ((part,) for event in batch for part in _cut(event))
 
 
 def _cut(event: Event) -> Iterator[Event]:

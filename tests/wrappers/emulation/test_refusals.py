@@ -23,7 +23,7 @@ from adapters.receipts import Receipt
 from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.emulation.automatic import Automatic
 from middleware.wrappers.emulation.recent import RecentRefusals
-from middleware.wrappers.emulation.refusals import refuses_tools, without_refused
+from middleware.wrappers.emulation.refusals import Lesser, refuses_tools
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, request, user
 from tests.support.fold import ask, folded
@@ -241,7 +241,8 @@ def test_a_refusal_that_stays_comes_to_an_end() -> None:
 
 def test_a_failure_that_is_no_refusal_takes_nothing_away() -> None:
     for status in (401, 403, 429, 500, 503):
-        assert without_refused(asked(tool_choice="auto"), refused("no tool_choice", status)) is None
+        lesser = Lesser(asked(tool_choice="auto"))
+        assert lesser.without_refused(refused("no tool_choice", status)) is None
 
 
 def test_a_refusal_of_tools_is_told_as_long_as_it_counts() -> None:

@@ -60,3 +60,10 @@ def test_a_call_behind_a_hundred_words_is_found() -> None:
     last = events[-1]
     assert isinstance(last, Finish)
     assert last.reason == "tool_calls"
+
+
+def test_log_probabilities_that_were_asked_for_stay_with_the_text() -> None:
+    words = [TextDelta("a", ({"token": "a"},)), TextDelta("b\n", ({"token": "b"},))]
+    model = FakeAdapter([answer(*words)])
+    batches = heard(LeakRescue(model), asked(params={"logprobs": True})).batches
+    assert [event for batch in batches for event in batch if isinstance(event, TextDelta)] == words
