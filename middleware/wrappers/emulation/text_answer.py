@@ -93,20 +93,29 @@ class TextAnswer:
     def take(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
         """What may leave of one batch."""
         first = batch[0]
-        if len(batch) == 1 and type(first) is TextDelta and self._passes(first):
+        if len(batch) == 1 and self.opened and self._passes(first):
             return batch
         out: list[Event] = []
         for kind, group in groupby(batch, type):
             if kind is TextDelta and not self._native:
                 out += self._read([*map(_text_of, group)])
-                continue
-            for event in group:
-                out = self._take(event, out)
+            elif kind is ToolCallDelta and self._is_as_numbered:
+                out += group
+            else:
+                for event in group:
+                    out = self._take(event, out)
         return self._gate(out)
 
-    def _passes(self, event: TextDelta) -> bool:
-        """Whether a text that came alone leaves as it came, as most do."""
-        if not self.opened or self._native or event.logprobs or not event.text:
+    @property
+    def _is_as_numbered(self) -> bool:
+        """The calls are the upstream's own alone, and have its numbers."""
+        return self._native and not self._judge.made
+
+    def _passes(self, event: Event) -> bool:
+        """Whether what came alone leaves as it came, as most does."""
+        if type(event) is ToolCallDelta:
+            return self._is_as_numbered
+        if type(event) is not TextDelta or self._native or event.logprobs or not event.text:
             return False
         passes = self._reader.passes(event.text)
         if passes:
@@ -130,7 +139,8 @@ class TextAnswer:
         """What may leave with an event that is no text to be read."""
         match event:
             case Opened(receipt):
-                self._first = replace(event, receipt=self.prompt.notes(receipt))
+                told = self.prompt.notes(receipt)
+                self._first = event if told == receipt else replace(event, receipt=told)
             case ToolCallStart() | ToolCallDelta():
                 out += self._native_call(event)
             case Finish():
@@ -170,7 +180,8 @@ class TextAnswer:
         if not self._native:
             self._native = True
             yield from self._reader.close("stop")
-        yield replace(event, index=event.index + len(self._judge.made))
+        made = len(self._judge.made)
+        yield replace(event, index=event.index + made) if made else event
 
     def _gate(self, events: list[Event]) -> tuple[Event, ...]:
         """`Opened` leaves with the first real event; all waits where a call is demanded."""
@@ -206,7 +217,10 @@ class TextAnswer:
             self._note("tool_call_withheld", "a call was not allowed, or cut by the token limit")
         if self.notes:
             out.append(Noted(self.notes))
-        out.append(replace(self.finish, reason=reason, usage=self._usage))
+        finish = self.finish
+        if reason != finish.reason or self._usage is not finish.usage:
+            finish = replace(finish, reason=reason, usage=self._usage)
+        out.append(finish)
         return (self._first, *out) if self._first else tuple(out)
 
     def _reason(self, reason: FinishReason, called: bool) -> FinishReason:

@@ -8,14 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.protocol import Event, Finish, Opened, ReasoningDelta, TextDelta, Upstream, Usage
+from adapters.protocol import (
+    Event,
+    Finish,
+    Opened,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Upstream,
+    Usage,
+)
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.rescue import LeakRescue
 from tests.support.adapters import FakeAdapter
 from tests.support.text_only import OSLO, asked, heard
 
-WORDS = (*"aA `{}[]<\n", "``", "word ", "沈", "", "Action: ", '{"city":', "<tool_call>", "\n\n")
+WORDS = (
+    OSLO,
+    *"aA `{}[]<\n",
+    "``",
+    "word ",
+    "沈",
+    "",
+    "Action: ",
+    '{"city":',
+    "<tool_call>",
+    "\n\n",
+)
 SAID: st.SearchStrategy[Event] = st.one_of(
     st.sampled_from(WORDS).map(TextDelta),
     st.sampled_from(WORDS).map(lambda word: TextDelta(word, ({"token": word},))),
@@ -33,17 +54,28 @@ def answer(*events: Event) -> tuple[Event, ...]:
     return (Opened((), Upstream("toy")), *events, Finish("stop", Usage(10, 5)))
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@given(
-    before=st.lists(SAID, max_size=6),
-    words=st.lists(st.sampled_from(("a", "b ", "`", "", "\n", "{")), max_size=40),
-    behind=st.lists(SAID, max_size=30),
-    cut=st.integers(1, 60),
+def call(index: int) -> tuple[Event, ...]:
+    pieces = ('{"city":', '"Oslo"', "}")
+    start = ToolCallStart(index, f"call_{index}", "get_weather")
+    return (start, *[ToolCallDelta(index, piece) for piece in pieces])
+
+
+PLAIN = st.sampled_from(("a", "b ", "`", "", "\n", "{")).map(TextDelta)
+PARTS = st.tuples(
+    st.lists(SAID, max_size=6),
+    st.lists(PLAIN, max_size=40),
+    st.lists(SAID, max_size=30),
+    st.integers(0, 2).map(lambda calls: [event for at in range(calls) for event in call(at)]),
+    st.lists(SAID, max_size=6),
 )
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@given(parts=PARTS, cut=st.integers(1, 60))
 def test_a_burst_says_what_its_pieces_say(
-    wrapper: type[Wrapper], before: list[Event], words: list[str], behind: list[Event], cut: int
+    wrapper: type[Wrapper], parts: tuple[list[Event], ...], cut: int
 ) -> None:
-    events = answer(TextDelta("So. "), *before, *map(TextDelta, words), *behind)
+    events = answer(TextDelta("So. "), *[event for part in parts for event in part])
     alone = said(wrapper, [events[:2], *[(event,) for event in events[2:]]])
     assert said(wrapper, [events]) == alone
     assert (

@@ -55,7 +55,9 @@ class PromptedRequest(NamedTuple):
 
     def notes(self, inner: Receipt) -> Receipt:
         """What was not taken as the client said it, here and below."""
-        return self.receipt + tuple(note for note in inner if note.top not in self.added)
+        added = self.added
+        told = tuple(note for note in inner if note.top not in added) if added else inner
+        return self.receipt + told
 
 
 def prompt_for(request: ChatRequest, options: Emulation, constrain: bool) -> PromptedRequest | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 
 _DRESS = " \t\r\n\"'`*[]<>“”‘’「」#.,;:，；："
 _UNDERLINED = _DRESS + "_"
@@ -47,11 +47,21 @@ class Names:
     def __init__(self, declared: Iterable[str], known: Iterable[str] = ()) -> None:
         self.declared = tuple(dict.fromkeys(declared))
         self._exact = frozenset(self.declared)
-        self._plain: dict[str, list[str]] = {}
+        self._known = known
+
+    # Most answers name no tool, or name it as it was declared.
+    @cached_property
+    def _plain(self) -> Mapping[str, list[str]]:
+        named: dict[str, list[str]] = {}
         for name in self.declared:
-            self._plain.setdefault(plain(name), []).append(name)
-        for word in set(map(plain, frozenset(known) - self._exact)):
-            self._plain.setdefault(word, []).append("")  # a withdrawn tool is none
+            named.setdefault(plain(name), []).append(name)
+        for word in set(map(plain, frozenset(self._known) - self._exact)):
+            named.setdefault(word, []).append("")  # a withdrawn tool is none
+        return named
+
+    @cached_property
+    def initials(self) -> frozenset[str]:
+        return frozenset(name[:1] for name in self.declared)
 
     def exact(self, written: str) -> bool:
         return written in self._exact

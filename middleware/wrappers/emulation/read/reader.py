@@ -60,7 +60,6 @@ class Reader:
         self._bare_calls = BareCallReader(self._tape, self._output, self._quotation)
         self._verbatim = False
         self._echoes = Echoes(self._tape, self._output)
-        self._initials = frozenset(name[:1] for name in names.declared)
         self._line_start = True
         self._free = False
         self._machine = self._run()
@@ -262,7 +261,7 @@ class Reader:
         ):
             if line[0] in firsts and (yield from taken()):
                 return True
-        return line[0] in self._initials and (yield from self._bare_calls.python())
+        return line[0] in self._output.names.initials and (yield from self._bare_calls.python())
 
     def _block(self, kind: str, end: int) -> Waiting[None]:
         """A marker or a name line: take the block, unless there is none behind the marker."""
