@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from operator import is_
 from typing import Any
 
 import orjson
@@ -145,6 +146,8 @@ class RememberedHistory:
 
     def request(self) -> ChatRequest:
         messages = [_without_turn(message) for message in self._request.messages]
+        if not self._restored and all(map(is_, messages, self._request.messages)):
+            return self._request
         for number, (memory, _) in self._line.items():
             turn = self._turns[number]
             if turn.position not in self._restored:
