@@ -32,6 +32,9 @@ class Clock:
         self._end = end
         self.whole = plain if plain < end else end
         """When a plain answer must be here."""
+        # No silence may be longer than that of content, and nothing than the whole.
+        self._idle = min(timeouts.idle, timeouts.content)
+        self._idle_open = min(timeouts.idle_open, timeouts.content)
         self._content_at: float | None = None
         self._in_block = False
         self._reason_at: float | None = None
@@ -43,7 +46,7 @@ class Clock:
         """When the next piece must be here. `said` came since this was asked last, and was passed
         on; `busy` says that a block is open, `ending` that the reason was given.
         """
-        now, times = self._now(), self._timeouts
+        now = self._now()
         if said:
             self._content_at = now
             self._in_block = type(said[-1]) in _BLOCK
@@ -51,11 +54,11 @@ class Clock:
             return self._due_after_reason(now, bool(said))
         if self._content_at is None:
             return self._due_before_content(now, busy)
+        due = now + (self._idle_open if busy or self._in_block else self._idle)
+        if not said:
+            due = min(due, self._content_at + self._timeouts.content)
         # No `min`, which is half of what this would cost for each piece.
-        due = now + (times.idle_open if busy or self._in_block else times.idle)
-        last = self._content_at + times.content
-        last = last if last < self._end else self._end
-        return due if due < last else last
+        return due if due < self._end else self._end
 
     def _due_before_content(self, now: float, busy: bool) -> float:
         times, start = self._timeouts, self._start
