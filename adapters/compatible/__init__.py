@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import orjson
 
-from adapters.compatible.completions import State, close, decode, decode_answer
+from adapters.compatible.completions import close, decode, decode_answer
 from adapters.compatible.dialect import Dialect, Options, dialect
 from adapters.compatible.messages import renamed, written_messages
 from adapters.compatible.services import SERVICES
+from adapters.compatible.state import State
 from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext

@@ -6,8 +6,7 @@ that was seen to do it. What no server may do is end a stream without its reason
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,6 +15,7 @@ import orjson
 from adapters.compatible.likeness import likeness
 from adapters.compatible.parts import events_of, joined
 from adapters.compatible.reasons import FAILED, FINISH, error_in, failure
+from adapters.compatible.state import Slot, State
 from adapters.protocol import (
     Aside,
     CallKind,
@@ -30,8 +30,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Note, Receipt
 from adapters.shared.usage import usage_of
-from adapters.wire.alike import Alike
-from adapters.wire.exchange import AnswerState, few, quoted
+from adapters.wire.exchange import few, quoted
 from adapters.wire.json_text import load
 
 _DONE = b"[DONE]"
@@ -43,48 +42,13 @@ _SOLE: Mapping[str, Callable[[str], Event]] = {
 }
 
 
-@dataclass(slots=True)
-class _Slot:
-    """One streamed call, and what came of it before its name did."""
-
-    key: int
-    identity: str = ""
-    early: list[str] = field(default_factory=list)
-    started: bool = False
-
-
-@dataclass(slots=True)
-class State(AnswerState):
-    slots: dict[Hashable, _Slot] = field(default_factory=dict)
-    """Where an upstream says its calls stand → the call; a new call may take over a place."""
-    last: Hashable = 0
-    count: int = 0
-    logprobs: list[Json] = field(default_factory=list)
-    """Of tokens that made no text yet: half a character, a token of a call."""
-    native: str = ""
-    stop: str | None = None
-    usage: Json | None = None
-    further: bool = False
-    """It sent more choices than the one that was asked for."""
-    cited: bool = False
-    """It named its sources where OpenAI has no place for them."""
-
-
 def decode(frame: bytes, state: State) -> Iterable[Event]:
     if frame.startswith(_DONE):
         return _done(state)
     said = decode_chunk(load(frame), state)
     # What was read may have changed what others mean.
-    state.alike = _guess(frame, said, state) if state.guesses else None
+    state.alike = likeness(frame, said, state) if state.guesses else None
     return said
-
-
-def _guess(frame: bytes, said: Iterable[Event], state: State) -> Alike[AnswerState] | None:
-    if type(said) is not tuple or len(said) != 1:
-        return None
-    state.guesses -= 1
-    slot = state.slots.get(state.last)
-    return likeness(frame, said, slot and slot.key)
 
 
 def decode_chunk(chunk: Any, state: State) -> Iterable[Event]:
@@ -206,7 +170,7 @@ def _whole_calls(message: Json, state: State) -> Iterator[Event]:
         calls.append({"function": message["function_call"]})
     for position, call in enumerate(calls):
         kind, said = _told(call)
-        slot = _Slot(position, call.get("id") or "", early=[_argument_text(said)])
+        slot = Slot(position, call.get("id") or "", early=[_argument_text(said)])
         state.slots[position] = slot
         if said.get("name"):
             yield from _start(slot, said["name"], kind, state)
@@ -275,7 +239,7 @@ def _piece(piece: Json, state: State) -> Iterable[Event]:
     return _start(slot, said["name"], kind, state) if said.get("name") else ()
 
 
-def _start(slot: _Slot, name: str, kind: CallKind, state: State) -> Iterator[Event]:
+def _start(slot: Slot, name: str, kind: CallKind, state: State) -> Iterator[Event]:
     slot.started = True
     yield from state.calls.start(slot.key, slot.identity, name, kind)
     yield from state.calls.delta(slot.key, "".join(slot.early))
@@ -294,7 +258,7 @@ def _argument_text(said: Json) -> str:
     return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
 
 
-def _slot(piece: Json, said: Json, state: State) -> _Slot:
+def _slot(piece: Json, said: Json, state: State) -> Slot:
     """Find the call a piece belongs to: by index, else by id, else the last one."""
     place, identity = piece.get("index"), piece.get("id")
     identity = identity if isinstance(identity, str) else ""
@@ -302,13 +266,13 @@ def _slot(piece: Json, said: Json, state: State) -> _Slot:
         place = identity or (f"unnamed {state.count}" if said.get("name") else state.last)
     slot = state.slots.get(place)
     if slot is None or (said.get("name") and _is_another(slot, identity, said, state)):
-        slot = state.slots[place] = _Slot(state.count, identity)
+        slot = state.slots[place] = Slot(state.count, identity)
         state.count += 1
     state.last = place
     return slot
 
 
-def _is_another(slot: _Slot, identity: str, said: Json, state: State) -> bool:
+def _is_another(slot: Slot, identity: str, said: Json, state: State) -> bool:
     # Gemini's and older Ollama's compatible endpoints give every call index 0 and an id of its own.
     if identity and slot.identity:
         return identity != slot.identity

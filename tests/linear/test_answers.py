@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from adapters.compatible import completions
+from adapters.compatible.state import State
 from adapters.protocol import Json
 from adapters.shared.cache import bounded
 from adapters.shared.think_tags import Splitter
@@ -29,7 +30,7 @@ ollama = import_module("adapters.ollama.decode")
 
 
 WIRES: Mapping[str, Callable[[bool], Any]] = {
-    "compatible": lambda shaped: (completions.State(), Sse, completions),
+    "compatible": lambda shaped: (State(), Sse, completions),
     "claude": lambda shaped: (claude.State(), Sse, claude),
     "ollama": lambda shaped: (
         ollama.State(

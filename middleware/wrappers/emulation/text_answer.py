@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
@@ -283,8 +283,7 @@ async def read(batches: Events, answer: TextAnswer, ends: bool = False) -> Event
     try:
         async for batch in batches:
             begun = True
-            long = [one for one in batch if type(one) is TextDelta and len(one.text) > _MOMENT]
-            for part in _parts(batch) if long else (batch,):
+            for part in _parts(batch):
                 if events := answer.take(part):
                     yield events
                 if part is not batch:
@@ -298,7 +297,9 @@ async def read(batches: Events, answer: TextAnswer, ends: bool = False) -> Event
         yield events
 
 
-def _parts(batch: Sequence[Event]) -> Iterator[tuple[Event]]:
+def _parts(batch: tuple[Event, ...]) -> Iterable[tuple[Event, ...]]:
+    if not [one for one in batch if type(one) is TextDelta and len(one.text) > _MOMENT]:
+        return (batch,)
     return ((part,) for event in batch for part in _cut(event))
 
 

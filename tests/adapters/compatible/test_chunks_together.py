@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.compatible.completions import State, close, decode, decode_answer
+from adapters.compatible.completions import close, decode, decode_answer
+from adapters.compatible.state import State
 from adapters.protocol import (
     Event,
     Json,

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.compatible.completions import State, decode
+from adapters.compatible.completions import decode
+from adapters.compatible.state import State
 from adapters.errors import Truncated
 from adapters.protocol import Event, Finish, Json
 from tests.adapters.compatible.answers import (
