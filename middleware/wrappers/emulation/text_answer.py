@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import assert_never
@@ -27,12 +28,14 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Code, Note, Receipt
+from adapters.shared.calls import Calls
 from adapters.shared.usage import total
 from middleware.wrappers.emulation.ask.prompted_request import PromptedRequest
 from middleware.wrappers.emulation.formats.bodies import names_another
 from middleware.wrappers.emulation.formats.raw_call import Fault, Ready
 from middleware.wrappers.emulation.judge.arguments import settle
-from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.judge.call_judge import CallJudge
+from middleware.wrappers.emulation.read.reader import Reader, is_harmless
 
 _MOMENT = 1 << 14
 _MOST_NOTES = 64
@@ -51,9 +54,6 @@ class TextAnswer:
         self.finish: Finish | None = None
         self.texts: list[str] = []
         """The model's own text, to show it what was wrong."""
-        self._calls = prompt.box.calls(prompt.request.call.id)
-        self._reader = Reader(prompt.tools, self._calls, prompt.rules)
-        self._judge = self._reader.judge
         self._first: Opened | None = None
         self._waiting: list[Event] = []
         """What came of an answer from which a call is demanded, before the call."""
@@ -62,6 +62,19 @@ class TextAnswer:
         self._notes: Receipt = ()
         self._corrections: list[Ready] = []
         self._usage: Usage | None = None
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return self.prompt.box.calls(self.prompt.request.call.id)
+
+    # Its nine objects are not made for an answer that has nothing to be read.
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.prompt.tools, self._calls, self.prompt.rules)
+
+    @property
+    def _judge(self) -> CallJudge:
+        return self._reader.judge
 
     @property
     def faults(self) -> list[Fault]:
@@ -92,8 +105,7 @@ class TextAnswer:
 
     def take(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
         """What may leave of one batch."""
-        first = batch[0]
-        if len(batch) == 1 and self.opened and self._passes(first):
+        if self._passes_whole(batch) if not self.opened else self._passes_alone(batch):
             return batch
         out: list[Event] = []
         for kind, group in groupby(batch, type):
@@ -111,8 +123,21 @@ class TextAnswer:
         """The calls are the upstream's own alone, and have its numbers."""
         return self._native and not self._judge.made
 
-    def _passes(self, event: Event) -> bool:
+    def _passes_whole(self, batch: tuple[Event, ...]) -> bool:
+        """Whether an answer that is here whole leaves as it came: nothing in it is to be read."""
+        last, rules, kinds = batch[-1], self.prompt.rules, [*map(type, batch)]
+        if kinds[0] is not Opened or type(last) is not Finish or rules.forced or rules.prompted:
+            return False
+        if last.reason == "length" or (last.reason == "stop" and ToolCallStart in kinds):
+            return False
+        texts = [one for one in batch if type(one) is TextDelta]
+        return len(texts) < 2 and all(map(_is_harmless, texts))
+
+    def _passes_alone(self, batch: tuple[Event, ...]) -> bool:
         """Whether what came alone leaves as it came, as most does."""
+        event = batch[0]
+        if len(batch) > 1:
+            return False
         if type(event) is ToolCallDelta:
             return self._is_as_numbered
         if type(event) is not TextDelta or self._native or event.logprobs or not event.text:
@@ -309,6 +334,10 @@ def _cut(event: Event) -> Iterator[Event]:
         return
     for at in range(0, len(event.text), _MOMENT):
         yield TextDelta(event.text[at : at + _MOMENT])
+
+
+def _is_harmless(said: TextDelta) -> bool:
+    return not said.logprobs and is_harmless(said.text)
 
 
 def _is_of_a_tool(fault: Fault) -> bool:

@@ -46,8 +46,19 @@ WRAPPERS = (EmulatedTools, LeakRescue)
 
 
 def said(wrapper: type[Wrapper], batches: Sequence[tuple[Event, ...]]) -> list[Event]:
-    heard_all = heard(wrapper(FakeAdapter(batches)), asked())
+    heard_all = heard(wrapper(FakeAdapter(usual=batches)), asked())
     return [event for batch in heard_all.batches for event in batch]
+
+
+def joined(events: Sequence[Event]) -> list[Event]:
+    """With texts that follow each other as one."""
+    told: list[Event] = []
+    for event in events:
+        if told and isinstance(event, TextDelta) and isinstance(before := told[-1], TextDelta):
+            told[-1] = TextDelta(before.text + event.text)
+        else:
+            told.append(event)
+    return told
 
 
 def answer(*events: Event) -> tuple[Event, ...]:
@@ -77,10 +88,57 @@ def test_a_burst_says_what_its_pieces_say(
 ) -> None:
     events = answer(TextDelta("So. "), *[event for part in parts for event in part])
     alone = said(wrapper, [events[:2], *[(event,) for event in events[2:]]])
-    assert said(wrapper, [events]) == alone
+    assert joined(said(wrapper, [events])) == joined(alone)
     assert (
         said(wrapper, [events[:2], *filter(None, (events[2:cut], events[max(cut, 2) :]))]) == alone
     )
+
+
+HARMLESS = (
+    "a",
+    " ",
+    "\n",
+    "`",
+    "```",
+    "> ",
+    "- ",
+    "1. ",
+    ":",
+    "get_weather",
+    "city",
+    "Action",
+    "USE",
+    "NO",
+    "_",
+    "REASON:",
+    "ARGS:",
+    "Observation:",
+    "functions.",
+    "to",
+    "}",
+    "]",
+    '"',
+    "参数",
+    "Input",
+    ",",
+)
+
+
+@given(words=st.lists(st.sampled_from(HARMLESS), min_size=1, max_size=30))
+def test_an_answer_that_is_not_read_would_say_the_same(words: list[str]) -> None:
+    text = "".join(words)
+    whole, read = (
+        said(LeakRescue, batches)
+        for batches in (
+            [answer(TextDelta(text))],
+            [
+                (Opened((), Upstream("toy")), ReasoningDelta("hm")),
+                *[(one,) for one in answer(TextDelta(text))[1:]],
+            ],
+        )
+    )
+    told = [[one.text for one in events if isinstance(one, TextDelta)] for events in (whole, read)]
+    assert "".join(told[0]) == "".join(told[1]) == text
 
 
 def test_a_call_behind_a_hundred_words_is_found() -> None:

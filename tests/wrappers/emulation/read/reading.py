@@ -11,7 +11,7 @@ from adapters.protocol import FinishReason, ReasoningDelta, TextDelta, ToolCallD
 from adapters.shared.calls import Calls
 from adapters.shared.toolbox import Tool
 from middleware.wrappers.emulation.formats.raw_call import Fault
-from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.read.reader import Reader, is_harmless
 from middleware.wrappers.emulation.read.rules import ReadRules
 
 WEATHER = Tool(
@@ -79,9 +79,12 @@ def read(
 ) -> Seen:
     reader = Reader(TOOLS, Calls("req_test"), how)
     seen = Seen(reader)
-    for piece in pieces:
+    text = "".join(said := [*pieces])
+    for piece in said:
         seen.add(reader.feed(piece))
     seen.add(reader.close(reason))
+    if is_harmless(text) and reason != "length" and not (how and (how.prompted or how.forced)):
+        assert (seen.text, seen.made(), seen.faults()) == (text, [], [])
     return seen
 
 
