@@ -18,9 +18,10 @@ from middleware.wrappers.emulation.ask.prompted_request import (
     decided_first,
     prompt_for,
 )
+from middleware.wrappers.emulation.passage import read
 from middleware.wrappers.emulation.recent import RecentRefusals
 from middleware.wrappers.emulation.settings import Emulation
-from middleware.wrappers.emulation.text_answer import TextAnswer, read, with_usage
+from middleware.wrappers.emulation.text_answer import TextAnswer, with_usage
 
 
 @dataclass(frozen=True, slots=True)

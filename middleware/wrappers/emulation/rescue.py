@@ -8,8 +8,9 @@ from adapters.protocol import ChatRequest, Events
 from adapters.shared.toolbox import toolbox
 from middleware.wrappers.base import Wrapper
 from middleware.wrappers.emulation.ask.prompted_request import PromptedRequest, wants_json
+from middleware.wrappers.emulation.passage import read
 from middleware.wrappers.emulation.read.rules import ReadRules
-from middleware.wrappers.emulation.text_answer import TextAnswer, read
+from middleware.wrappers.emulation.text_answer import TextAnswer
 
 
 @dataclass(frozen=True, slots=True)

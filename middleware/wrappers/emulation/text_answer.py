@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import assert_never
 
-from adapters.errors import GatewayError, UpstreamError
+from adapters.errors import UpstreamError
 from adapters.protocol import (
     Aside,
     Event,
-    Events,
     Finish,
     FinishReason,
     Noted,
@@ -37,7 +35,6 @@ from middleware.wrappers.emulation.judge.arguments import settle
 from middleware.wrappers.emulation.judge.call_judge import CallJudge
 from middleware.wrappers.emulation.read.reader import Reader, is_harmless
 
-_MOMENT = 1 << 14
 _MOST_NOTES = 64
 _TOGETHER = 16
 """Texts that are looked at as one: where a mark stands in one of them, each is read."""
@@ -296,44 +293,6 @@ class TextAnswer:
     def _note(self, code: Code, text: str) -> None:
         if len(self._notes) < _MOST_NOTES:
             self._notes += (Note(code, "tool_calls", text[:200]),)
-
-
-async def read(batches: Events, answer: TextAnswer, ends: bool = False) -> Events:
-    """What an answer lets leave, with `ends` to its end; long texts are read in pieces that take a
-    moment each: others wait meanwhile.
-
-    What fails from the first one on is not asked again, though nothing may have left yet.
-    """
-    begun = False
-    try:
-        async for batch in batches:
-            begun = True
-            for part in _parts(batch):
-                if events := answer.take(part):
-                    yield events
-                if part is not batch:
-                    await asyncio.sleep(0)
-    except GatewayError as error:
-        error.begun = error.begun or begun
-        raise
-    finally:
-        await batches.aclose()
-    if ends and (events := answer.end()):
-        yield events
-
-
-def _parts(batch: tuple[Event, ...]) -> Iterable[tuple[Event, ...]]:
-    if not [one for one in batch if type(one) is TextDelta and len(one.text) > _MOMENT]:
-        return (batch,)
-    return ((part,) for event in batch for part in _cut(event))
-
-
-def _cut(event: Event) -> Iterator[Event]:
-    if not isinstance(event, TextDelta):
-        yield event
-        return
-    for at in range(0, len(event.text), _MOMENT):
-        yield TextDelta(event.text[at : at + _MOMENT])
 
 
 def _is_harmless(said: TextDelta) -> bool:
