@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.absences import Absences
+from middleware.wrappers.recall.fingerprint import identity_of
 from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 from middleware.wrappers.recall.together import Together
 
@@ -92,9 +92,7 @@ class SqliteStore:
         if not rows:
             self._absences.add(key)
         # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
-        return next(
-            (value for digest, value in rows if digest == fingerprint.identity_of(value)), None
-        )
+        return next((value for digest, value in rows if digest == identity_of(value)), None)
 
     async def near(self, keys: Sequence[bytes]) -> Store:
         return self
@@ -123,12 +121,10 @@ class SqliteStore:
         except sqlite3.Error as error:
             connection.rollback()
             code = _code(error)
-            again = code in _BUSY or (
-                code == sqlite3.SQLITE_FULL and self._make_room(connection, entries)
-            )
-            if not again:
-                raise self._failure(error) from error
-            return False
+            full = code == sqlite3.SQLITE_FULL
+            if code in _BUSY or (full and self._make_room(connection, entries)):
+                return False
+            raise self._failure(error) from error
         return True
 
     def _make_room(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> bool:
@@ -155,12 +151,13 @@ class SqliteStore:
         self, connection: sqlite3.Connection, entries: Sequence[Entry], used: Sequence[bytes]
     ) -> None:
         now, oldest, limits = self._now(), self._oldest(), self._limits
-        # Writing the time of every use would double the writes; a tenth of the age is exact enough.
-        stale = now - round(limits.max_age * 100)
-        connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
-        for key, value in entries:
-            if len(value) <= limits.max_entry:
-                connection.execute(_KEEP, (key, fingerprint.identity_of(value), now, value))
+        if used:
+            # The time of every use would double the writes; a tenth of the age is exact enough.
+            stale = now - round(limits.max_age * 100)
+            connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
+        small = [one for one in entries if len(one[1]) <= limits.max_entry]
+        rows = [(key, identity_of(value), now, value) for key, value in small]
+        connection.executemany(_KEEP, rows)
 
     def _tidy_sometimes(self) -> None:
         self._writes += 1
@@ -275,6 +272,9 @@ class SqliteStore:
         except OSError as error:
             return _unopened(error)
         return StoreFailure("the recall store was damaged and begins anew")
+
+    async def settle(self) -> None:
+        """Nothing waits longer than who keeps it."""
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
