@@ -18,7 +18,7 @@ from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.door import KeptRecord, Stamp
 from middleware.doors.mistakes import refusal
-from middleware.doors.recognition import RecognizedRequest, recognize, settle_items
+from middleware.doors.recognition import RecognizedRequest, recognize, settle_items, settled_alone
 from middleware.doors.responses.fields import Echo, RequestFields, read_fields
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
@@ -120,7 +120,7 @@ def parse(
     if strict:
         refuse_losses(receipt)
     if known is not None:
-        known.keep(settled=True)
+        known.keep(said.settled, joined=True)
     echo = fields.echo._replace(tools=text, store=kept.keeps and fields.stores)
     return ParsedResponse(request, echo, tools, said.items, said.before, receipt)
 
@@ -133,6 +133,8 @@ class _Said(NamedTuple):
     tools: KnownTools
     items: Callable[[], Iterable[bytes]]
     before: list[str]
+    settled: bool = False
+    """Its messages are those of its items, as they are."""
 
 
 def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
@@ -157,12 +159,25 @@ def _pieces(known: RecognizedRequest, notes: Notes, secret: bytes, repair: bool)
     """A body of which most was seen; what was made of its items is the same again."""
     rest: KnownRest = known.rest
     tools: KnownTools = known.tools or _NO_TOOLS
+    messages = settled_alone(known, repair)
+    settled = messages is not None
+    if messages is None:
+        messages = _read(known, tools, notes, secret, repair)
+    else:
+        messages = (*rest.system, *messages) if rest.system else messages
+        notes.add_all(tools.receipt)
+    return _Said(rest.fields, messages, tools, known.raw_items, [], settled)
+
+
+def _read(
+    known: RecognizedRequest, tools: KnownTools, notes: Notes, secret: bytes, repair: bool
+) -> tuple[Json, ...]:
+    """The messages of items of which several are one turn, or whose loss is told."""
     begin = partial(ItemReader, Notes(), secret, repair, canonical=True)
-    context, before = ("responses", secret), len(rest.system)
+    context, before = ("responses", secret, repair), known.rest.system
     messages, receipt, changed = settle_items(known.messages, begin, context, repair, before)
     notes.add_all(receipt + tools.receipt + changed)
-    messages = (*rest.system, *messages) if before else messages
-    return _Said(rest.fields, messages, tools, known.raw_items, [])
+    return messages
 
 
 def _own_items(given: str | list[Json], kept: Kept, notes: Notes) -> Iterator[tuple[str, Json]]:
