@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from operator import methodcaller
 from typing import Any, Protocol, Self
 
 import orjson
@@ -32,6 +34,9 @@ _NEAR = 1 << 10
 
 _NONE = range(0)
 """Nothing was settled before, but arguments are in their one form."""
+
+_role = methodcaller("get", "role")
+_ASSISTANTS = ("assistant", "assistant")
 
 
 Remember = Callable[[str, Callable[[str], Any]], Any]
@@ -151,13 +156,8 @@ def settled_alone(known: RecognizedRequest, repair: bool) -> tuple[Json, ...] | 
 
 def _are_turns(messages: Sequence[Json]) -> bool:
     """Whether no two of them are one turn of the assistant; what is no message is part of one."""
-    before = ""
-    for message in messages:
-        role = message.get("role")
-        if role is None or role == before == "assistant":
-            return False
-        before = role
-    return True
+    roles = [*map(_role, messages)]
+    return None not in roles and _ASSISTANTS not in pairwise(roles)
 
 
 def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> RecognizedRequest | None:

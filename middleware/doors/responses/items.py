@@ -285,10 +285,10 @@ def _message(item: Json, where: str) -> Json:
 
 def _spoken(content: str | list[Json]) -> Json:
     if isinstance(content, str):
-        return {"role": "assistant", "content": content}
-    texts = [part["text"] for part in content if "text" in part]
+        return {"role": "assistant", "content": content or None}
+    text = "".join([part["text"] for part in content if "text" in part])
     refusals = [part["refusal"] for part in content if "refusal" in part]
-    said = {"role": "assistant", "content": "".join(texts) if texts else None}
+    said = {"role": "assistant", "content": text or None}
     return {**said, "refusal": "".join(refusals)} if refusals else said
 
 

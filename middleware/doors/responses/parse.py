@@ -23,9 +23,9 @@ from middleware.doors.responses.fields import Echo, RequestFields, read_fields
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.output import Items
+from middleware.doors.responses.output import Items, text_alone
 from middleware.doors.responses.recognition import RESPONSES_FORM, KnownRest, KnownTools, told
-from middleware.doors.responses.response_object import ResponseHeading
+from middleware.doors.responses.response_object import ResponseHeading, how_it_ended
 from middleware.doors.responses.shapes import BODY
 from middleware.doors.responses.state import Kept, packed
 from middleware.doors.responses.tools import ToolSet
@@ -67,11 +67,14 @@ class ParsedResponse:
         return body
 
     def _folded(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
-        heading = self._heading(stamp)
-        items = Items(heading.id, self.tools, self.request.call.secret)
         end = events[-1] if events else None
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
+        heading, how = self._heading(stamp), how_it_ended(end.reason, refused=False)
+        output = text_alone(heading.id, events, how["status"])
+        if output is not None:
+            return b"".join(heading.finished(how, output, end.usage))
+        items = Items(heading.id, self.tools, self.request.call.secret)
         items.add_all(events)
         return b"".join(finished(heading, items, end, {})[1])
 
@@ -103,9 +106,9 @@ def parse(
     else:
         said = _pieces(known, notes, call.secret, repair)
     fields, (tools, offered, text, _) = said.fields, said.tools
-    choice = tools.choice(fields.choice)
+    choice = None if fields.choice is None else tools.choice(fields.choice)
     native = tools.native(fields.choice, notes)
-    notes.add_all(fields.receipt)
+    notes += fields.receipt
     request = ChatRequest(
         model=fields.model,
         messages=said.messages,
@@ -121,7 +124,7 @@ def parse(
         refuse_losses(receipt)
     if known is not None:
         known.keep(said.settled, joined=True)
-    echo = fields.echo._replace(tools=text, store=kept.keeps and fields.stores)
+    echo = fields.echo.done(text, kept.keeps and fields.stores)
     return ParsedResponse(request, echo, tools, said.items, said.before, receipt)
 
 
@@ -165,7 +168,7 @@ def _pieces(known: RecognizedRequest, notes: Notes, secret: bytes, repair: bool)
         messages = _read(known, tools, notes, secret, repair)
     else:
         messages = (*rest.system, *messages) if rest.system else messages
-        notes.add_all(tools.receipt)
+        notes += tools.receipt
     return _Said(rest.fields, messages, tools, known.raw_items, [], settled)
 
 
