@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from typing import Any, Protocol, Self
 
 import orjson
@@ -36,6 +36,7 @@ _NONE = range(0)
 """Nothing was settled before, but arguments are in their one form."""
 
 _role = methodcaller("get", "role")
+_raw = attrgetter("raw")
 _ASSISTANTS = ("assistant", "assistant")
 
 
@@ -91,7 +92,7 @@ class RecognizedRequest:
 
     def raw_items(self) -> list[bytes]:
         """As the client said them; where several are remembered as one, with commas between."""
-        return [piece.raw for piece in self._items]
+        return [*map(_raw, self._items)]
 
     def keep(self, settled: bool, joined: bool = False) -> None:
         """Remember the request; settled: as it came it needed no word. Joined: what is no

@@ -60,7 +60,7 @@ class ParsedResponse:
 
     def fold(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         for known, body in self.last:
-            if [*map(id, known)] == [*map(id, events)]:
+            if known == events:
                 return body
         body = self._folded(stamp, events)
         self.last[:] = [(events, body)]
