@@ -62,8 +62,8 @@ class Chat(Edge):
         if keeping is not None:
             named = keeping.references(admitted.body, admitted.call.owner)
             answers = admitted.answers(named.model)
-            found = answers.knowing_nothing(keeping, named)
-            door = keeping = found or await answers.named(keeping, named)
+            known = answers.knowing_nothing(keeping, named)
+            door = keeping = known or await answers.named(keeping, named)
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)
         model = parsed.request.model
@@ -83,8 +83,7 @@ class Chat(Edge):
             adapter = staged.adapter
             answer.replay(staged.replay, staged.id, staged.created)
         if keeping is not None and keeping.keeps(parsed):
-            if runtime.studio is not None:  # only now the model is known
-                answers = admitted.answers(model)
+            answers = admitted.answers(model)
             adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
         admitted.body = b""
         # From here on a client that closes its connection cancels the upstream's answer.

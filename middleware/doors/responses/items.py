@@ -286,10 +286,13 @@ def _message(item: Json, where: str) -> Json:
 def _spoken(content: str | list[Json]) -> Json:
     if isinstance(content, str):
         return {"role": "assistant", "content": content or None}
-    text = "".join([part["text"] for part in content if "text" in part])
-    refusals = [part["refusal"] for part in content if "refusal" in part]
-    said = {"role": "assistant", "content": text or None}
+    texts, refusals = _all(content, "text"), _all(content, "refusal")
+    said = {"role": "assistant", "content": "".join(texts) or None}
     return {**said, "refusal": "".join(refusals)} if refusals else said
+
+
+def _all(parts: list[Json], member: str) -> list[str]:
+    return [part[member] for part in parts if member in part]
 
 
 def _thought(item: Json, _: str) -> Json:

@@ -37,7 +37,7 @@ CALLS = frozenset({"function_call", "custom_tool_call"})
 _HOLDING = QUIET | {"function_call"}
 _OF_ALL = frozenset({ToolCallDelta, ToolCallStart, Finish, Noted, Opened})
 """Events that wait for no call."""
-_TEXT_ALONE = [Opened, TextDelta, Finish]
+_TEXT_ALONE = (Opened, TextDelta, Finish)
 _CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 _DELTAS: Mapping[str, str] = {
     TEXT: "response.output_text",
@@ -56,7 +56,7 @@ _EMPTY: Mapping[str, Json] = {
 
 def text_alone(response: str, events: Sequence[Event], status: str) -> list[Json] | None:
     """The items of an answer that is one text, as most are; None: it is another."""
-    if [*map(type, events)] != _TEXT_ALONE:
+    if tuple(map(type, events)) != _TEXT_ALONE:
         return None
     said = events[1]
     if type(said) is not TextDelta or not said.text or said.logprobs:

@@ -106,7 +106,7 @@ def parse(
     else:
         said = _pieces(known, notes, call.secret, repair)
     fields, (tools, offered, text, _) = said.fields, said.tools
-    choice = None if fields.choice is None else tools.choice(fields.choice)
+    choice = tools.choice(fields.choice)
     native = tools.native(fields.choice, notes)
     notes += fields.receipt
     request = ChatRequest(

@@ -58,7 +58,7 @@ class DeferredStore:
         for _, value in entries:
             size += len(value)
         # What is empty stands for what was deleted: that must not come back.
-        if not self._is_sure or not 0 < size <= self._room - self._size:
+        if not self._is_sure or not 0 < size <= self._room:
             await self._keep_at_once(entries, used)
             return
         if not self._waiting:
@@ -67,6 +67,8 @@ class DeferredStore:
             self._waiting[entry.key] = entry
         self._used += used
         self._size += size
+        if self._size > self._room:
+            await self.settle()
 
     async def _keep_at_once(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         await self.settle()

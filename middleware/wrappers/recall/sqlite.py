@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from zlib import crc32
 
 from middleware.wrappers.recall.absences import Absences
 from middleware.wrappers.recall.fingerprint import identity_of
+from middleware.wrappers.recall.ownership import MARK, foreign, remove
 from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 from middleware.wrappers.recall.together import Together
 
-_MARK = int.from_bytes(b"Utrc")
-"""Says in the file's head that it is ours: no other file is ever written to or deleted."""
 _VERSION = 2
 """Another number empties the file: to be raised whenever `Memory` changes."""
 _SCHEMA = f"""
@@ -92,7 +91,7 @@ class SqliteStore:
         if not rows:
             self._absences.add(key)
         # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
-        return next((value for digest, value in rows if digest == identity_of(value)), None)
+        return next((value for check, value in rows if _is_whole(value, check)), None)
 
     async def near(self, keys: Sequence[bytes]) -> Store:
         return self
@@ -156,7 +155,7 @@ class SqliteStore:
             stale = now - round(limits.max_age * 100)
             connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
         small = [one for one in entries if len(one[1]) <= limits.max_entry]
-        rows = [(key, identity_of(value), now, value) for key, value in small]
+        rows = [(key, _check_of(value), now, value) for key, value in small]
         connection.executemany(_KEEP, rows)
 
     def _tidy_sometimes(self) -> None:
@@ -231,7 +230,7 @@ class SqliteStore:
         if usable:
             return connection
         # Dropping its tables would take long.
-        _remove(self._path)
+        remove(self._path)
         return self._open()
 
     def _prepare(self, connection: sqlite3.Connection) -> bool:
@@ -244,7 +243,7 @@ class SqliteStore:
             return False
         if version == 0:
             # Before the log of changes begins, so that the mark stands in the file itself.
-            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA application_id = {MARK}")
         connection.execute("PRAGMA journal_mode = WAL")
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         most = self._limits.max_bytes // size + self._limits.max_bytes // size // 4 + 16
@@ -268,7 +267,7 @@ class SqliteStore:
         if why := foreign(self._path):
             return StoreFailure(f"the recall store cannot be opened: {self._path} {why}")
         try:
-            _remove(self._path)
+            remove(self._path)
         except OSError as error:
             return _unopened(error)
         return StoreFailure("the recall store was damaged and begins anew")
@@ -285,40 +284,17 @@ class SqliteStore:
             self._rounds.close()
 
 
+def _check_of(value: bytes) -> bytes:
+    return crc32(value).to_bytes(4)
+
+
+def _is_whole(value: bytes, check: bytes) -> bool:
+    """Those of a day before have a digest, which took longer than all else of a long value."""
+    return check == (_check_of(value) if len(check) == 4 else identity_of(value))
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=0, isolation_level=None)
-
-
-def foreign(path: Path) -> str:
-    """Say why a file is none of ours; empty if it is, or if there is none yet."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return "is no file"
-        with path.open("rb") as file:
-            head = file.read(72)
-    except OSError:
-        return ""  # who opens it says what is wrong
-    if not head or head[68:] == _MARK.to_bytes(4) or _is_first_version(path):
-        return ""
-    return "is no recall store, and what it holds would be lost"
-
-
-def _is_first_version(path: Path) -> bool:
-    """Those had no mark yet."""
-    try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        ) as connection:
-            found = connection.execute("SELECT name FROM sqlite_master WHERE sql NOT NULL")
-            return {name for (name,) in found} == {"memory", "memory_at"}
-    except sqlite3.Error:
-        return False
-
-
-def _remove(path: Path) -> None:
-    for name in (path, f"{path}-wal", f"{path}-shm"):
-        with suppress(FileNotFoundError):
-            os.unlink(name)
 
 
 def _forget(connection: sqlite3.Connection, before: int) -> int:
