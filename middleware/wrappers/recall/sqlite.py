@@ -39,7 +39,8 @@ _HARMLESS = _BUSY | {sqlite3.SQLITE_FULL}
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Another worker is writing: seconds before each further attempt, while other requests run."""
-_TIDY_EVERY = 32
+_TIDY_EVERY, _TIDY_SHARE = 32, 512
+"""Writes between two tidyings; fewer where each is more than such a share of the room."""
 _SLICE = 1 << 20
 """Bytes that are deleted in one go: others wait for it to write."""
 _TIDY_SECONDS, _REST = 1.0, 0.01
@@ -68,7 +69,8 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._failed_at: float | None = None
-        self._writes = 0
+        self._until_tidy = 0
+        """Bytes that may still be written before."""
         self._tidying = False
         self._rounds: SqliteStore | None = None
         self._absences = Absences(path)
@@ -103,7 +105,7 @@ class SqliteStore:
         kept = await self._together.join(entries, used)
         for pause in _PAUSES:
             if kept or self._keep_now(entries, used):
-                self._tidy_sometimes()  # not before: who opens the file would find it locked
+                self._tidy_sometimes(entries)  # not before: who opens the file would find it locked
                 return
             await asyncio.sleep(pause)
         raise StoreFailure("the recall store is locked by another process")
@@ -158,10 +160,11 @@ class SqliteStore:
         rows = [(key, _check_of(value), now, value) for key, value in small]
         connection.executemany(_KEEP, rows)
 
-    def _tidy_sometimes(self) -> None:
-        self._writes += 1
-        if self._writes % _TIDY_EVERY == 1 and not self._tidying:
-            self._tidying = True
+    def _tidy_sometimes(self, entries: Sequence[Entry]) -> None:
+        least = self._limits.max_bytes // _TIDY_SHARE
+        self._until_tidy -= max(least, sum([len(value) for _, value in entries]))
+        if self._until_tidy <= 0 and not self._tidying:
+            self._tidying, self._until_tidy = True, least * _TIDY_EVERY
             asyncio.get_running_loop().run_in_executor(None, self._tidy)
 
     def _tidy(self) -> None:
