@@ -32,7 +32,7 @@ INSERT INTO memory (key, digest, at, value) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET digest = excluded.digest, at = excluded.at, value = excluded.value
 """
 _TOUCH = "UPDATE memory SET at = ? WHERE key = ? AND at BETWEEN ? AND ?"
-_OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 64"
+_OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 256"
 _EVER = 1 << 62
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _HARMLESS = _BUSY | {sqlite3.SQLITE_FULL}
