@@ -215,9 +215,9 @@ def create(
         yield
         if (shelf := chat.runtime.shared.tools) is not None:
             await shelf.end()
-        await accounts.end()
         if (answers := chat.runtime.answers) is not None:
             await answers.settle()
+        await accounts.end()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):
                 if one.problem and not reports:
