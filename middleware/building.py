@@ -48,6 +48,7 @@ from middleware.wrappers.emulation import ToolSettings, with_tools
 from middleware.wrappers.guards import guard
 from middleware.wrappers.key_ring import KeyRing, ring_of
 from middleware.wrappers.recall import (
+    DeferredStore,
     Limits,
     MemoryStore,
     Recall,
@@ -308,9 +309,13 @@ def open_store(config: Config, state: State) -> Store | None:
 
 def open_answers(config: Config, state: State) -> Store | None:
     """Where answers are kept that clients name later on: beside memories, and at most half as much
-    of them.
+    of them. Who alone serves a config may write them later: memories of turns another gateway
+    looks for without a wait.
     """
-    return _opened(config, state, "answers")
+    store = _opened(config, state, "answers")
+    if isinstance(store, SqliteStore) and config.server.workers == 1:
+        return DeferredStore(store, config.recall.max_bytes // 2)
+    return store
 
 
 def _opened(config: Config, state: State, name: str) -> Store | None:

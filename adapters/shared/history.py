@@ -113,7 +113,7 @@ def spoken(name: str, text: str) -> str:
 
 
 @dataclass(slots=True)
-class Settlement:
+class _Settlement:
     """A conversation that is brought into its one form: what came so far, and the round of calls
     that waits for its results.
     """
@@ -130,20 +130,6 @@ class Settlement:
     canonical: bool = False
     """All calls are in their one form."""
 
-    def copy(self) -> Settlement:
-        open_round = self.pending.copy(), self.results.copy(), [*self.late]
-        same = self.repair, [*self.messages], self.notes.copy(), *open_round
-        return Settlement(*same, self.room, self.canonical)
-
-    def add_all(self, messages: Iterable[Json], first: int) -> None:
-        """Messages that follow; `first`: where the first of them stands in the request."""
-        _add(self, messages, first)
-
-    def finish(self) -> tuple[tuple[Json, ...], Receipt]:
-        if self.pending:
-            _end_round(self)
-        return tuple(self.messages), self.notes.receipt()
-
     @property
     def note(self) -> AddNote:
         return self.notes.add
@@ -157,7 +143,7 @@ def settle(
     Where something is known of it, all calls are canonical (`with_canonical_calls`), and those
     messages were settled before without a note: no result is the first of them.
     """
-    settled = Settlement(repair, canonical=known is not None)
+    settled = _Settlement(repair, canonical=known is not None)
     done = 0
     if known and not _goes_on(messages, known.stop):
         if known.start:
@@ -171,7 +157,9 @@ def settle(
             done = known.start
     if done < len(messages):
         _add(settled, messages[done:] if done else messages, done)
-    return settled.finish()
+    if settled.pending:
+        _end_round(settled)
+    return tuple(settled.messages), settled.notes.receipt()
 
 
 def _goes_on(messages: Sequence[Json], position: int) -> bool:
@@ -179,7 +167,7 @@ def _goes_on(messages: Sequence[Json], position: int) -> bool:
     return position < len(messages) and messages[position]["role"] == "tool"
 
 
-def _add(settled: Settlement, messages: Iterable[Json], first: int) -> None:
+def _add(settled: _Settlement, messages: Iterable[Json], first: int) -> None:
     for position, message in enumerate(messages, first):
         role = message["role"]
         if not settled.pending and role in _PLAIN_ROLES:
@@ -194,7 +182,7 @@ def _add(settled: Settlement, messages: Iterable[Json], first: int) -> None:
             _take(settled, message, position)
 
 
-def _take(settled: Settlement, message: Json, position: int) -> None:
+def _take(settled: _Settlement, message: Json, position: int) -> None:
     if message["role"] != "assistant":
         settled.messages.append(message)
         return
@@ -246,7 +234,7 @@ def with_canonical_calls(message: Json, room: int = MOST_REWRITTEN) -> tuple[Jso
     return ({**message, "tool_calls": same} if changed else message), room
 
 
-def _take_result(settled: Settlement, message: Json, position: int) -> None:
+def _take_result(settled: _Settlement, message: Json, position: int) -> None:
     identity: str = message.get("tool_call_id") or ""
     usual = identity and identity in settled.pending and not settled.late
     if usual and identity not in settled.results:
@@ -255,7 +243,7 @@ def _take_result(settled: Settlement, message: Json, position: int) -> None:
         _take_odd_result(settled, message, position)
 
 
-def _take_odd_result(settled: Settlement, message: Json, position: int) -> None:
+def _take_odd_result(settled: _Settlement, message: Json, position: int) -> None:
     """One without an id, without its call, behind another message, or the second of its call."""
     where = f"messages[{position}]"
     identity = message.get("tool_call_id")
@@ -280,7 +268,7 @@ def _take_odd_result(settled: Settlement, message: Json, position: int) -> None:
     settled.results[identity] = message
 
 
-def _only_open(settled: Settlement, where: str) -> str:
+def _only_open(settled: _Settlement, where: str) -> str:
     """The call that a result without an id answers: unmistakable if one alone has no result."""
     waiting, where = _missing(settled), f"{where}.tool_call_id"
     if settled.repair and len(waiting) == 1:
@@ -303,11 +291,11 @@ def _only_open(settled: Settlement, where: str) -> str:
     )
 
 
-def _missing(settled: Settlement) -> list[str]:
+def _missing(settled: _Settlement) -> list[str]:
     return [identity for identity in settled.pending if identity not in settled.results]
 
 
-def _end_round(settled: Settlement) -> None:
+def _end_round(settled: _Settlement) -> None:
     missing = _missing(settled) if len(settled.results) < len(settled.pending) else ()
     if missing and not settled.repair:
         where = f"messages[{next(iter(settled.pending.values()))}]"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from operator import attrgetter, methodcaller
 from typing import Any, Protocol, Self
 
 import orjson
@@ -18,7 +20,7 @@ from adapters.protocol import Json, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
 from adapters.shared.cache import fitted
-from adapters.shared.history import MOST_REWRITTEN, Settlement
+from adapters.shared.history import MOST_REWRITTEN, settle
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.seen import Piece, Seen, size_of
 from middleware.doors.skim import ArrayMember, Check, Skim
@@ -29,6 +31,13 @@ _THE_ITEMS, _THE_TOOLS = b"730301400000001", b"730301400000002"
 _TOOLS = ArrayMember("tools")
 _NEAR = 1 << 10
 """Bytes of the beginning: what stands before both of conversation and tools is mostly short."""
+
+_NONE = range(0)
+"""Nothing was settled before, but arguments are in their one form."""
+
+_role = methodcaller("get", "role")
+_raw = attrgetter("raw")
+_ASSISTANTS = ("assistant", "assistant")
 
 
 Remember = Callable[[str, Callable[[str], Any]], Any]
@@ -83,51 +92,31 @@ class RecognizedRequest:
 
     def raw_items(self) -> list[bytes]:
         """As the client said them; where several are remembered as one, with commas between."""
-        return [piece.raw for piece in self._items]
+        return [*map(_raw, self._items)]
 
-    def keep(self, settled: bool) -> None:
-        """Remember the request; settled: as it came it needed no word."""
+    def keep(self, settled: bool, joined: bool = False) -> None:
+        """Remember the request; settled: as it came it needed no word. Joined: what is no
+        conversation as it came is remembered as one piece all the same.
+        """
         self._skim.keep()
-        if settled and (first := _first(self._items)):
-            self._skim.join(self._items, first)
+        if (settled or joined) and (first := _first(self._items)):
+            self._skim.join(self._items, first, settled)
         self._skim.body = b""  # nobody looks at it again, and an answer may take long
 
 
 class TurnReader(Protocol):
     """Makes messages of what clients say in another way, one item after the other."""
 
-    messages: list[Json]
-    """Those that are complete, their calls in their one form."""
     notes: Notes
+    regular: bool
+    """Its messages are in the one form of a conversation; told once all are finished."""
 
     def add(self, item: Json, /) -> None: ...
 
     def copy(self) -> Self: ...
 
     def finish(self) -> list[Json]:
-        """All messages, once all items were added."""
-
-
-@dataclass(slots=True)
-class _SettledItems:
-    """What a reader makes of items; what is complete, in the one form of a conversation."""
-
-    reader: TurnReader
-    settlement: Settlement
-    before: int
-    done: int = 0
-
-    def add(self, item: Json) -> None:
-        self.reader.add(item)
-
-    def copy(self) -> _SettledItems:
-        self.settle()
-        return _SettledItems(self.reader.copy(), self.settlement.copy(), self.before, self.done)
-
-    def settle(self) -> None:
-        messages = self.reader.messages
-        self.settlement.add_all(messages[self.done :], self.before + self.done)
-        self.done = len(messages)
+        """All messages, once all items were added; their calls are in their one form."""
 
 
 def settle_items(
@@ -135,22 +124,41 @@ def settle_items(
     begin: Callable[[], TurnReader],
     context: Hashable,
     repair: bool,
-    before: int = 0,
+    before: tuple[Json, ...] = (),
 ) -> tuple[tuple[Json, ...], Receipt, Receipt]:
     """Read items that come again as the same objects, and settle the messages they become; with
     what is to be told of both.
 
-    `context`: all that `begin` makes its reader of; `before`: how many messages stand before those.
+    `context`: all that `begin` makes its reader of; `before`: messages that stand before those.
     """
+    reader = writer_of(items, begin, context)
+    messages, receipt = (*before, *reader.finish()), reader.notes.receipt()
+    if reader.regular:
+        return messages, receipt, ()
+    settled, changed = settle(messages, repair, _NONE)
+    return settled, receipt, changed
 
-    def begin_both() -> _SettledItems:
-        return _SettledItems(begin(), Settlement(repair, canonical=True), before)
 
-    both = writer_of(items, begin_both, (context, repair, before))
-    both.reader.finish()
-    both.settle()
-    messages, changed = both.settlement.finish()
-    return messages, both.reader.notes.receipt(), changed
+def settled_alone(known: RecognizedRequest, repair: bool) -> tuple[Json, ...] | None:
+    """The conversation where each item is a turn of its own, in its one form; None: some are turns
+    together, or something is to be told.
+    """
+    messages, done = known.messages, known.settled
+    if not _are_turns(messages[: done.start + 1] if done else messages):
+        return None
+    if done and not _are_turns(messages[done.stop - 1 :]):
+        return None
+    try:
+        settled, changed = settle(messages, repair, done)
+    except BadRequest:  # whoever reads them as items has words for it
+        return None
+    return None if changed else settled
+
+
+def _are_turns(messages: Sequence[Json]) -> bool:
+    """Whether no two of them are one turn of the assistant; what is no message is part of one."""
+    roles = [*map(_role, messages)]
+    return None not in roles and _ASSISTANTS not in pairwise(roles)
 
 
 def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> RecognizedRequest | None:
@@ -171,7 +179,7 @@ def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
     messages: list[Json] = []
     settled = range(0)
     for piece in pieces:
-        if piece.joined:
+        if piece.settled:
             settled = range(len(messages), len(messages) + len(piece.value))
         messages += piece.value
     return messages, settled

@@ -33,6 +33,8 @@ class Piece:
     """How long it is, as its door counts."""
     joined: bool = False
     """Several objects that stood behind each other: the value has those of all."""
+    settled: bool = False
+    """The messages of those are in the one form of a conversation."""
     size: int = 0
     _values: int = -1
     _exact: bool = False
@@ -113,12 +115,14 @@ class Seen:
             self.size -= piece.size
 
 
-def join(pieces: Sequence[Piece]) -> Piece:
+def join(pieces: Sequence[Piece], settled: bool) -> Piece:
     """Pieces that stand behind each other as one, found by what stands before it alone."""
     values: list[Any] = []
     for piece in pieces:
         values += piece.value
-    one = Piece(None, b",".join([piece.raw for piece in pieces]), values, joined=True)
+    one = Piece(
+        None, b",".join([piece.raw for piece in pieces]), values, joined=True, settled=settled
+    )
     one.key = id(one)
     one.take_values(pieces)
     one.arguments = sum(piece.arguments for piece in pieces)

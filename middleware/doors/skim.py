@@ -123,11 +123,11 @@ class Skim:
         for before, piece in self._links:
             before.lead_to(piece)
 
-    def join(self, found: Sequence[Piece], first: int) -> None:
+    def join(self, found: Sequence[Piece], first: int, settled: bool) -> None:
         """Remember the objects from one on as one piece, in place of the fewer that were."""
         if len(found) < first + 2:
             return
-        longer = join(found[first:])
+        longer = join(found[first:], settled)
         if found[first].joined:
             self.seen.forget(found[first])
         self.seen.keep([longer])

@@ -61,7 +61,9 @@ class Chat(Edge):
         door, keeping = self.doors.at[path], self.doors.keeping.get(path)
         if keeping is not None:
             named = keeping.references(admitted.body, admitted.call.owner)
-            door = keeping = await admitted.answers(named.model).named(keeping, named)
+            answers = admitted.answers(named.model)
+            known = answers.knowing_nothing(keeping, named)
+            door = keeping = known or await answers.named(keeping, named)
         parsed = self._parsed(admitted, door)
         answer.begin(parsed)
         model = parsed.request.model
@@ -213,6 +215,8 @@ def create(
         yield
         if (shelf := chat.runtime.shared.tools) is not None:
             await shelf.end()
+        if (answers := chat.runtime.answers) is not None:
+            await answers.settle()
         await accounts.end()
         if studio is not None:
             for one in await asyncio.to_thread(studio.recorder.finish):

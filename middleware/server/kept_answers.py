@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from adapters.errors import TooLarge
-from adapters.protocol import ChatRequest, Event, Events, Finish, Noted
+from adapters.protocol import ChatRequest, Event, Events, Finish, Noted, value_class
 from adapters.receipts import Note
 from adapters.shared.marks import marks
 from middleware.cassettes.selection import Selection
@@ -32,7 +31,7 @@ _GONE = b""
 """In the place of an answer that was deleted."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class KeptAnswers:
     """Those of one owner."""
 
@@ -67,12 +66,14 @@ class KeptAnswers:
             return {}
         return {identity: record for identity, record in found.items() if record}
 
-    async def named(self, door: KeepingDoor, wanted: References) -> KeepingDoor:
-        """The door, knowing what a body names."""
+    def knowing_nothing(self, door: KeepingDoor, wanted: References) -> KeepingDoor | None:
+        """The door, where there is nothing to look for; else None."""
         if self.store is None:
             return door.knowing(None, wanted)
-        if not (wanted.previous or wanted.others):
-            return door.knowing({}, wanted)
+        return None if wanted.previous or wanted.others else door.knowing({}, wanted)
+
+    async def named(self, door: KeepingDoor, wanted: References) -> KeepingDoor:
+        """The door, knowing what a body names."""
         first = (wanted.previous,) if wanted.previous else ()
         records = await self._records((*first, *wanted.others))
         answers = _read(door, records)
@@ -132,11 +133,15 @@ class Keeping(Wrapper):
 
     async def stream(self, request: ChatRequest) -> Events:
         events: list[Event] = []
-        async with aclosing(self.inner.stream(request)) as batches:
+        batches = self.inner.stream(request)
+        try:  # as `aclosing` does, which costs more than this
             async for batch in batches:
                 events += batch
-                failure = await self._keep(events) if type(batch[-1]) is Finish else None
-                yield batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])
+                yield await self._kept(batch, events) if type(batch[-1]) is Finish else batch
+        finally:
+            await batches.aclose()
 
-    async def _keep(self, events: Sequence[Event]) -> Note | None:
-        return await self.answers.keep(self.door.record(self.parsed, self.stamp, events))
+    async def _kept(self, batch: tuple[Event, ...], events: Sequence[Event]) -> tuple[Event, ...]:
+        record = self.door.record(self.parsed, self.stamp, events)
+        failure = await self.answers.keep(record)
+        return batch if failure is None else (*batch[:-1], Noted((failure,)), batch[-1])

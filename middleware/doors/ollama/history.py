@@ -40,16 +40,23 @@ class OllamaConversation:
     """Id of each call of the last round → its tool."""
     waiting: dict[str, str] = field(default_factory=dict)
     """Those without a result, in their order."""
+    regular: bool = True
+    """Each round of calls has its results behind it, and each turn says something."""
 
     def copy(self) -> OllamaConversation:
-        waiting = self.waiting.copy()
-        return OllamaConversation(self.notes.copy(), [*self.messages], self.calls, waiting)
+        waiting, notes = self.waiting.copy(), self.notes.copy()
+        return OllamaConversation(notes, [*self.messages], self.calls, waiting, self.regular)
 
     def add(self, message: Json) -> None:
         self.messages.append(_message(self, message, len(self.messages)))
 
     def finish(self) -> list[Json]:
+        self.end_round()
         return self.messages
+
+    def end_round(self) -> None:
+        if self.waiting:
+            self.regular = False
 
 
 def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
@@ -77,10 +84,15 @@ def _message(conversation: OllamaConversation, message: Json, position: int) -> 
         text = "only a user and a tool show images"
         conversation.notes.add("member_dropped", f"{where}images", text)
     written: Json = {"role": role, "content": content}
+    if role == "tool":
+        if identity := _answered(conversation, message):
+            written["tool_call_id"] = identity
+        return written
+    conversation.end_round()
     if role == "assistant":
         written |= _assistant(conversation, message, position)
-    elif role == "tool" and (identity := _answered(conversation, message)):
-        written["tool_call_id"] = identity
+        if not (content or "tool_calls" in written):
+            conversation.regular = False
     return written
 
 
@@ -129,7 +141,8 @@ def _answered(conversation: OllamaConversation, message: Json) -> str:
         tool = message.get("tool_name") or message.get("name")
         of_tool = (one for one, name in waiting.items() if name == tool)
         identity = next(of_tool if tool else iter(waiting), "")
-    waiting.pop(identity, None)
+    if waiting.pop(identity, None) is None:
+        conversation.regular = False
     return identity
 
 

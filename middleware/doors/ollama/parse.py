@@ -78,7 +78,7 @@ def parse_chat(
     if known is None:
         return _whole_chat(body, notes, strict, call)
     begin = partial(OllamaConversation, Notes())
-    messages, receipt, changed = settle_items(known.messages, begin, "ollama", repair=True)
+    messages, receipt, changed = settle_items(known.messages, begin, "ollama", True)
     notes.add_all(receipt + changed)
     parsed = _parsed(known.rest, messages, known.tools or (), _How(CHAT_LINES, notes, strict, call))
     known.keep(settled=True)

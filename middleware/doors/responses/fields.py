@@ -68,6 +68,10 @@ class Echo(NamedTuple):
     store: bool = False
     """What is done."""
 
+    def done(self, tools: bytes, store: bool) -> Echo:
+        """That of one request."""
+        return Echo(self.before, self.between, self.behind, tools, store)
+
     def text(self, tools: bytes) -> Sequence[bytes]:
         """In pieces, as tools may be long."""
         store = b"true" if self.store else b"false"

@@ -17,7 +17,7 @@ from adapters.protocol import (
     TextDelta,
     ToolCallDelta,
 )
-from adapters.receipts import Note, Receipt
+from adapters.receipts import Receipt
 from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
 from middleware.doors.responses.output import CALLS, TEXT, THOUGHT, Items
@@ -25,12 +25,10 @@ from middleware.doors.responses.response_object import (
     ResponseHeading,
     how_it_ended,
     own_words,
-    tokens,
 )
 from middleware.doors.responses.tools import ToolSet
 
 _dumps = orjson.dumps
-USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none")
 
 
 class Frames:
@@ -138,10 +136,6 @@ def finished(
     heading: ResponseHeading, items: Items, finish: Finish, told: Json
 ) -> tuple[str, Sequence[bytes]]:
     """How an answer ended, and its whole object."""
-    if finish.usage is None:
-        items.late += (USAGE_UNKNOWN,)
     how = how_it_ended(finish.reason, items.refused)
     told = told | ({"steps": items.steps} if items.steps else {})
-    more = {"usage": tokens(finish.usage)} if finish.usage else {}
-    more |= own_words(items.late, told, finish.usage)
-    return how["status"], heading.ended(how, items.output, **more)
+    return how["status"], heading.finished(how, items.output, finish.usage, items.late, told)

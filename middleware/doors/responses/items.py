@@ -1,6 +1,7 @@
 """Input items → the messages of a chat.
 
-What the assistant said, thought and called between two others is one message.
+Most items are a message by themselves (`alone`); what the assistant said, thought and called
+between two others is one.
 """
 
 from __future__ import annotations
@@ -67,12 +68,13 @@ class ItemReader:
     """Those that are declared among the items, and where."""
     found: list[tuple[str, list[Json]]] = field(default_factory=list)
     """Those that a search of the client found, likewise."""
+    regular: bool = True
+    """Each round of calls has its results behind it, and each turn says something."""
     _turn: _Turn | None = None
     _waiting: dict[str, None] = field(default_factory=dict)
     """Calls without a result so far."""
     _answered: set[str] = field(default_factory=set)
     _pairs: Mapping[str, int] = field(default_factory=dict)
-    _position: int = 0
     _room: int = MOST_REWRITTEN
 
     def copy(self) -> ItemReader:
@@ -85,18 +87,27 @@ class ItemReader:
             [*self.messages],
             [*self.tools],
             [*self.found],
+            self.regular,
             self._turn and self._turn.copy(),
             self._waiting.copy(),
             self._answered.copy(),
             self._pairs,
-            self._position,
             self._room,
         )
 
-    def add(self, item: Json) -> None:
-        """Read one of the request's own input, of a kind that stands for itself."""
-        _TAKE[item.get("type") or "message"](self, item, f"input[{self._position}]")
-        self._position += 1
+    def add(self, said: Json) -> None:
+        """Read one of the request's own input, as `alone` has it."""
+        role = said.get("role")
+        if role == "assistant":
+            self._speak(said)
+        elif role == "tool":
+            self._result(said)
+        elif role is not None:
+            self._end_turn()
+            self._end_round()
+            self.messages.append(said)
+        else:
+            self._reasoning(said)
 
     def read(self, items: Iterable[tuple[str, Json]]) -> list[Json]:
         """`items` with where each stands."""
@@ -107,14 +118,19 @@ class ItemReader:
         return self.finish()
 
     def _take(self, item: Json, where: str) -> None:
-        take = _TAKE.get(kind := kind_of(item))
-        if take is not None:
-            take(self, item, where)
+        kind = kind_of(item)
+        if kind in _RESULTS:
+            self._require_called(item["call_id"])
+        if kind in REGULAR:
+            self.add(alone(item, where))
+        elif kind == "additional_tools":
+            self.tools.append((f"{where}.tools", item["tools"]))
         else:
             self._take_other(kind, item, where)
 
     def finish(self) -> list[Json]:
         self._end_turn()
+        self._end_round()
         if self._waiting and not self.repair:
             identity = next(iter(self._waiting))
             raise _unpaired(f"No tool output found for function call {identity}.")
@@ -122,26 +138,18 @@ class ItemReader:
 
     # What is said --------------------------------------------------------------------------------
 
-    def _message(self, item: Json, where: str) -> None:
-        role, content = item["role"], item["content"]
-        if role == "assistant":
-            self._spoken(content)
-            return
-        self._end_turn()
-        if role == "user":
-            self.messages.append({"role": role, "content": user_content(content, where)})
-        else:
-            self.messages.append({"role": role, "content": text_of_parts(content, where)})
-
-    def _spoken(self, content: str | list[Json]) -> None:
+    def _speak(self, said: Json) -> None:
         turn = self._open_turn()
-        if isinstance(content, str):
-            turn.texts.append(content)
-            return
-        turn.texts += (part["text"] for part in content if "text" in part)
-        turn.refusals += (part["refusal"] for part in content if "refusal" in part)
+        if said["content"] is not None:
+            turn.texts.append(said["content"])
+        if "refusal" in said:
+            turn.refusals.append(said["refusal"])
+        for call in said.get("tool_calls", ()):
+            turn.calls.append(call)
+            self.regular = self.regular and call["id"] not in self._waiting
+            self._waiting[call["id"]] = None
 
-    def _reasoning(self, item: Json, where: str) -> None:
+    def _reasoning(self, item: Json) -> None:
         carried = item.get("encrypted_content")
         thought = SealedThought(summary_text(item))
         if carried:
@@ -155,41 +163,22 @@ class ItemReader:
         thought.leads = not (turn.texts or turn.calls)
         turn.thoughts.append(thought)
 
-    # Calls and their results ---------------------------------------------------------------------
+    def _result(self, said: Json) -> None:
+        identity = said["tool_call_id"]
+        self._require_called(identity)
+        if not identity or identity not in self._waiting:
+            self.regular = False
+        self._waiting.pop(identity, None)
+        self._answered.add(identity)
+        self.messages.append(said)
 
-    def _function_call(self, item: Json, _: str) -> None:
-        name = flat_name(item.get("namespace"), item["name"])
-        self._call("function", item["call_id"], name, item.get("arguments") or "{}")
-
-    def _custom_call(self, item: Json, _: str) -> None:
-        name = flat_name(item.get("namespace"), item["name"])
-        self._call("custom", item["call_id"], name, item["input"])
-
-    def _call(self, kind: str, identity: str, name: str, said: str) -> None:
-        key = "input" if kind == "custom" else "arguments"
-        call = {"id": identity, "type": kind, kind: {"name": name, key: said}}
-        self._open_turn().calls.append(call)
-        self._waiting[identity] = None
-
-    def _output(self, item: Json, where: str) -> None:
-        self._result(item["call_id"], item["output"], f"{where}.output")
-
-    def _result(self, identity: str, output: str | list[Json], where: str) -> None:
+    def _require_called(self, identity: str) -> None:
         self._end_turn()
         if identity not in self._waiting and identity not in self._answered and not self.repair:
             text = f"No tool call found for function call output with call_id {identity}."
             raise _unpaired(text)
-        self._waiting.pop(identity, None)
-        self._answered.add(identity)
-        content = result_content(output, where)
-        said = {"role": "tool", "tool_call_id": identity, "content": content}
-        # Where a language has no place for images in results, its leaf finds them another.
-        self.messages.append(said if isinstance(content, str) else {**said, RESULT_OF: "client"})
 
     # What chat has nothing like ------------------------------------------------------------------
-
-    def _more_tools(self, item: Json, where: str) -> None:
-        self.tools.append((f"{where}.tools", item["tools"]))
 
     def _take_other(self, kind: str, item: Json, where: str) -> None:
         if kind == "compaction_trigger":
@@ -214,15 +203,18 @@ class ItemReader:
     def _take_pair(self, kind: str, identity: str, item: Json) -> None:
         rest = {name: value for name, value in item.items() if name not in _ABOUT}
         if kind in _PAIRED:
-            self._call("function", identity, kind.removesuffix("_call"), _arguments(item, rest))
+            name = kind.removesuffix("_call")
+            self.add(_calling("function", identity, name, _arguments(item, rest)))
             return
         output = item.get("output")
-        self._result(identity, output if isinstance(output, str) else _dumped(rest), "")
+        said = output if isinstance(output, str) else _dumped(rest)
+        self.add(_giving(identity, said, ""))
 
     # -- ------------------------------------------------------------------------------------------
 
     def _open_turn(self) -> _Turn:
         if self._turn is None:
+            self._end_round()
             self._turn = _Turn()
         return self._turn
 
@@ -230,11 +222,17 @@ class ItemReader:
         if self._turn is None:
             return
         message = self._turn.message()
+        if message["content"] is None and not self._turn.calls:
+            self.regular = False
         if not self.canonical:
             message, self._room = with_canonical_calls(message, self._room)
         self.messages.append(message)
         self._turn = None
         self._answered.clear()
+
+    def _end_round(self) -> None:
+        if self._waiting:
+            self.regular = False
 
 
 def _paired(items: Iterable[Json]) -> Mapping[str, int]:
@@ -268,12 +266,74 @@ def _unpaired(text: str) -> BadRequest:
     return BadRequest(text, code="invalid_tool_history", param="input")
 
 
-_TAKE: Mapping[str, Callable[[ItemReader, Json, str], None]] = {
-    "message": ItemReader._message,
-    "reasoning": ItemReader._reasoning,
-    "function_call": ItemReader._function_call,
-    "custom_tool_call": ItemReader._custom_call,
-    "function_call_output": ItemReader._output,
-    "custom_tool_call_output": ItemReader._output,
-    "additional_tools": ItemReader._more_tools,
+# Messages by themselves ---------------------------------------------------------------------------
+
+
+def alone(item: Json, where: str) -> Json:
+    """The message that a regular item is where nothing else is of its turn; a thought is none."""
+    return _ALONE[kind_of(item)](item, where)
+
+
+def _message(item: Json, where: str) -> Json:
+    role, content = item["role"], item["content"]
+    if role == "assistant":
+        return _spoken(content)
+    if role == "user":
+        return {"role": role, "content": user_content(content, where)}
+    return {"role": role, "content": text_of_parts(content, where)}
+
+
+def _spoken(content: str | list[Json]) -> Json:
+    if isinstance(content, str):
+        return {"role": "assistant", "content": content or None}
+    texts, refusals = _all(content, "text"), _all(content, "refusal")
+    said = {"role": "assistant", "content": "".join(texts) or None}
+    return {**said, "refusal": "".join(refusals)} if refusals else said
+
+
+def _all(parts: list[Json], member: str) -> list[str]:
+    return [part[member] for part in parts if member in part]
+
+
+def _thought(item: Json, _: str) -> Json:
+    return item
+
+
+def _function_call(item: Json, _: str) -> Json:
+    name = flat_name(item.get("namespace"), item["name"])
+    return _calling("function", item["call_id"], name, item.get("arguments") or "{}")
+
+
+def _custom_call(item: Json, _: str) -> Json:
+    name = flat_name(item.get("namespace"), item["name"])
+    return _calling("custom", item["call_id"], name, item["input"])
+
+
+def _calling(kind: str, identity: str, name: str, said: str) -> Json:
+    key = "input" if kind == "custom" else "arguments"
+    call = {"id": identity, "type": kind, kind: {"name": name, key: said}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def _output(item: Json, where: str) -> Json:
+    return _giving(item["call_id"], item["output"], f"{where}.output")
+
+
+def _giving(identity: str, output: str | list[Json], where: str) -> Json:
+    content = result_content(output, where)
+    said = {"role": "tool", "tool_call_id": identity, "content": content}
+    # Where a language has no place for images in results, its leaf finds them another.
+    return said if isinstance(content, str) else {**said, RESULT_OF: "client"}
+
+
+_ALONE: Mapping[str, Callable[[Json, str], Json]] = {
+    "message": _message,
+    "reasoning": _thought,
+    "function_call": _function_call,
+    "custom_tool_call": _custom_call,
+    "function_call_output": _output,
+    "custom_tool_call_output": _output,
 }
+REGULAR = _ALONE.keys()
+"""Kinds of items that stand for themselves."""
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})

@@ -6,7 +6,7 @@ each step, whoever folds an answer does not listen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, assert_never
 
@@ -37,6 +37,7 @@ CALLS = frozenset({"function_call", "custom_tool_call"})
 _HOLDING = QUIET | {"function_call"}
 _OF_ALL = frozenset({ToolCallDelta, ToolCallStart, Finish, Noted, Opened})
 """Events that wait for no call."""
+_TEXT_ALONE = (Opened, TextDelta, Finish)
 _CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 _DELTAS: Mapping[str, str] = {
     TEXT: "response.output_text",
@@ -51,6 +52,18 @@ _EMPTY: Mapping[str, Json] = {
     THOUGHT: {"type": "summary_text", "text": ""},
 }
 """Parts as they begin."""
+
+
+def text_alone(response: str, events: Sequence[Event], status: str) -> list[Json] | None:
+    """The items of an answer that is one text, as most are; None: it is another."""
+    if tuple(map(type, events)) != _TEXT_ALONE:
+        return None
+    said = events[1]
+    if type(said) is not TextDelta or not said.text or said.logprobs:
+        return None
+    part = {"type": TEXT, "text": said.text, "logprobs": [], "annotations": []}
+    item: Json = {"id": item_id("message", response, 0), "type": "message", "status": status}
+    return [{**item, "role": "assistant", "content": [part]}]
 
 
 class OutputListener(Protocol):

@@ -18,14 +18,14 @@ from adapters.shared.history import settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.door import KeptRecord, Stamp
 from middleware.doors.mistakes import refusal
-from middleware.doors.recognition import RecognizedRequest, recognize, settle_items
+from middleware.doors.recognition import RecognizedRequest, recognize, settle_items, settled_alone
 from middleware.doors.responses.fields import Echo, RequestFields, read_fields
 from middleware.doors.responses.frames import Frames, finished
 from middleware.doors.responses.ids import response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.output import Items
+from middleware.doors.responses.output import Items, text_alone
 from middleware.doors.responses.recognition import RESPONSES_FORM, KnownRest, KnownTools, told
-from middleware.doors.responses.response_object import ResponseHeading
+from middleware.doors.responses.response_object import ResponseHeading, how_it_ended
 from middleware.doors.responses.shapes import BODY
 from middleware.doors.responses.state import Kept, packed
 from middleware.doors.responses.tools import ToolSet
@@ -60,18 +60,21 @@ class ParsedResponse:
 
     def fold(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         for known, body in self.last:
-            if [*map(id, known)] == [*map(id, events)]:
+            if known == events:
                 return body
         body = self._folded(stamp, events)
         self.last[:] = [(events, body)]
         return body
 
     def _folded(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
-        heading = self._heading(stamp)
-        items = Items(heading.id, self.tools, self.request.call.secret)
         end = events[-1] if events else None
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
+        heading, how = self._heading(stamp), how_it_ended(end.reason, refused=False)
+        output = text_alone(heading.id, events, how["status"])
+        if output is not None:
+            return b"".join(heading.finished(how, output, end.usage))
+        items = Items(heading.id, self.tools, self.request.call.secret)
         items.add_all(events)
         return b"".join(finished(heading, items, end, {})[1])
 
@@ -105,7 +108,7 @@ def parse(
     fields, (tools, offered, text, _) = said.fields, said.tools
     choice = tools.choice(fields.choice)
     native = tools.native(fields.choice, notes)
-    notes.add_all(fields.receipt)
+    notes += fields.receipt
     request = ChatRequest(
         model=fields.model,
         messages=said.messages,
@@ -120,8 +123,8 @@ def parse(
     if strict:
         refuse_losses(receipt)
     if known is not None:
-        known.keep(settled=True)
-    echo = fields.echo._replace(tools=text, store=kept.keeps and fields.stores)
+        known.keep(said.settled, joined=True)
+    echo = fields.echo.done(text, kept.keeps and fields.stores)
     return ParsedResponse(request, echo, tools, said.items, said.before, receipt)
 
 
@@ -133,6 +136,8 @@ class _Said(NamedTuple):
     tools: KnownTools
     items: Callable[[], Iterable[bytes]]
     before: list[str]
+    settled: bool = False
+    """Its messages are those of its items, as they are."""
 
 
 def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
@@ -157,12 +162,25 @@ def _pieces(known: RecognizedRequest, notes: Notes, secret: bytes, repair: bool)
     """A body of which most was seen; what was made of its items is the same again."""
     rest: KnownRest = known.rest
     tools: KnownTools = known.tools or _NO_TOOLS
+    messages = settled_alone(known, repair)
+    settled = messages is not None
+    if messages is None:
+        messages = _read(known, tools, notes, secret, repair)
+    else:
+        messages = (*rest.system, *messages) if rest.system else messages
+        notes += tools.receipt
+    return _Said(rest.fields, messages, tools, known.raw_items, [], settled)
+
+
+def _read(
+    known: RecognizedRequest, tools: KnownTools, notes: Notes, secret: bytes, repair: bool
+) -> tuple[Json, ...]:
+    """The messages of items of which several are one turn, or whose loss is told."""
     begin = partial(ItemReader, Notes(), secret, repair, canonical=True)
-    context, before = ("responses", secret), len(rest.system)
+    context, before = ("responses", secret, repair), known.rest.system
     messages, receipt, changed = settle_items(known.messages, begin, context, repair, before)
     notes.add_all(receipt + tools.receipt + changed)
-    messages = (*rest.system, *messages) if before else messages
-    return _Said(rest.fields, messages, tools, known.raw_items, [])
+    return messages
 
 
 def _own_items(given: str | list[Json], kept: Kept, notes: Notes) -> Iterator[tuple[str, Json]]:

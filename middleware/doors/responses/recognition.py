@@ -14,6 +14,7 @@ from adapters.shared.cache import fitted
 from adapters.shared.history import canonical
 from middleware.doors.recognition import Form, Remember
 from middleware.doors.responses.fields import RequestFields, read_fields
+from middleware.doors.responses.items import REGULAR, alone
 from middleware.doors.responses.shapes import BODY, Item, Tools, kind_of
 from middleware.doors.responses.tools import ToolSet
 from middleware.doors.seen import Piece, size_of
@@ -22,13 +23,6 @@ from middleware.doors.skim import ArrayMember
 _ITEM: TypeAdapter[Any] = TypeAdapter(Item)
 _TOOLS: TypeAdapter[Any] = TypeAdapter(Tools)
 _ANY = "?"
-_REGULAR = frozenset(
-    {
-        *("message", "reasoning", "function_call", "function_call_output"),
-        *("custom_tool_call", "custom_tool_call_output"),
-    }
-)
-"""Kinds of items that stand for themselves."""
 
 
 class KnownTools(NamedTuple):
@@ -57,8 +51,13 @@ def _is_item(piece: Piece) -> bool:
         said = item.get("arguments") or ""
         piece.arguments = len(said)
         item["arguments"] = canonical(said)
-    piece.value = [item]
-    return kind in _REGULAR
+    if kind not in REGULAR:
+        return False
+    try:
+        piece.value = [alone(item, "")]
+    except BadRequest:  # where it stands is told where a body is read whole
+        return False
+    return True
 
 
 def _are_tools(piece: Piece) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from adapters.protocol import FinishReason, Json, Usage, value_class
-from adapters.receipts import Receipt
+from adapters.receipts import Note, Receipt
 from middleware.doors.responses.fields import Echo
 from middleware.doors.x_usetool import usage_parts, warnings_object
 
@@ -16,6 +16,7 @@ _CUT: Mapping[FinishReason, str] = {
     "length": "max_output_tokens",
     "content_filter": "content_filter",
 }
+USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none")
 
 
 @value_class
@@ -31,6 +32,19 @@ class ResponseHeading:
     def ended(self, how: Json, output: list[Json], **more: Any) -> Sequence[bytes]:
         """The whole object, in pieces; `how` it ended."""
         return self._parts(how, self.echo.tools, output, **more)
+
+    def finished(
+        self,
+        how: Json,
+        output: list[Json],
+        usage: Usage | None,
+        late: Receipt = (),
+        told: Json | None = None,
+    ) -> Sequence[bytes]:
+        """The same of an answer that has its end; with what is `told` beside it."""
+        if usage is None:
+            return self.ended(how, output, **own_words((*late, USAGE_UNKNOWN), told or {}, None))
+        return self.ended(how, output, usage=tokens(usage), **own_words(late, told or {}, usage))
 
     def _parts(self, how: Json, tools: bytes, output: list[Json], **more: Any) -> Sequence[bytes]:
         said = {
@@ -71,7 +85,8 @@ def tokens(usage: Usage) -> Json:
 
 def own_words(late: Receipt, told: Json, usage: Usage | None) -> Json:
     """What is ours to tell and could not stand in the headers."""
-    own = (warnings_object(late) if late else {}) | told
     parts = usage_parts(usage)
-    own |= {"usage": parts} if parts else {}
-    return {"x_usetool": own} if own else {}
+    if not (late or told or parts):
+        return {}
+    own = (warnings_object(late) if late else {}) | told
+    return {"x_usetool": own | ({"usage": parts} if parts else {})}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from adapters.errors import BadRequest
-from adapters.protocol import Json
+from adapters.protocol import Json, value_class
 from adapters.receipts import Notes
 from middleware.doors.door import KeptAnswer, References
 from middleware.doors.recognition import RecognizedRequest
@@ -33,7 +33,7 @@ _RECORD = b"1"
 """Begins a record; another one comes with another form."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Kept:
     """What was found of what a request names."""
 

@@ -174,6 +174,8 @@ class ToolSet:
 
     def native(self, choice: Any, notes: Notes) -> Carried | None:
         """A search of the web, which a server tool may do instead; others nobody runs here."""
+        if not self.hosted and not isinstance(choice, dict):
+            return None
         lost: list[Note] = []
         others: list[Note] = []
         for kind, at in self.hosted.items():

@@ -60,12 +60,15 @@ shared by the workers of a machine, `redis` by all gateways, `MemoryStore` ends 
 """
 
 from middleware.wrappers.recall.adapter import Recall
+from middleware.wrappers.recall.deferral import DeferredStore
 from middleware.wrappers.recall.fingerprint import digest
+from middleware.wrappers.recall.ownership import foreign
 from middleware.wrappers.recall.redis import RedisStore
-from middleware.wrappers.recall.sqlite import SqliteStore, foreign
+from middleware.wrappers.recall.sqlite import SqliteStore
 from middleware.wrappers.recall.store import Entry, Limits, MemoryStore, Store, StoreFailure
 
 __all__ = (
+    "DeferredStore",
     "Entry",
     "Limits",
     "MemoryStore",

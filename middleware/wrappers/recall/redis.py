@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from middleware.state.connection import PREFIX, RedisConnection
 from middleware.state.scripts import KEEP
 from middleware.wrappers.recall.memory import loaded
-from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
+from middleware.wrappers.recall.store import Entry, Limits, NearStore, Store, StoreFailure
 
 _VERSION = 1
 """Another number begins anew: to be raised whenever `Memory` changes."""
@@ -45,11 +45,11 @@ class RedisStore:
             names = sorted(wanted)
             values = await self._connection.get([self._space + name for name in names])
             if values is None:
-                return _Near(self, found, _AWAY)
+                return NearStore(self, found, _AWAY)
             new = {name: value for name, value in zip(names, values, strict=True) if value}
             found |= new
             wanted = {_named(value) for value in new.values()} - found.keys() - {b""}
-        return _Near(self, found)
+        return NearStore(self, found)
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         limits = self._limits
@@ -62,27 +62,11 @@ class RedisStore:
         if await self._connection.run(KEEP, keys, *bounds, *values) is None:
             raise StoreFailure(_AWAY)
 
+    async def settle(self) -> None:
+        """Nothing waits."""
+
     def close(self) -> None:
         """The connection is of [state]."""
-
-
-class _Near:
-    """What one request may need, brought here."""
-
-    distant = False
-
-    def __init__(self, store: Store, found: Mapping[bytes, bytes], failure: str = "") -> None:
-        self._found = found
-        self._failure = failure
-        self.keep = store.keep
-        self.near = store.near
-        self.rounds = store.rounds
-        self.close = store.close
-
-    def get(self, key: bytes) -> bytes | None:
-        if self._failure:
-            raise StoreFailure(self._failure)
-        return self._found.get(key)
 
 
 def _named(value: bytes) -> bytes:

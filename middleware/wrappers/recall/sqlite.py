@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from zlib import crc32
 
-from middleware.wrappers.recall import fingerprint
 from middleware.wrappers.recall.absences import Absences
+from middleware.wrappers.recall.fingerprint import identity_of
+from middleware.wrappers.recall.ownership import MARK, foreign, remove
 from middleware.wrappers.recall.store import Entry, Limits, Store, StoreFailure
 from middleware.wrappers.recall.together import Together
 
-_MARK = int.from_bytes(b"Utrc")
-"""Says in the file's head that it is ours: no other file is ever written to or deleted."""
 _VERSION = 2
 """Another number empties the file: to be raised whenever `Memory` changes."""
 _SCHEMA = f"""
@@ -33,14 +32,15 @@ INSERT INTO memory (key, digest, at, value) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET digest = excluded.digest, at = excluded.at, value = excluded.value
 """
 _TOUCH = "UPDATE memory SET at = ? WHERE key = ? AND at BETWEEN ? AND ?"
-_OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 64"
+_OLDEST = "SELECT rowid, length(value) FROM memory WHERE at < ? ORDER BY at LIMIT 256"
 _EVER = 1 << 62
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _HARMLESS = _BUSY | {sqlite3.SQLITE_FULL}
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PAUSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Another worker is writing: seconds before each further attempt, while other requests run."""
-_TIDY_EVERY = 32
+_TIDY_EVERY, _TIDY_SHARE = 32, 512
+"""Writes between two tidyings; fewer where each is more than such a share of the room."""
 _SLICE = 1 << 20
 """Bytes that are deleted in one go: others wait for it to write."""
 _TIDY_SECONDS, _REST = 1.0, 0.01
@@ -69,7 +69,8 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._failed_at: float | None = None
-        self._writes = 0
+        self._until_tidy = 0
+        """Bytes that may still be written before."""
         self._tidying = False
         self._rounds: SqliteStore | None = None
         self._absences = Absences(path)
@@ -92,9 +93,7 @@ class SqliteStore:
         if not rows:
             self._absences.add(key)
         # SQLite does not notice a flipped bit in a value; an upstream would, in a signature.
-        return next(
-            (value for digest, value in rows if digest == fingerprint.identity_of(value)), None
-        )
+        return next((value for check, value in rows if _is_whole(value, check)), None)
 
     async def near(self, keys: Sequence[bytes]) -> Store:
         return self
@@ -106,7 +105,7 @@ class SqliteStore:
         kept = await self._together.join(entries, used)
         for pause in _PAUSES:
             if kept or self._keep_now(entries, used):
-                self._tidy_sometimes()  # not before: who opens the file would find it locked
+                self._tidy_sometimes(entries)  # not before: who opens the file would find it locked
                 return
             await asyncio.sleep(pause)
         raise StoreFailure("the recall store is locked by another process")
@@ -123,12 +122,10 @@ class SqliteStore:
         except sqlite3.Error as error:
             connection.rollback()
             code = _code(error)
-            again = code in _BUSY or (
-                code == sqlite3.SQLITE_FULL and self._make_room(connection, entries)
-            )
-            if not again:
-                raise self._failure(error) from error
-            return False
+            full = code == sqlite3.SQLITE_FULL
+            if code in _BUSY or (full and self._make_room(connection, entries)):
+                return False
+            raise self._failure(error) from error
         return True
 
     def _make_room(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> bool:
@@ -155,17 +152,19 @@ class SqliteStore:
         self, connection: sqlite3.Connection, entries: Sequence[Entry], used: Sequence[bytes]
     ) -> None:
         now, oldest, limits = self._now(), self._oldest(), self._limits
-        # Writing the time of every use would double the writes; a tenth of the age is exact enough.
-        stale = now - round(limits.max_age * 100)
-        connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
-        for key, value in entries:
-            if len(value) <= limits.max_entry:
-                connection.execute(_KEEP, (key, fingerprint.identity_of(value), now, value))
+        if used:
+            # The time of every use would double the writes; a tenth of the age is exact enough.
+            stale = now - round(limits.max_age * 100)
+            connection.executemany(_TOUCH, [(now, key, oldest, stale) for key in used])
+        small = [one for one in entries if len(one[1]) <= limits.max_entry]
+        rows = [(key, _check_of(value), now, value) for key, value in small]
+        connection.executemany(_KEEP, rows)
 
-    def _tidy_sometimes(self) -> None:
-        self._writes += 1
-        if self._writes % _TIDY_EVERY == 1 and not self._tidying:
-            self._tidying = True
+    def _tidy_sometimes(self, entries: Sequence[Entry]) -> None:
+        least = self._limits.max_bytes // _TIDY_SHARE
+        self._until_tidy -= max(least, sum([len(value) for _, value in entries]))
+        if self._until_tidy <= 0 and not self._tidying:
+            self._tidying, self._until_tidy = True, least * _TIDY_EVERY
             asyncio.get_running_loop().run_in_executor(None, self._tidy)
 
     def _tidy(self) -> None:
@@ -234,7 +233,7 @@ class SqliteStore:
         if usable:
             return connection
         # Dropping its tables would take long.
-        _remove(self._path)
+        remove(self._path)
         return self._open()
 
     def _prepare(self, connection: sqlite3.Connection) -> bool:
@@ -247,7 +246,7 @@ class SqliteStore:
             return False
         if version == 0:
             # Before the log of changes begins, so that the mark stands in the file itself.
-            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA application_id = {MARK}")
         connection.execute("PRAGMA journal_mode = WAL")
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         most = self._limits.max_bytes // size + self._limits.max_bytes // size // 4 + 16
@@ -271,10 +270,13 @@ class SqliteStore:
         if why := foreign(self._path):
             return StoreFailure(f"the recall store cannot be opened: {self._path} {why}")
         try:
-            _remove(self._path)
+            remove(self._path)
         except OSError as error:
             return _unopened(error)
         return StoreFailure("the recall store was damaged and begins anew")
+
+    async def settle(self) -> None:
+        """Nothing waits longer than who keeps it."""
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -285,40 +287,17 @@ class SqliteStore:
             self._rounds.close()
 
 
+def _check_of(value: bytes) -> bytes:
+    return crc32(value).to_bytes(4)
+
+
+def _is_whole(value: bytes, check: bytes) -> bool:
+    """Those of a day before have a digest, which took longer than all else of a long value."""
+    return check == (_check_of(value) if len(check) == 4 else identity_of(value))
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=0, isolation_level=None)
-
-
-def foreign(path: Path) -> str:
-    """Say why a file is none of ours; empty if it is, or if there is none yet."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return "is no file"
-        with path.open("rb") as file:
-            head = file.read(72)
-    except OSError:
-        return ""  # who opens it says what is wrong
-    if not head or head[68:] == _MARK.to_bytes(4) or _is_first_version(path):
-        return ""
-    return "is no recall store, and what it holds would be lost"
-
-
-def _is_first_version(path: Path) -> bool:
-    """Those had no mark yet."""
-    try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        ) as connection:
-            found = connection.execute("SELECT name FROM sqlite_master WHERE sql NOT NULL")
-            return {name for (name,) in found} == {"memory", "memory_at"}
-    except sqlite3.Error:
-        return False
-
-
-def _remove(path: Path) -> None:
-    for name in (path, f"{path}-wal", f"{path}-shm"):
-        with suppress(FileNotFoundError):
-            os.unlink(name)
 
 
 def _forget(connection: sqlite3.Connection, before: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -47,6 +47,9 @@ class Store(Protocol):
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         """Put entries under their keys; what lies under `used` was needed again and stays young."""
+
+    async def settle(self) -> None:
+        """Write what was kept and waits."""
 
     def close(self) -> None: ...
 
@@ -104,11 +107,36 @@ class MemoryStore:
     async def near(self, keys: Sequence[bytes]) -> Store:
         return self
 
+    async def settle(self) -> None:
+        """Nothing waits."""
+
     def close(self) -> None:
         self._kept.clear()
         self._size = 0
         if self._rounds is not None:
             self._rounds.close()
+
+
+class NearStore:
+    """What one request may need, brought here."""
+
+    distant = False
+
+    def __init__(
+        self, store: Store, found: Mapping[bytes, bytes | None], failure: str = ""
+    ) -> None:
+        self._found = found
+        self._failure = failure
+        self.keep = store.keep
+        self.near = store.near
+        self.settle = store.settle
+        self.rounds = store.rounds
+        self.close = store.close
+
+    def get(self, key: bytes) -> bytes | None:
+        if self._failure:
+            raise StoreFailure(self._failure)
+        return self._found.get(key)
 
 
 def _size(value: bytes) -> int:

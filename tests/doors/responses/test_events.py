@@ -159,6 +159,16 @@ def test_every_stream_holds_and_is_the_plain_answer(events: list[Event], cuts: l
     assert heard[-1]["response"] == whole(*events)
 
 
+@pytest.mark.parametrize("reason", ENDS)
+@pytest.mark.parametrize("usage", [None, Usage(1, 2), Usage(1, 2, parts=(("a", None),))])
+def test_a_text_alone_is_written_as_one_of_pieces(
+    reason: FinishReason, usage: Usage | None
+) -> None:
+    asked, end = read(), Finish(reason, usage)
+    one, two = (OPENED, TextDelta("ab"), end), (OPENED, TextDelta("a"), TextDelta("b"), end)
+    assert asked.fold(STAMP, one) == asked.fold(STAMP, two)
+
+
 def test_the_object_counts_what_was_used_and_hides_what_it_need_not_repeat() -> None:
     tools = [{"type": "function", "name": "look"}]
     first, _, *_, last = streamed(A, STOP, tools=tools)

@@ -39,6 +39,8 @@ def test_plain_thoughts_come_back_as_text() -> None:
 def test_signed_thoughts_behind_a_text_are_left_to_recall() -> None:
     said = turn(item("assistant", "well"), thought(SIGNED))
     assert "thinking_blocks" not in said
+    said = turn(item("assistant", ""), thought(SIGNED))
+    assert said["thinking_blocks"] == [BLOCK]
 
 
 SPOILED = ("gAAAAABforeign", "utr1.", "utr1.AAAA", "utr1.!", "utm1.x")

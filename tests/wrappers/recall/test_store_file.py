@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from middleware.wrappers.recall import Limits, MemoryStore, Recall, SqliteStore, foreign
+from middleware.wrappers.recall.fingerprint import identity_of
 from middleware.wrappers.recall.store import Entry, StoreFailure
 from tests.support.adapters import FakeAdapter
 from tests.support.dialogue import answer, assistant, request, result, user
@@ -307,3 +308,13 @@ def test_whatever_happens_to_the_file_no_request_fails(path: Path, damage: str) 
     events = ask(Recall(model, SqliteStore(path)), request(user("hi"), turn, result("call_1", "5")))
     assert model.last()[1] == turn
     assert events[-1] == answer(text="5")[-1]
+
+
+def test_a_value_of_a_version_before_is_found_by_its_digest(path: Path) -> None:
+    store = SqliteStore(path)
+    keep(store, (b"k", b"value"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE memory SET digest = ?", (identity_of(b"value"),))
+        assert store.get(b"k") == b"value"
+        connection.execute("UPDATE memory SET digest = ?", (identity_of(b"valuf"),))
+    assert store.get(b"k") is None
