@@ -95,6 +95,8 @@ class Carried:
     """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
     that: a search of the gateway's own may stand for it.
     """
+    marked: bool = True
+    """Some block or tool of it may have a cache breakpoint."""
 
 
 @value_class

@@ -57,6 +57,8 @@ class ReadTools(NamedTuple):
     """Types of those that Anthropic runs."""
     declared: tuple[Json, ...] = ()
     """All of them, as the client said it."""
+    marked: bool = False
+    """One has a cache breakpoint."""
 
     @property
     def search(self) -> bool:
@@ -105,7 +107,8 @@ def read_tools(tools: Sequence[Json]) -> ReadTools:
             code: Code = "tool_dropped" if kind.startswith(_SEARCH) else "parameter_dropped"
             lost.append(Note(code, where, text))
     _require_distinct(functions)
-    return ReadTools(tuple(functions), tuple(lost), tuple(hosted), tuple(tools))
+    marked = any(tool.get("cache_control") for tool in tools)
+    return ReadTools(tuple(functions), tuple(lost), tuple(hosted), tuple(tools), marked)
 
 
 def _require_distinct(functions: Sequence[Json]) -> None:
