@@ -86,7 +86,8 @@ def encode(
     request: ChatRequest, box: Toolbox, profile: Profile, kept: bool = False
 ) -> tuple[Json, Receipt]:
     """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
-    is_own = request.native is not None
+    native = request.native
+    is_own = native is not None
     own = profile.betas.without_theirs(own_members(request)) if is_own else {}
     fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
@@ -106,7 +107,7 @@ def encode(
     limit, forced = parameters.token_limit(fields), is_forced(box, capability)
     thought = thought_of(fields, capability, Situation(limit, profile.room, forced, said))
     more = parameters.sampling(fields, profile.sampling, thought.on) | parameters.others(fields)
-    if content.marked or is_own:
+    if content.marked or (native is not None and native.marked):
         _limit_breakpoints(said, tools, own, more)
     body = _filled(
         {

@@ -9,9 +9,9 @@ client's own word would be refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from adapters.protocol import CARRIER, TURN, Carried, ChatRequest, Json
+from adapters.protocol import CARRIER, Carried, ChatRequest, Json
 from adapters.receipts import Notes, Receipt
 
 # Members of a request → the fields of OpenAI's shape that mean the same.
@@ -27,28 +27,6 @@ _MEANT_BY: Mapping[str, tuple[str, ...]] = {
 _SAMPLING = frozenset(("temperature", "top_p", "top_k"))
 _UNSET = (None, ())
 _EFFORT = "reasoning_effort"
-
-
-class OwnPart(NamedTuple):
-    own: Json
-    """The client's message, or `{"system": …}`."""
-    place: int
-    """Which of the messages it became this is."""
-    length: int
-    """How many there are."""
-
-    def follows(self, other: OwnPart) -> bool:
-        return self == (other.own, other.place + 1, other.length)
-
-
-def own_part(message: Json) -> OwnPart | None:
-    """What of the client's own a message stands for, if nobody changed it."""
-    carried = message.get(CARRIER)
-    if carried is None or TURN in message:
-        return None
-    said = message.copy()
-    del said[CARRIER]
-    return OwnPart(*carried.value) if said == carried.beside else None
 
 
 def encoded_anew(message: Json, notes: Notes) -> Json:
