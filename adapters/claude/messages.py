@@ -97,8 +97,7 @@ class _Writer:
             message = self.said.without_images(message)
         carried: Carried = message[CARRIER]
         if message != {**(carried.beside or {}), CARRIER: carried}:
-            if self.held:
-                self._release()
+            self._release()
             self._write_anew(message)
             return
         own, place, length = carried.value
@@ -139,27 +138,30 @@ class _Writer:
 
     def _take(self, own: Json, message: Json, carried: Carried) -> bool:
         """Let a turn of the client's go up as it is, where it may."""
-        said, role = self.said, own.get("role")
+        role = own.get("role")
         if role == "assistant":
             self._begin_answer()
             if calls := message.get("tool_calls"):
                 ids = [call["id"] for call in calls]
                 self.open_calls = dict(zip(ids, ids, strict=True))
                 self.used.update(dict.fromkeys(ids, 1))
-        elif role == "system":
-            if not (self.content.capability.mid_system and said.turns):
-                return False
-            self.flush()
+        elif role != "user" and not self._may_take_system(own):
+            return False
         if carried.marked:
             self.content.marked = True
-        if role is not None:
-            said.turns.append(own)
-            self.whole = True
-        elif said.turns or said.system:
-            return False
+        if role is None:
+            self.said.own_system, self.said.system = own["system"], [*blocks_of(own["system"])]
         else:
-            said.own_system, said.system = own["system"], [*blocks_of(own["system"])]
+            self.said.turns.append(own)
+            self.whole = True
         return True
+
+    def _may_take_system(self, own: Json) -> bool:
+        said = self.said
+        if "role" not in own:
+            return not (said.turns or said.system)
+        self.flush()
+        return self.content.capability.mid_system and bool(said.turns)
 
     def _write(self, message: Json) -> None:
         """One that has nothing rare, as most have."""

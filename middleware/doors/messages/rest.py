@@ -44,7 +44,7 @@ class RestOfRequest:
         beside = {**params, **self.extra, "tools": tools.functions, "tool_choice": choice}
         own = {**self.own, "tools": tools.declared} if tools.declared else self.own
         lost, refusal = tools.lost + self.lost, self._refusal(tools)
-        native = Carried(LANGUAGE, own, lost, refusal, beside, search=tools.search)
+        native = Carried(LANGUAGE, own, lost, refusal, beside, tools.search, tools.marked)
         return ChatRequest(
             model=self.model,
             messages=messages,
