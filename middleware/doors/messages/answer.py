@@ -72,10 +72,11 @@ class Answering:
         """`said`: how many letters there were, for when nobody counted tokens."""
         if usage is None:
             return {"input_tokens": self.asked(), "output_tokens": -(-_BYTE * said // _TOKEN)}
-        figures = {**_prompt_figures(usage), "output_tokens": usage.completion}
-        if usage.reasoning is None:
-            return figures
-        return {**figures, "output_tokens_details": {"thinking_tokens": usage.reasoning}}
+        figures = _prompt_figures(usage)
+        figures["output_tokens"] = usage.completion
+        if usage.reasoning is not None:
+            figures["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+        return figures
 
 
 def _prompt_figures(usage: Usage) -> Json:
