@@ -166,22 +166,30 @@ class _Writer:
     def _write(self, message: Json) -> None:
         """One that has nothing rare, as most have."""
         position, role, said = self.position, message["role"], message.get("content")
+        self.position = position + 1
+        if type(said) is str and said and not said.isspace() and role != "tool":
+            blocks = [{"type": "text", "text": said}]
+        else:
+            blocks = self._blocks(message, position)
+        if role == "assistant":
+            if "tool_calls" in message:
+                self._add_calls(blocks, message, position)
+            self._answer(blocks, position)
+        elif role in _ASKING:
+            self._say("user", blocks, position)
+        else:
+            self.add_system(blocks, position)
+
+    def _blocks(self, message: Json, position: int) -> list[Json]:
+        """What is more, or less, than one text."""
+        role, said = message["role"], message.get("content")
         if type(said) is list:
             self.said.look(message, position)
-        self.position = position + 1
         if role == "tool":
-            self._say("user", [self._result(message, position)], position)
-            return
-        text: list[Json] = []
-        if type(said) is str and said and not said.isspace():
-            text = [{"type": "text", "text": said}]
+            return [self._result(message, position)]
         if role == "user":
-            self._say("user", text or self.content.user(message, position), position)
-        elif role == "assistant":
-            text = text or self.content.texts(said, position)
-            self._answer(self._with_calls(text, message, position), position)
-        else:
-            self.add_system(text or self.content.texts(said, position), position)
+            return self.content.user(message, position)
+        return self.content.texts(said, position)
 
     def _write_odd(self, message: Json) -> None:
         if RESULT_OF in message and not self.content.capability.vision:
@@ -192,14 +200,10 @@ class _Writer:
         if role != "user" and message.get("name"):
             where = f"messages[{position}].name"
             self.content.note("name_dropped", where, "only a user's turn can say a name")
-        if role == "user":
-            blocks = self.content.user(message, position)
-        elif role == "assistant":
+        if role == "assistant":
             blocks = self._odd_answer(message, position)
-        elif role == "tool":
-            blocks = [self._result(message, position)]
         else:
-            blocks = self.content.texts(message["content"], position)
+            blocks = self._blocks(message, position)
         if not _CACHING.isdisjoint(message):
             self.said.mark_last(blocks, message, f"messages[{position}]")
         if role in _ASKING:
@@ -292,13 +296,12 @@ class _Writer:
     def _ask_to_go_on(self) -> None:
         self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
-    def _with_calls(self, blocks: list[Json], message: Json, position: int) -> list[Json]:
+    def _add_calls(self, blocks: list[Json], message: Json, position: int) -> None:
         self.open_calls = opened = {}
         for place, call in enumerate(message.get("tool_calls") or ()):
             identity = call["id"]
             mine = opened[identity] = self._identity(identity)
             blocks.append(self.content.call(call, mine, position, place))
-        return blocks
 
     def _odd_answer(self, message: Json, position: int) -> list[Json]:
         calls = message.get("tool_calls") or []
@@ -307,7 +310,8 @@ class _Writer:
             self._take_ids(own, calls)
             return own
         blocks = self._more_than_plain(message, position)
-        return self._with_calls(blocks, message, position)
+        self._add_calls(blocks, message, position)
+        return blocks
 
     def _more_than_plain(self, message: Json, position: int) -> list[Json]:
         """Thoughts, text and refusal of an answer."""
