@@ -181,8 +181,9 @@ def _in_own_words(body: Json, own: Json, receipt: Receipt, profile: Profile) -> 
     """With what the client of Messages said itself."""
     if "system" in body:
         own.pop("system", None)
-    if "thinking" not in body and (own.get("thinking") or {}).get("type") != "disabled":
-        own.pop("thinking", None)  # it cannot think about this one
+    thinking = own.get("thinking")
+    if thinking is not None and "thinking" not in body and thinking.get("type") != "disabled":
+        del own["thinking"]  # it cannot think about this one
     said = restored(own, receipt, profile.sampling)
     if "output_format" in said and "output_config" in body:
         # The older name of the same: Claude takes one of them.

@@ -40,11 +40,6 @@ class Answering:
     taken: set[str] = field(default_factory=set)
     """Ids of calls that the conversation has already."""
 
-    @classmethod
-    def to(cls, request: ChatRequest, identity: str, weight: int | None) -> Answering:
-        said = request.native.value.get("thinking") if request.native else None
-        return cls(request, identity, (said or {}).get("display") == "omitted", weight=weight)
-
     def head(self) -> Json:
         """What stands in an answer before anything is said."""
         model = self.request.model

@@ -54,7 +54,11 @@ class ParsedMessages:
         return fold.body()
 
     def _answering(self, stamp: Stamp) -> Answering:
-        return Answering.to(self.request, "msg_" + stamp.id.removeprefix("req_"), self.weight)
+        request, native = self.request, self.request.native
+        thinking = native.value.get("thinking") if native is not None else None
+        silent = thinking is not None and thinking.get("display") == "omitted"
+        identity = "msg_" + stamp.id.removeprefix("req_")
+        return Answering(request, identity, silent, weight=self.weight)
 
 
 def parse(
