@@ -92,9 +92,9 @@ class Carried:
     beside: Any = None
     """The same in OpenAI's shape: where that was changed since, the value does not count."""
     search: bool = False
-    """A hosted search of the web is among it, and all that `lost` has of `tool_dropped` is about
-    that: a search of the gateway's own may stand for it.
-    """
+    """A hosted search of the web is among it, `tool_dropped` about it: ours may stand for it."""
+    marked: bool = True
+    """Some block or tool of it may have a cache breakpoint."""
 
 
 @value_class

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from adapters.claude.content import Content
+from adapters.claude.content import CACHING, Content
 from adapters.protocol import Json
 from adapters.receipts import Receipt
 from adapters.shared.beginnings import frozen
+from adapters.shared.result_images import without_images
 from adapters.shared.unknown_members import UnknownMembers
 
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -50,6 +51,42 @@ class Conversation:
         if blocks:
             self.own_system = None
             self.system += blocks
+
+    def look(self, message: Json, position: int) -> None:
+        """Find members that Claude has no place for."""
+        if self.unknown is None:
+            self.unknown = UnknownMembers(CACHING)
+        self.unknown.look(message, position)
+
+    def without_images(self, message: Json) -> Json:
+        """The same for a model that reads none."""
+        message, lost = without_images(message)
+        self.unseen += lost
+        return message
+
+    def thoughts(self, message: Json, where: str) -> list[Json]:
+        """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
+        signed: list[Json] = []
+        if "thinking_blocks" in message:
+            echoed = blocks_in(message, "thinking_blocks")
+            signed = [block for block in echoed if _is_signed(block)]
+            self.content.marked = True  # nobody looked
+            if len(signed) < len(echoed):
+                text = "thinking blocks without a signature were left out"
+                self.content.note("thinking_unsigned", f"{where}.thinking_blocks", text)
+        if not signed and (message.get("reasoning_content") or message.get("reasoning")):
+            text = "reasoning without Claude's signature cannot be sent back"
+            self.content.note("reasoning_dropped", f"{where}.reasoning_content", text)
+        return signed
+
+    def mark_last(self, blocks: list[Json], message: Json, where: str) -> None:
+        """A breakpoint of a whole message is that of its last block."""
+        mark = self.content.breakpoint(message, where)
+        if mark and (not blocks or blocks[-1]["type"] in THOUGHTS):
+            text = "Claude can cache to a block of text, image, call or result, and here is none"
+            self.content.note("cache_breakpoints_dropped", where, text)
+        elif mark:
+            blocks[-1] = {**mark, **blocks[-1]}
 
     @property
     def prefilled(self) -> bool:
@@ -137,7 +174,7 @@ def blocks_in(holder: Any, name: str) -> list[Json]:
     return [block for block in blocks if isinstance(block, dict) and "type" in block]
 
 
-def is_signed(block: Json) -> bool:
+def _is_signed(block: Json) -> bool:
     return block["type"] in THOUGHTS and bool(block.get("signature") or block.get("data"))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any
 
 import orjson
@@ -38,6 +38,7 @@ from adapters.shared.unknown_members import UnknownMembers
 NO_SAMPLING_SINCE = "2026-10-21"
 MOST_BREAKPOINTS = 4
 LONGEST_PLAIN = 16_384
+_said = itemgetter(1)
 _ASKED_FOR_A_CALL = (
     Note(
         "tool_choice_not_enforced",
@@ -86,8 +87,8 @@ def encode(
     request: ChatRequest, box: Toolbox, profile: Profile, kept: bool = False
 ) -> tuple[Json, Receipt]:
     """With `kept` a part of the body may be text that stands there already, as a `Fragment`."""
-    is_own = request.native is not None
-    own = profile.betas.without_theirs(own_members(request)) if is_own else {}
+    native = request.native
+    own = {} if native is None else profile.betas.without_theirs(own_members(request, native))
     fields = parameters.without_neutral(*as_asked(request, own))
     capability = profile.capability
     content = Content(capability, _cache_lifetime(fields), profile.options.error_results)
@@ -101,30 +102,33 @@ def encode(
         said.add_system([{"type": "text", "text": form_in_words}])
     written = encode_tools(request, box, capability)
     tools = marked_tools(written, request.tools, content)
-    if is_own and (hosted := hosted_tools(request, own)):
-        tools = [*tools, *hosted]
+    if native is not None:
+        content.marked |= native.marked
+        if "tools" not in own:
+            tools = [*tools, *hosted_tools(native)]
     limit, forced = parameters.token_limit(fields), is_forced(box, capability)
     thought = thought_of(fields, capability, Situation(limit, profile.room, forced, said))
     more = parameters.sampling(fields, profile.sampling, thought.on) | parameters.others(fields)
-    if content.marked or is_own:
+    if content.marked:
         _limit_breakpoints(said, tools, own, more)
-    body = _filled(
-        {
-            "model": request.model,
-            "max_tokens": thought.max_tokens,
-            "messages": said.turns,
-            "system": said.own_system or said.system,
-            "tools": tools,
-            "tool_choice": encode_choice(box, capability),
-            "thinking": thought.thinking,
-            "output_config": _output_config(thought.effort, form),
-            **more,
-        }
-    )
-    asked_for_a_call = _ASKED_FOR_A_CALL if words else ()
-    fields.notes += box.receipt + asked_for_a_call + _told_last(said, written, profile)
+    optional = {
+        "system": said.own_system or said.system,
+        "tools": tools,
+        "tool_choice": encode_choice(box, capability),
+        "thinking": thought.thinking,
+        "output_config": _output_config(thought.effort, form),
+    }
+    body = {
+        "model": request.model,
+        "max_tokens": thought.max_tokens,
+        "messages": said.turns,
+        **dict(filter(_said, optional.items())),
+        **_filled(more),
+    }
+    fields.notes += box.receipt + (_ASKED_FOR_A_CALL if words else ())
+    fields.notes += _told_last(said, written, profile)
     receipt = fields.receipt("Claude")
-    if is_own:
+    if native is not None:
         body = _in_own_words(body, own, receipt, profile)
     if profile.options.cache == "auto":
         body = with_breakpoints(body)
@@ -152,16 +156,18 @@ def _kept_as_text(
     tools, native = body.get("tools"), request.native
     if not tools:
         return body
-    declared = native.value.get("tools") if native is not None else None
-    if written.text is not None and tools is written.tools:
+    if tools is written.tools and written.text is not None:
         body["tools"] = written.text
-    elif (
-        isinstance(declared, tuple)
-        and len(tools) == len(declared)
-        and all(map(is_, tools, declared))
-    ):
+    elif native is not None and _are(tools, declared := native.value.get("tools")):
         body["tools"] = orjson.Fragment(text_of(declared, request.call.owner))
     return body
+
+
+def _are(tools: Sequence[Json], declared: Any) -> bool:
+    """Whether they are those, each as it was declared."""
+    if tools is declared or not isinstance(declared, tuple):
+        return tools is declared
+    return len(tools) == len(declared) and all(map(is_, tools, declared))
 
 
 def _note_losses(said: Conversation, notes: Notes) -> None:
@@ -175,12 +181,15 @@ def _in_own_words(body: Json, own: Json, receipt: Receipt, profile: Profile) -> 
     """With what the client of Messages said itself."""
     if "system" in body:
         own.pop("system", None)
-    if "thinking" not in body and (own.get("thinking") or {}).get("type") != "disabled":
-        own.pop("thinking", None)  # it cannot think about this one
+    thinking = own.get("thinking")
+    if thinking is not None and "thinking" not in body and thinking.get("type") != "disabled":
+        del own["thinking"]  # it cannot think about this one
     said = restored(own, receipt, profile.sampling)
-    if "output_format" in said:  # the older name of the same: Claude takes one of them
-        (body.get("output_config") or {}).pop("format", None)
-    return _filled(body) | said
+    if "output_format" in said and "output_config" in body:
+        # The older name of the same: Claude takes one of them.
+        body["output_config"].pop("format", None)
+        body = _filled(body)
+    return body | said
 
 
 def must_stream(body: Json, capability: Capability) -> bool:

@@ -13,23 +13,14 @@ from functools import partial
 from operator import itemgetter
 
 from adapters.claude.content import CACHING, Content
-from adapters.claude.conversation import (
-    THOUGHTS,
-    Conversation,
-    blocks_in,
-    blocks_of,
-    is_signed,
-    own_turn,
-)
-from adapters.claude.verbatim import OwnPart, encoded_anew, own_part
+from adapters.claude.conversation import Conversation, blocks_of, own_turn
+from adapters.claude.verbatim import encoded_anew
 from adapters.errors import BadRequest
-from adapters.protocol import CARRIER, RESULT_OF, TURN, Json
+from adapters.protocol import CARRIER, RESULT_OF, TURN, Carried, Json
 from adapters.shared.beginnings import writer_of
 from adapters.shared.calls import call_id
 from adapters.shared.fields import unsupported
 from adapters.shared.history import GO_ON
-from adapters.shared.result_images import without_images
-from adapters.shared.unknown_members import UnknownMembers
 
 _CACHING = frozenset(CACHING)
 _PLAIN = frozenset(("role", "content", "tool_calls", "tool_call_id"))
@@ -79,7 +70,7 @@ class _Writer:
     """Ids of the calls whose results follow, and what they are upstream."""
     whole: bool = False
     """The last turn is the client's own: nothing is put into it."""
-    held: list[tuple[OwnPart, Json]] = field(default_factory=list)
+    held: list[Json] = field(default_factory=list)
     """Messages that become a turn of the client's own, if all of them come."""
     position: int = 0
     """Of the next message that is written."""
@@ -90,111 +81,131 @@ class _Writer:
         return _Writer(said.content, said, late, used, self.open_calls, self.whole, held, position)
 
     def add(self, message: Json) -> None:
-        plain = message.keys() <= _PLAIN
-        if not plain or type(message.get("content")) is list:
-            message = self._looked_at(message)
-        if plain and not self.held:
+        if CARRIER in message:
+            self._add_own(message)
+            return
+        if self.held:
+            self._release()
+        if message.keys() <= _PLAIN:
             self._write(message)
-        elif self.held or CARRIER in message:
-            self._hold(message)
         else:
             self._write_odd(message)
 
-    def _looked_at(self, message: Json) -> Json:
-        said = self.said
-        if said.unknown is None:
-            said.unknown = UnknownMembers(CACHING)
-        said.unknown.look(message, self.position + len(self.held))
+    def _add_own(self, message: Json) -> None:
+        """What the client said itself, or a part of it, goes up so if nobody changed it."""
         if RESULT_OF in message and not self.content.capability.vision:
-            message, lost = without_images(message)
-            said.unseen += lost
-        return message
-
-    def _hold(self, message: Json) -> None:
-        part = own_part(message)
-        if self.held and (part is None or not part.follows(self.held[-1][0])):
+            message = self.said.without_images(message)
+        carried: Carried = message[CARRIER]
+        if message != {**(carried.beside or {}), CARRIER: carried}:
             self._release()
-        if part is None or part.place != len(self.held):
             self._write_anew(message)
             return
-        self.held.append((part, message))
-        if len(self.held) < part.length:
-            return
-        if not self.takes(part.own):
+        own, place, length = carried.value
+        if length > 1 or self.held:
+            self._hold(message, own, place, length)
+        elif self._take(own, message, carried):
+            self.position += 1
+        else:
+            self._write_anew(message)
+
+    def _hold(self, message: Json, own: Json, place: int, length: int) -> None:
+        """One of several, which are the client's turn together."""
+        if self.held and self.held[-1][CARRIER].value != (own, place - 1, length):
             self._release()
+        if place != len(self.held):
+            self._write_anew(message)
             return
-        self.take(part.own, self.held[0][1])
-        self.position += part.length
-        self.held = []
+        self.held.append(message)
+        if len(self.held) < length:
+            return
+        if self._take(own, self.held[0], message[CARRIER]):
+            self.position += length
+            self.held = []
+        else:
+            self._release()
 
     def _release(self) -> None:
         """Encode them after all."""
         held, self.held = self.held, []
-        for _, message in held:
+        for message in held:
             self._write_anew(message)
 
     def _write_anew(self, message: Json) -> None:
         """One that is none of the client's own turns."""
-        if CARRIER in message:
-            message = encoded_anew(message, self.content.notes)
+        message = encoded_anew(message, self.content.notes)
         write = self._write if message.keys() <= _PLAIN else self._write_odd
         write(message)
 
-    def takes(self, own: Json) -> bool:
-        """Whether a turn of the client's may go up as it is."""
-        if own.get("role") == "system":
-            return self.content.capability.mid_system and bool(self.said.turns)
-        return "role" in own or not (self.said.turns or self.said.system)
+    def _take(self, own: Json, message: Json, carried: Carried) -> bool:
+        """Let a turn of the client's go up as it is, where it may."""
+        role = own.get("role")
+        if role == "assistant":
+            self._begin_answer()
+            if calls := message.get("tool_calls"):
+                ids = [call["id"] for call in calls]
+                self.open_calls = dict(zip(ids, ids, strict=True))
+                self.used.update(dict.fromkeys(ids, 1))
+        elif role != "user" and not self._may_take_system(own):
+            return False
+        if carried.marked:
+            self.content.marked = True
+        if role is None:
+            self.said.own_system, self.said.system = own["system"], [*blocks_of(own["system"])]
+        else:
+            self.said.turns.append(own)
+            self.whole = True
+        return True
 
-    def take(self, own: Json, message: Json) -> None:
+    def _may_take_system(self, own: Json) -> bool:
         said = self.said
-        self.content.marked = True  # nobody looked
-        if "system" in own:
-            said.own_system, said.system = own["system"], [*blocks_of(own["system"])]
-            return
-        if own["role"] != "user":
-            self.flush()
-        if own["role"] == "assistant":
-            if said.prefilled and not self.content.capability.prefill:
-                self._ask_to_go_on()
-            self._take_ids(blocks_of(own["content"]), message.get("tool_calls") or [])
-        said.turns.append(own)
-        self.whole = True
+        if "role" not in own:
+            return not (said.turns or said.system)
+        self.flush()
+        return self.content.capability.mid_system and bool(said.turns)
 
     def _write(self, message: Json) -> None:
         """One that has nothing rare, as most have."""
         position, role, said = self.position, message["role"], message.get("content")
         self.position = position + 1
-        if role == "tool":
-            self._say("user", [self._result(message, position)], position)
-            return
-        text: list[Json] = []
-        if type(said) is str and said and not said.isspace():
-            text = [{"type": "text", "text": said}]
-        if role == "user":
-            self._say("user", text or self.content.user(message, position), position)
-        elif role == "assistant":
-            text = text or self.content.texts(said, position)
-            self._answer(self._with_calls(text, message, position), position)
+        if type(said) is str and said and not said.isspace() and role != "tool":
+            blocks = [{"type": "text", "text": said}]
         else:
-            self.add_system(text or self.content.texts(said, position), position)
+            blocks = self._blocks(message, position)
+        if role == "assistant":
+            if "tool_calls" in message:
+                self._add_calls(blocks, message, position)
+            self._answer(blocks, position)
+        elif role in _ASKING:
+            self._say("user", blocks, position)
+        else:
+            self.add_system(blocks, position)
+
+    def _blocks(self, message: Json, position: int) -> list[Json]:
+        """What is more, or less, than one text."""
+        role, said = message["role"], message.get("content")
+        if type(said) is list:
+            self.said.look(message, position)
+        if role == "tool":
+            return [self._result(message, position)]
+        if role == "user":
+            return self.content.user(message, position)
+        return self.content.texts(said, position)
 
     def _write_odd(self, message: Json) -> None:
+        if RESULT_OF in message and not self.content.capability.vision:
+            message = self.said.without_images(message)
+        self.said.look(message, self.position)
         position, role = self.position, message["role"]
         self.position = position + 1
         if role != "user" and message.get("name"):
             where = f"messages[{position}].name"
             self.content.note("name_dropped", where, "only a user's turn can say a name")
-        if role == "user":
-            blocks = self.content.user(message, position)
-        elif role == "assistant":
+        if role == "assistant":
             blocks = self._odd_answer(message, position)
-        elif role == "tool":
-            blocks = [self._result(message, position)]
         else:
-            blocks = self.content.texts(message["content"], position)
+            blocks = self._blocks(message, position)
         if not _CACHING.isdisjoint(message):
-            self._mark(blocks, message, f"messages[{position}]")
+            self.said.mark_last(blocks, message, f"messages[{position}]")
         if role in _ASKING:
             self._say("user", blocks, position)
         elif role == "assistant":
@@ -206,22 +217,16 @@ class _Writer:
         return self.content.result(message, self.open_calls[message["tool_call_id"]], position)
 
     def _answer(self, blocks: list[Json], position: int) -> None:
+        self._begin_answer(bool(blocks))
+        self._say("assistant", blocks, position)
+
+    def _begin_answer(self, says: bool = True) -> None:
         if self.late:
             self.flush()
         # What was once put behind a turn stands there in later requests too: the cache and the
         # signatures of thoughts hold only behind the same bytes.
-        if blocks and not self.content.capability.prefill and self.said.prefilled:
+        if says and not self.content.capability.prefill and self.said.prefilled:
             self._ask_to_go_on()
-        self._say("assistant", blocks, position)
-
-    def _mark(self, blocks: list[Json], message: Json, where: str) -> None:
-        """A breakpoint of a whole message is that of its last block."""
-        mark = self.content.breakpoint(message, where)
-        if mark and (not blocks or blocks[-1]["type"] in THOUGHTS):
-            text = "Claude can cache to a block of text, image, call or result, and here is none"
-            self.content.note("cache_breakpoints_dropped", where, text)
-        elif mark:
-            blocks[-1] = {**mark, **blocks[-1]}
 
     def add_system(self, blocks: list[Json], position: int = -1) -> None:
         """A system message: in its own place before the conversation, else inside it; one without
@@ -291,13 +296,12 @@ class _Writer:
     def _ask_to_go_on(self) -> None:
         self.said.turns.append({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
 
-    def _with_calls(self, blocks: list[Json], message: Json, position: int) -> list[Json]:
+    def _add_calls(self, blocks: list[Json], message: Json, position: int) -> None:
         self.open_calls = opened = {}
         for place, call in enumerate(message.get("tool_calls") or ()):
             identity = call["id"]
             mine = opened[identity] = self._identity(identity)
             blocks.append(self.content.call(call, mine, position, place))
-        return blocks
 
     def _odd_answer(self, message: Json, position: int) -> list[Json]:
         calls = message.get("tool_calls") or []
@@ -306,14 +310,15 @@ class _Writer:
             self._take_ids(own, calls)
             return own
         blocks = self._more_than_plain(message, position)
-        return self._with_calls(blocks, message, position)
+        self._add_calls(blocks, message, position)
+        return blocks
 
     def _more_than_plain(self, message: Json, position: int) -> list[Json]:
         """Thoughts, text and refusal of an answer."""
         where = f"messages[{position}]"
         if message.get("audio"):
             raise unsupported(f"{where}.audio", "Claude has no such audio. Send its text instead.")
-        blocks = self._thoughts(message, where)
+        blocks = self.said.thoughts(message, where)
         blocks += self.content.texts(message.get("content"), position)
         if message.get("refusal"):
             self.content.note("refusal_as_text", f"{where}.refusal", "a refusal was sent as text")
@@ -325,21 +330,6 @@ class _Writer:
         ids = [block["id"] for block in own if block["type"] == "tool_use"]
         self.used.update(dict.fromkeys(ids, 1))
         self.open_calls = {call["id"]: mine for call, mine in zip(calls, ids, strict=True)}
-
-    def _thoughts(self, message: Json, where: str) -> list[Json]:
-        """Thinking blocks the client echoes; Claude checks them, so they go back as they came."""
-        signed: list[Json] = []
-        if "thinking_blocks" in message:
-            echoed = blocks_in(message, "thinking_blocks")
-            signed = [block for block in echoed if is_signed(block)]
-            self.content.marked = True  # nobody looked
-            if len(signed) < len(echoed):
-                text = "thinking blocks without a signature were left out"
-                self.content.note("thinking_unsigned", f"{where}.thinking_blocks", text)
-        if not signed and (message.get("reasoning_content") or message.get("reasoning")):
-            text = "reasoning without Claude's signature cannot be sent back"
-            self.content.note("reasoning_dropped", f"{where}.reasoning_content", text)
-        return signed
 
     def _identity(self, identity: str) -> str:
         """An id Claude accepts: its characters, and used once in the whole conversation."""

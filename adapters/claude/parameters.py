@@ -91,9 +91,9 @@ def sampling(fields: Fields, accepted: bool, thinking: bool) -> Json:
     """temperature, top_p and top_k, as far as the model takes them now."""
     asked: Json = {}
     kept: Json = {}
+    left = fields.left
     for name in _SAMPLING:
-        value = fields.left.pop(name, None)
-        if value is not None and value != _DEFAULTS.get(name):
+        if name in left and (value := left.pop(name)) != _DEFAULTS.get(name):
             asked[name] = value
     for name, value in asked.items():
         why = _why_not(name, asked, accepted, thinking)

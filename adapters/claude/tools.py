@@ -54,8 +54,13 @@ def box_of(request: ChatRequest, capability: Capability) -> Toolbox:
         )
     if allowed := _allowed(request, capability) if capability.bound else {}:
         request = replace(request, tool_choice=allowed["mode"])
+    return toolbox(request, restore=not request.tools and _had_others(request))
+
+
+def _had_others(request: ChatRequest) -> bool:
+    """Whether it has not the tools that a client of Claude's own language declared."""
     own = (request.native.beside or {}).get("tools") if request.native else None
-    return toolbox(request, restore=own is None or own != request.tools)
+    return own is None or own != request.tools
 
 
 def is_forced(box: Toolbox, capability: Capability) -> bool:

@@ -9,9 +9,10 @@ client's own word would be refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
-from adapters.protocol import CARRIER, TURN, Carried, ChatRequest, Json
+from adapters.protocol import CARRIER, Carried, ChatRequest, Json
 from adapters.receipts import Notes, Receipt
 
 # Members of a request → the fields of OpenAI's shape that mean the same.
@@ -24,31 +25,14 @@ _MEANT_BY: Mapping[str, tuple[str, ...]] = {
     "metadata": ("safety_identifier", "user"),
     "tool_choice": ("tool_choice", "parallel_tool_calls", "tools"),
 }
-_SAMPLING = frozenset(("temperature", "top_p", "top_k"))
+# By whether a model takes sampling parameters.
+_NOT_TAKEN: Mapping[bool, frozenset[str]] = {
+    True: frozenset(),
+    False: frozenset(("temperature", "top_p", "top_k")),
+}
 _UNSET = (None, ())
 _EFFORT = "reasoning_effort"
-
-
-class OwnPart(NamedTuple):
-    own: Json
-    """The client's message, or `{"system": …}`."""
-    place: int
-    """Which of the messages it became this is."""
-    length: int
-    """How many there are."""
-
-    def follows(self, other: OwnPart) -> bool:
-        return self == (other.own, other.place + 1, other.length)
-
-
-def own_part(message: Json) -> OwnPart | None:
-    """What of the client's own a message stands for, if nobody changed it."""
-    carried = message.get(CARRIER)
-    if carried is None or TURN in message:
-        return None
-    said = message.copy()
-    del said[CARRIER]
-    return OwnPart(*carried.value) if said == carried.beside else None
+_top_of = attrgetter("top")
 
 
 def encoded_anew(message: Json, notes: Notes) -> Json:
@@ -70,22 +54,21 @@ def _marks(own: Json) -> list[Json]:
     return [block["cache_control"] for block in blocks if block.get("cache_control")]
 
 
-def own_members(request: ChatRequest) -> Json:
+def own_members(request: ChatRequest, native: Carried) -> Json:
     """Members of the client's own that still mean what the request says."""
-    native = request.native
-    if native is None:
-        return {}
-    said = {**request.params, **request.extra}
-    said |= {"tools": request.tools, "tool_choice": request.tool_choice}
-    beside = native.beside or {}
-    own = {
-        name: value
-        for name, value in native.value.items()
-        if all(_same(said.get(field), beside.get(field)) for field in _fields(name))
-    }
-    if own.get("tools"):
+    tools, choice = request.tools, request.tool_choice
+    said = {**request.params, **request.extra, "tools": tools, "tool_choice": choice}
+    own: Json = {**native.value}
+    if said != native.beside:
+        beside = native.beside or {}
+        own = {name: value for name, value in own.items() if _is_same(name, said, beside)}
+    if native.marked and own.get("tools"):
         own["tools"] = [*own["tools"]]  # it may lose breakpoints, and is asked again with them
     return own
+
+
+def _is_same(name: str, said: Json, beside: Json) -> bool:
+    return all(_same(said.get(field), beside.get(field)) for field in _fields(name))
 
 
 def _same(now: Any, then: Any) -> bool:
@@ -98,15 +81,13 @@ def _fields(name: str) -> tuple[str, ...]:
 
 def restored(own: Json, receipt: Receipt, sampling: bool) -> Json:
     """What of it takes the place of what was encoded: all that no note is about."""
-    if not own:
+    left_out = _NOT_TAKEN[sampling].union(map(_top_of, receipt))
+    if not left_out and None not in own.values():
         return own
-    noted = {note.top for note in receipt}
     return {
         name: value
         for name, value in own.items()
-        if value is not None
-        and (sampling or name not in _SAMPLING)
-        and noted.isdisjoint((name, *_fields(name)))
+        if value is not None and name not in left_out and left_out.isdisjoint(_fields(name))
     }
 
 
@@ -114,25 +95,30 @@ def as_asked(request: ChatRequest, own: Json) -> tuple[Mapping[str, Any], Mappin
     """OpenAI's fields and others as the client of Messages means them: thinking in its own words,
     and none that it did not ask for.
     """
-    params, native = request.params, request.native
-    if native is None or not _same(params.get(_EFFORT), (native.beside or {}).get(_EFFORT)):
-        return params, request.extra
-    params, extra = {**params}, {**request.extra}
-    effort = params.pop(_EFFORT, None)
-    if isinstance(thinking := own.get("thinking"), dict):
-        extra["thinking"] = thinking
-        if thinking.get("type") == "adaptive" and effort is not None:
-            params[_EFFORT] = effort
-    return params, extra
+    params, extra, native = request.params, request.extra, request.native
+    if native is None or ("thinking" not in own and params.get(_EFFORT) is None):
+        return params, extra
+    if not _same(params.get(_EFFORT), (native.beside or {}).get(_EFFORT)):
+        return params, extra
+    return _as_meant(params, extra, own.get("thinking"))
 
 
-def hosted_tools(request: ChatRequest, own: Json) -> list[Json]:
+def _as_meant(
+    params: Mapping[str, Any], extra: Mapping[str, Any], thinking: Any
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    effort = params.get(_EFFORT)
+    meant = {name: value for name, value in params.items() if name != _EFFORT}
+    if not isinstance(thinking, dict):
+        return meant, extra
+    if thinking.get("type") == "adaptive" and effort is not None:
+        meant[_EFFORT] = effort
+    return meant, {**extra, "thinking": thinking}
+
+
+def hosted_tools(native: Carried) -> list[Json]:
     """Anthropic's own tools, where others were changed beside them; a search that a tool of the
     gateway stands for is not among them.
     """
-    native = request.native
-    if native is None or "tools" in own:
-        return []
     given_up = ("custom",) if native.search else ("custom", "web_search")
     tools = native.value.get("tools") or ()
     return [tool for tool in tools if not (tool.get("type") or "custom").startswith(given_up)]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
+from operator import attrgetter, contains
 
 from adapters.protocol import CARRIED, CARRIER, THOUGHTS_OF, Carried, ChatRequest, Json
 from adapters.receipts import Note, Notes, Receipt
@@ -18,6 +20,8 @@ THOUGHTS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "th
 """Members of an assistant message that hold what its upstream thought."""
 _SIGNED = "thinking_blocks"
 _LIMIT = "max_completion_tokens"
+_CARRIED_ALONE = frozenset((Carried,))
+_language_of = attrgetter("language")
 _PLACES = 8
 """How many turns a note names."""
 
@@ -115,13 +119,13 @@ def _receipt(lost: Receipt, left: Sequence[str]) -> Receipt:
 
 def _are_read_by(language: str, request: ChatRequest) -> bool:
     """Whether a leaf of this language may have each message as it is."""
-    for message in request.messages:
-        carried = message.get(CARRIER)
-        if not isinstance(carried, Carried) or carried.language != language:
-            return False
-        if THOUGHTS_OF in message:
-            return False
-    return True
+    messages = request.messages
+    carried = [*map(dict.get, messages, repeat(CARRIER))]
+    return (
+        _CARRIED_ALONE.issuperset(map(type, carried))
+        and {language}.issuperset(map(_language_of, carried))
+        and not any(map(contains, messages, repeat(THOUGHTS_OF)))
+    )
 
 
 def _lose(carried: Carried, lost: Notes) -> None:

@@ -61,6 +61,8 @@ class Form:
     """Reads all else, which is valid: with whole numbers where items and tools stood, and nowhere
     else; and as it was validated. None: it is to be read whole.
     """
+    alike: int = 2
+    """With so many items many conversations begin."""
 
 
 @value_class
@@ -85,6 +87,7 @@ class RecognizedRequest:
     """Those that were settled before, as they are."""
     _items: list[Piece]
     _skim: Skim
+    _alike: int
 
     def weight(self) -> int:
         """Of all items."""
@@ -99,7 +102,7 @@ class RecognizedRequest:
         conversation as it came is remembered as one piece all the same.
         """
         self._skim.keep()
-        if (settled or joined) and (first := _first(self._items)):
+        if (settled or joined) and (first := _first(self._items, self._alike)):
             self._skim.join(self._items, first, settled)
         self._skim.body = b""  # nobody looks at it again, and an answer may take long
 
@@ -172,7 +175,9 @@ def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> Recogni
     items, tools, rest = parts
     messages, settled = _messages(items)
     said_tools = None if tools is None else tools.value
-    return RecognizedRequest(rest.value.said, said_tools, messages, settled, items, skim)
+    return RecognizedRequest(
+        rest.value.said, said_tools, messages, settled, items, skim, form.alike
+    )
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
@@ -185,13 +190,13 @@ def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
     return messages, settled
 
 
-def _first(pieces: list[Piece]) -> int:
+def _first(pieces: list[Piece], alike: int) -> int:
     """The first item of those that are remembered as one; 0: there are few.
 
     Many conversations begin alike, so what tells them apart stands before it. No result may be
     the first: its call would be outside.
     """
-    for position in range(2, len(pieces)):
+    for position in range(alike, len(pieces)):
         piece = pieces[position]
         if piece.joined or piece.value[0].get("role") != "tool":
             return position

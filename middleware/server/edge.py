@@ -9,9 +9,11 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -40,6 +42,7 @@ from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
 _DRAWN, _AT_ONCE = 8, 256
+_name_of = itemgetter(0)
 """Bytes of an id that are random, and for how many they are drawn."""
 
 
@@ -239,13 +242,20 @@ def _session(scope: Scope) -> str:
     return header(scope, b"x-usetool-session").decode("utf-8", "replace")
 
 
-def heard(scope: Scope, names: Collection[str]) -> Mapping[str, str]:
+def heard(scope: Scope, names: tuple[str, ...]) -> Mapping[str, str]:
     """Headers a door reads; of one that comes twice, all values."""
     found: dict[str, list[str]] = {}
+    if _as_sent(names).isdisjoint(map(_name_of, scope["headers"])):
+        return {}
     for sent, value in scope["headers"]:
         if (name := sent.decode("latin-1")) in names:
             found.setdefault(name, []).append(value.decode("latin-1"))
     return {name: ",".join(values) for name, values in found.items()}
+
+
+@lru_cache(maxsize=8)
+def _as_sent(names: tuple[str, ...]) -> frozenset[bytes]:
+    return frozenset(name.encode("latin-1") for name in names)
 
 
 def request_id(drawn: str = "") -> str:

@@ -40,11 +40,6 @@ class Answering:
     taken: set[str] = field(default_factory=set)
     """Ids of calls that the conversation has already."""
 
-    @classmethod
-    def to(cls, request: ChatRequest, identity: str, weight: int | None) -> Answering:
-        said = request.native.value.get("thinking") if request.native else None
-        return cls(request, identity, (said or {}).get("display") == "omitted", weight=weight)
-
     def head(self) -> Json:
         """What stands in an answer before anything is said."""
         model = self.request.model
@@ -72,10 +67,11 @@ class Answering:
         """`said`: how many letters there were, for when nobody counted tokens."""
         if usage is None:
             return {"input_tokens": self.asked(), "output_tokens": -(-_BYTE * said // _TOKEN)}
-        figures = {**_prompt_figures(usage), "output_tokens": usage.completion}
-        if usage.reasoning is None:
-            return figures
-        return {**figures, "output_tokens_details": {"thinking_tokens": usage.reasoning}}
+        figures = _prompt_figures(usage)
+        figures["output_tokens"] = usage.completion
+        if usage.reasoning is not None:
+            figures["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+        return figures
 
 
 def _prompt_figures(usage: Usage) -> Json:

@@ -88,10 +88,11 @@ def _carrying(turn: Json, messages: Sequence[Json], losses: Losses) -> list[Json
     if own is None:
         return [*messages]
     # What is lost of a turn is told once, with its first message.
-    lost, refusal = losses.notes.receipt(), losses.refusal
+    lost, refusal, marked = losses.notes.receipt(), losses.refusal, _is_marked(own)
     carrying: list[Json] = []
     for place, message in enumerate(messages):
-        carried = Carried(LANGUAGE, (own, place, len(messages)), lost, refusal, message)
+        part = own, place, len(messages)
+        carried = Carried(LANGUAGE, part, lost, refusal, message, marked=marked)
         carrying.append({**message, CARRIER: carried})
         lost, refusal = (), None
     return carrying
@@ -273,6 +274,12 @@ def _visible(turn: Json) -> Json | None:
             kept = [one for one in content if one["type"] != "text" or one["text"].strip()]
             return {**turn, name: kept} if kept else None
     return turn if content else None
+
+
+def _is_marked(own: Json) -> bool:
+    """Whether a block has a cache breakpoint."""
+    content = own.get("content", own.get("system"))
+    return isinstance(content, list) and any(block.get("cache_control") for block in content)
 
 
 def _plain(parts: list[Json]) -> str | list[Json]:

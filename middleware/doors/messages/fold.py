@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, assert_never
 
 import orjson
@@ -24,7 +25,8 @@ from adapters.protocol import (
 from adapters.receipts import Receipt
 from middleware.doors.messages.answer import Answering, ending, own_words, unsayable
 
-_Rarer = RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
+_Rarer = ToolCallStart | RefusalDelta | Aside | Noted
+_kind_of = itemgetter("type")
 
 
 class MessageFold:
@@ -47,12 +49,18 @@ class MessageFold:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
+            # What is in every answer, or makes up most of one, comes first.
             if type(event) is TextDelta:
                 if self._kind != "text":
                     self._begin("text", {"type": "text", "text": ""})
                 self._pieces.append(event.text)
             elif type(event) is ToolCallDelta:
                 self._pieces.append(event.arguments)
+            elif type(event) is Opened:
+                self._opened = True
+                self._answering.upstream = event.upstream.name
+            elif type(event) is Finish:
+                self._finish = event
             elif type(event) is ReasoningDelta:
                 self._think(event.text)
             else:
@@ -60,41 +68,37 @@ class MessageFold:
 
     def _add(self, event: _Rarer) -> None:
         match event:
+            case Aside():
+                self._aside(event)
             case ToolCallStart(_, identity, name):
                 identity = self._answering.call_id(identity)
                 self._begin("tool_use", {"type": "tool_use", "id": identity, "name": name})
             case RefusalDelta(text):
                 self._refusal.append(text)
-            case Opened():
-                self._opened = True
-                self._answering.upstream = event.upstream.name
-            case Aside():
-                self._aside(event)
             case Noted():
                 pass  # the headers tell it
-            case Finish():
-                self._finish = event
             case _:
                 assert_never(event)
 
     def _begin(self, kind: str, block: Json) -> None:
-        self._end()
+        if self._kind or self._pieces:
+            self._end()
         self._kind = kind
         self._content.append(block)
 
     def _end(self, signed: str = "") -> None:
-        said, kind, block = "".join(self._pieces), self._kind, self._content[-1:]
+        said, kind, content = "".join(self._pieces), self._kind, self._content
         self._said += len(said)
         self._pieces.clear()
         self._kind = ""
         if kind == "text":
-            block[0]["text"] = said
+            content[-1]["text"] = said
         elif kind == "tool_use":
-            block[0]["input"] = _input(said)
+            content[-1]["input"] = _input(said)
         elif kind == "thinking":
             shown = "" if self._answering.silent else said
-            block[0]["thinking"] = shown
-            block[0]["signature"] = signed or self._answering.signature(shown)
+            content[-1]["thinking"] = shown
+            content[-1]["signature"] = signed or self._answering.signature(shown)
 
     def _think(self, text: str) -> None:
         if self._kind != "thinking":
@@ -103,6 +107,8 @@ class MessageFold:
 
     def _aside(self, event: Aside) -> None:
         match event.field:
+            case "own_citations":
+                self._cite(event.value)
             case "reasoning":
                 self._think(event.value)
             case "thinking_blocks":
@@ -111,8 +117,6 @@ class MessageFold:
             case "own_block":
                 self._begin("own", event.value)
                 self._end()
-            case "own_citations":
-                self._cite(event.value)
             case "steps":
                 self._told["steps"] = event.value
             case "step":
@@ -137,12 +141,12 @@ class MessageFold:
     def body(self) -> bytes:
         if not self._opened or self._finish is None:
             raise Truncated("The upstream's answer has no end.")
-        self._end()
+        if self._kind or self._pieces:
+            self._end()
         finish, refusal = self._finish, "".join(self._refusal)
-        text = "" if finish.native == "refusal" else refusal
-        if text or not self._content:
-            self._content.append({"type": "text", "text": text})
-        called = any(block["type"] == "tool_use" for block in self._content)
+        if refusal or not self._content:
+            self._say("" if finish.native == "refusal" else refusal)
+        called = "tool_use" in map(_kind_of, self._content)
         message: Json = {
             **self._answering.head(),
             "content": self._content,
@@ -152,6 +156,11 @@ class MessageFold:
         if own := own_words(self._late, self._told, finish.usage):
             message["x_usetool"] = own
         return orjson.dumps(message)
+
+    def _say(self, text: str) -> None:
+        """What is told beside all blocks; without any, that there is nothing."""
+        if text or not self._content:
+            self._content.append({"type": "text", "text": text})
 
 
 def _input(arguments: str) -> Any:

@@ -21,7 +21,7 @@ from middleware.doors.messages.fold import MessageFold
 from middleware.doors.messages.recognition import form_of
 from middleware.doors.messages.rest import RestOfRequest, read_rest
 from middleware.doors.messages.shapes import COUNTED, REQUEST
-from middleware.doors.messages.tools import ReadTools, read_tools
+from middleware.doors.messages.tools import NO_TOOLS, read_tools
 from middleware.doors.messages.words import THREADS
 from middleware.doors.mistakes import refusal
 from middleware.doors.recognition import RecognizedRequest, recognize
@@ -54,7 +54,11 @@ class ParsedMessages:
         return fold.body()
 
     def _answering(self, stamp: Stamp) -> Answering:
-        return Answering.to(self.request, "msg_" + stamp.id.removeprefix("req_"), self.weight)
+        request, native = self.request, self.request.native
+        thinking = native.value.get("thinking") if native is not None else None
+        silent = thinking is not None and thinking.get("display") == "omitted"
+        identity = "msg_" + stamp.id.removeprefix("req_")
+        return Answering(request, identity, silent, weight=self.weight)
 
 
 def parse(
@@ -70,30 +74,39 @@ def parse(
     What was seen before changes nothing but the time it takes.
     """
     call = call or _LOCAL
-    known = _recognized(body, seen, call)
-    if known is None:
+    owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
+    known = recognize(body, seen, owner, form_of(call.secret))
+    if known is None or (said := _settled_again(known, repair)) is None:
         return _read(body, repair, strict, call, REQUEST)
-    rest: RestOfRequest = known.rest
-    before = len(rest.system)
-    settled = range(known.settled.start + before, known.settled.stop + before)
-    messages, changed = _settled([*rest.system, *known.messages], repair, settled)
+    messages, changed = said
     if strict:
         refuse_losses(changed)
-    request = rest.request(messages, known.tools or ReadTools(), call)
+    rest: RestOfRequest = known.rest
+    request = rest.request(messages, known.tools or NO_TOOLS, call)
     known.keep(settled=not changed)
     weight = None if changed else rest.weight + known.weight()
     return ParsedMessages(request, changed, weight)
 
 
-def _recognized(body: bytes, seen: Seen | None, call: RequestContext) -> RecognizedRequest | None:
-    owner = f"{call.owner} {call.secret.hex()}"  # it says whose thoughts are whose
-    known = recognize(body, seen, owner, form_of(call.secret))
-    if known is None:
+def _settled_again(
+    known: RecognizedRequest, repair: bool
+) -> tuple[tuple[Json, ...], Receipt] | None:
+    """None where turns are to be read together: calls in a row, which nobody settles in silence."""
+    system: list[Json] = known.rest.system
+    before, settled = len(system), known.settled
+    try:
+        messages, changed = _settled(
+            [*system, *known.messages],
+            repair,
+            range(settled.start + before, settled.stop + before),
+        )
+    except BadRequest:
+        if have_calls_in_a_row(known.messages):
+            return None
+        raise
+    if changed and have_calls_in_a_row(known.messages):
         return None
-    messages, settled = known.messages, known.settled
-    if settled:  # and so without any
-        messages = [*messages[: settled.start + 1], *messages[settled.stop - 1 :]]
-    return None if have_calls_in_a_row(messages) else known
+    return messages, changed
 
 
 def parse_counted(body: bytes, call: RequestContext) -> ParsedMessages:

@@ -37,18 +37,20 @@ class RestOfRequest:
         self, messages: tuple[Json, ...], tools: ReadTools, call: RequestContext
     ) -> ChatRequest:
         """The whole, with all that only Claude reads beside it."""
-        choice, parallel = read_choice(self.choice, tools)
-        params = self.params
-        if tools.functions and not parallel:
-            params = {**params, "parallel_tool_calls": False}
-        beside = {**params, **self.extra, "tools": tools.functions, "tool_choice": choice}
-        own = {**self.own, "tools": tools.declared} if tools.declared else self.own
-        lost, refusal = tools.lost + self.lost, self._refusal(tools)
-        native = Carried(LANGUAGE, own, lost, refusal, beside, search=tools.search)
+        functions, declared, params, choice = tools.functions, tools.declared, self.params, None
+        if self.choice is not None:
+            choice, parallel = read_choice(self.choice, tools)
+            if functions and not parallel:
+                params = {**params, "parallel_tool_calls": False}
+        beside = {**params, **self.extra, "tools": functions, "tool_choice": choice}
+        own = {**self.own, "tools": declared} if declared else self.own
+        refusal = self._refusal(tools) if tools.hosted or self.refused else None
+        lost = tools.lost + self.lost
+        native = Carried(LANGUAGE, own, lost, refusal, beside, tools.search, tools.marked)
         return ChatRequest(
             model=self.model,
             messages=messages,
-            tools=tools.functions,
+            tools=functions,
             tool_choice=choice,
             params=params,
             extra=self.extra,

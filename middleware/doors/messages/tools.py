@@ -57,11 +57,10 @@ class ReadTools(NamedTuple):
     """Types of those that Anthropic runs."""
     declared: tuple[Json, ...] = ()
     """All of them, as the client said it."""
-
-    @property
-    def search(self) -> bool:
-        """A search of the web is among them."""
-        return any(kind.startswith(_SEARCH) for kind in self.hosted)
+    marked: bool = False
+    """One has a cache breakpoint."""
+    search: bool = False
+    """A search of the web is among them."""
 
     def refusal(self, choice: Json | None) -> BadRequest | None:
         """An answer without the one thing that was asked for would be an invented one."""
@@ -79,6 +78,9 @@ class ReadTools(NamedTuple):
     def has(self, name: str | None) -> bool:
         """Whether there is a function of this name."""
         return any(function["function"]["name"] == name for function in self.functions)
+
+
+NO_TOOLS = ReadTools()
 
 
 def read_tools(tools: Sequence[Json]) -> ReadTools:
@@ -105,7 +107,9 @@ def read_tools(tools: Sequence[Json]) -> ReadTools:
             code: Code = "tool_dropped" if kind.startswith(_SEARCH) else "parameter_dropped"
             lost.append(Note(code, where, text))
     _require_distinct(functions)
-    return ReadTools(tuple(functions), tuple(lost), tuple(hosted), tuple(tools))
+    read = tuple(functions), tuple(lost), tuple(hosted), tuple(tools)
+    marked = any(tool.get("cache_control") for tool in tools)
+    return ReadTools(*read, marked, any(kind.startswith(_SEARCH) for kind in hosted))
 
 
 def _require_distinct(functions: Sequence[Json]) -> None:

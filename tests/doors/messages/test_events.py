@@ -25,6 +25,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
+from middleware.doors.chat.words import BURST
 from middleware.doors.messages.words import signer
 from tests.doors.messages.answers import STAMP, message_of, parsed, streamed, whole
 
@@ -86,6 +87,21 @@ def test_however_batches_are_cut_the_bytes_are_the_same(
     cut = data.draw(st.integers(0, len(events)))
     one, other = parsed().stream(STAMP), parsed().stream(STAMP)
     assert one.render(events) == other.render(events[:cut]) + other.render(events[cut:])
+
+
+@given(answers, st.booleans())
+def test_what_comes_in_a_burst_is_written_as_each_alone(events: list[Event], silent: bool) -> None:
+    many: list[Event] = []
+    for event in events:
+        alike = type(event) in (TextDelta, ReasoningDelta, ToolCallDelta)
+        many += [event] * (BURST if alike else 1)
+    *many, finish = many
+    many += [TextDelta("so"), ReasoningDelta("é")] * BURST
+    many.append(finish)
+    members: Any = {"thinking": {"type": "adaptive", "display": "omitted"}} if silent else {}
+    alone, together = (parsed(**members).stream(STAMP) for _ in range(2))
+    frames = [alone.render([event]) for event in many]
+    assert b"".join(frames) == together.render(many)
 
 
 def test_thoughts_of_who_signs_none_are_signed_for_their_upstream() -> None:
