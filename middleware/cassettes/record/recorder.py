@@ -29,9 +29,9 @@ from middleware.cassettes.record.parts import Part, new_part, read_line
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 
-_TOGETHER, _MANY, _LONGER = 0.02, 8, 0.06
-"""Seconds in which turns are gathered before they are written; if many came in these, for so many
-more: under load each waking of who writes takes the interpreter from the requests.
+_TOGETHER, _MANY, _LONGER = 0.02, 8, 0.08
+"""Seconds in which turns are gathered before they are written; behind many, so many: under load
+each waking of who writes takes the interpreter from the requests.
 """
 _LUMP = 48 << 10
 """Bytes that are searched together: the requests wait meanwhile, and more would be memory that
@@ -105,14 +105,13 @@ class Recorder:
 
     def _work(self) -> None:
         """Write what was gathered."""
-        take, ended = self._queue.get, False
+        take, ended, pause = self._queue.get, False, _TOGETHER
         while not ended:
             batch = [take()]
             if batch[0] is not None:
-                time.sleep(_TOGETHER)
-                if self._queue.qsize() > _MANY:
-                    time.sleep(_LONGER)
+                time.sleep(pause)
             batch += [take() for _ in range(self._queue.qsize())]
+            pause = _LONGER if len(batch) > _MANY else _TOGETHER
             ended = None in batch  # a request that is cut off may still put its turn behind it
             self._take(filter(None, batch))
         self._over = True
