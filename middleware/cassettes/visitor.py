@@ -11,8 +11,8 @@ from middleware.cassettes.selection import Selection
 class Visitor(NamedTuple):
     selection: Selection
     model: str
-    line: str
-    """The line of the config that its model has, where modes are told by it."""
+    mode: str
+    """In which cassettes serve it."""
     body: bytes
     key: str
     """The client's own; known, so that it is never written."""

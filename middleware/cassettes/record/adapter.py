@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Events, Finish, Json, RequestContext
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Events,
+    Finish,
+    Json,
+    Planned,
+    RequestContext,
+)
 from adapters.wire.capture import Capture, CapturedCall, CapturedTool
 from middleware.cassettes.asks import Folding, error_object, new_fold
 from middleware.cassettes.cassette import Operation, RecordedAnswer
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.visitor import Visitor
-from middleware.wrappers.base import Wrapper
 
 
 class Asked(NamedTuple):
@@ -21,7 +28,6 @@ class Asked(NamedTuple):
 
     visitor: Visitor
     name: CassetteName
-    mode: str
     operation: Operation
 
 
@@ -61,10 +67,18 @@ def _captured(call: RequestContext) -> tuple[RequestContext, Capture]:
     return call, capture
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingAdapter(Wrapper):
-    keeper: TurnKeeper
-    asked: Asked
+class RecordingAdapter(Adapter):
+    """Made for one request, so it is none of the wrappers, which live long and are frozen."""
+
+    __slots__ = ("asked", "inner", "keeper")
+
+    def __init__(self, inner: Adapter, keeper: TurnKeeper, asked: Asked) -> None:
+        self.inner = inner
+        self.keeper = keeper
+        self.asked = asked
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
 
     async def stream(self, request: ChatRequest) -> Events:
         call, capture = _captured(request.call)
@@ -76,7 +90,8 @@ class RecordingAdapter(Wrapper):
             try:
                 async for batch in events:
                     # At once: events that wait to be folded are many, and dear to find again.
-                    heard = heard or new_fold()
+                    if heard is None:
+                        heard = new_fold()
                     heard.add(batch)
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
                         left = False

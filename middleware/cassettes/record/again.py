@@ -110,5 +110,5 @@ class _Asking:
         identity = "req_" + os.urandom(12).hex()
         call = RequestContext(identity, streamed=turn.streamed, headers=turn.headers)
         body, now = orjson.dumps(turn.body), int(time.time())
-        visitor = Visitor(Selection(lane=turn.lane), turn.model, "", body, "", call, now)
-        return Asked(visitor, CassetteName("", turn.session), "refresh", turn.operation)
+        visitor = Visitor(Selection(lane=turn.lane), turn.model, "refresh", body, "", call, now)
+        return Asked(visitor, CassetteName("", turn.session), turn.operation)

@@ -50,8 +50,8 @@ def _raw(record: Record) -> RawTurn:
         request = door.parse(body, repair=True, strict=False, call=call).request
         own = (visit.path, body) if says_more(request) else own
         body = chat_body(request)
-    visitor = Visitor(Selection(), visit.model, "", body, "", call, visit.created, *own)
-    asked = Asked(visitor, CassetteName(""), "record", operation)
+    visitor = Visitor(Selection(), visit.model, "record", body, "", call, visit.created, *own)
+    asked = Asked(visitor, CassetteName(""), operation)
     error = None if visit.error is None else error_object(visit.error)
     turn = RawTurn(asked, record.calls, None, visit.status, error, visit.gone)
     return turn._replace(tools=record.calls.tools)

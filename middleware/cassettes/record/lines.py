@@ -4,7 +4,6 @@ beside requests; it becomes what a cassette holds when the session ends.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import cast
 
 from adapters.protocol import Json, RequestContext
@@ -17,13 +16,17 @@ from middleware.cassettes.record.turns import kept_headers, told_of
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
 
-_sent, _heard = attrgetter("body"), attrgetter("pieces")
+_tool_to_json = CapturedTool._asdict
 
 
 def lines_of(raw: RawTurn, at: int) -> bytes:
-    (visitor, name, _, operation), calls = raw.asked, raw.calls
+    visitor, name, operation = raw.asked
     selection, model, _, body, _, call, created, path, own = visitor
-    bodies = [body, own, *map(_sent, calls), *map(b"".join, map(_heard, calls))]
+    sent, heard = [body, own], []
+    for one in raw.calls:
+        sent.append(one.body)
+        heard.append(b"".join(one.pieces))
+    bodies = sent + heard
     said: Json = {
         "id": call.id,
         "at": at,
@@ -35,9 +38,9 @@ def lines_of(raw: RawTurn, at: int) -> bytes:
         "path": path,
         "headers": {**call.headers},
         "left": raw.left,
-        "calls": [*map(_call_to_json, calls)],
+        "calls": [*map(_call_to_json, raw.calls)],
         "answer": told_of(raw),
-        "tools": [one._asdict() for one in raw.tools],
+        "tools": [*map(_tool_to_json, raw.tools)],
         "bodies": [*map(len, bodies)],
     }
     return b"\n".join((packed(said), *bodies))
@@ -61,9 +64,9 @@ def raw_of(line: Json) -> RawTurn:
     selection = Selection(lane=line["lane"])
     body, own, *bodies = line["bodies"]
     came = (line["created"], line["path"], own)
-    visitor = Visitor(selection, line["model"], "", body, "", call, *came)
+    visitor = Visitor(selection, line["model"], "record", body, "", call, *came)
     operation = cast(Operation, line["operation"])
-    asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
+    asked = Asked(visitor, CassetteName("", line["session"]), operation)
     count = len(line["calls"])
     calls = [*map(_call_from_json, line["calls"], bodies[:count], bodies[count:])]
     tools = [CapturedTool(**told) for told in line["tools"]]

@@ -58,7 +58,7 @@ async def _played(folder: Path) -> Heard:
         return await playing.ask(ASK)
 
 
-VISITOR = Visitor(Selection(), "m", "", b"{}", "", RequestContext("req_1"))
+VISITOR = Visitor(Selection(), "m", "record", b"{}", "", RequestContext("req_1"))
 STALLS = streams(*EVENTS[:2], then="silence")
 
 
@@ -134,7 +134,7 @@ class Keeper:
 @pytest.mark.parametrize(("batches", "left"), [(0, True), (1, True), (2, True), (3, False)])
 def test_whoever_stops_listening_has_left_unless_the_end_was_said(batches: int, left: bool) -> None:
     keeper = Keeper()
-    asked = Asked(VISITOR, CassetteName("t"), "record", "chat")
+    asked = Asked(VISITOR, CassetteName("t"), "chat")
 
     async def listen() -> None:
         record = RecordingAdapter(FakeAdapter(ANSWER), keeper, asked)

@@ -36,8 +36,8 @@ def raw(number: int, text: str = "hi", size: int = 0, key: str = "") -> RawTurn:
     call.pieces = [bytes(size)]
     context = RequestContext(f"req_{number}")
     body = orjson.dumps(asking(text))
-    visitor = Visitor(Selection(), "m", "", body, key, context, 7)
-    return RawTurn(Asked(visitor, CassetteName("t"), "record", "chat"), [call] if size else [])
+    visitor = Visitor(Selection(), "m", "record", body, key, context, 7)
+    return RawTurn(Asked(visitor, CassetteName("t"), "chat"), [call] if size else [])
 
 
 class Desktop:
