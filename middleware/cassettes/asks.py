@@ -109,8 +109,12 @@ def new_fold() -> Folding:
 
 def told_in(fold: Folding, created: int | None, status: int, error: Json | None) -> Json:
     """Members of a `RecordedAnswer`."""
-    said = fold.message().items()
-    message = {name: value or None for name, value in said if value or name == "content"}
+    message = fold.message()
+    if not message["refusal"]:
+        del message["refusal"]
+    if not all(message.values()):
+        said = message.items()
+        message = {name: value or None for name, value in said if value or name == "content"}
     finish, upstream = fold.finish, fold.opened.upstream if fold.opened else _NOBODY
     return {
         "status": status,
