@@ -21,11 +21,11 @@ from adapters.protocol import (
     Upstream,
 )
 from middleware.cassettes.asks import had_functions
-from middleware.cassettes.cassette import Mode, Operation
+from middleware.cassettes.cassette import Mode
 from middleware.cassettes.errors import CassetteMiss, CassetteRefused
 from middleware.cassettes.match import canonical, canonical_embeddings
 from middleware.cassettes.names import CassetteName, read_name
-from middleware.cassettes.record.adapter import Asked, RecordingAdapter, recorded_vectors
+from middleware.cassettes.record.adapter import RecordingAdapter, recorded_vectors
 from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.record.recorder import Recorder
 from middleware.cassettes.replay import Performance, Performer
@@ -135,14 +135,14 @@ class Studio:
 
     def secret(self, selection: Selection) -> bytes:
         """Of a replay, for what its clients carry: no secret, and the same everywhere."""
-        return sha256(f"cassette {self._name(selection).name}".encode()).digest()
+        return sha256(f"cassette {self.name(selection).name}".encode()).digest()
 
     def recorded_models(self, selection: Selection) -> list[Json] | None:
         """The models of a cassette that is replayed; None: the config's are asked."""
         if self.mode(selection) != "replay":
             return None
         try:
-            cassette = self.player.shelf.load(self._name(selection).name).cassette
+            cassette = self.player.shelf.load(self.name(selection).name).cassette
         except CassetteMiss:
             return None
         routes: Json = {turn.model: {"name": turn.model} for turn in cassette.turns}
@@ -162,7 +162,7 @@ class Studio:
     def repairs(self, selection: Selection) -> bool:
         """Whether histories are mended because it was so when what is played was recorded."""
         try:
-            found = self.player.shelf.session(self._name(selection))
+            found = self.player.shelf.session(self.name(selection))
         except CassetteMiss:
             return False
         return found.playback.cassette.server.get("history_repair") is True
@@ -194,7 +194,7 @@ class Studio:
         self, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
     ) -> tuple[Json, str]:
         """Vectors, and what is said of where they come from."""
-        mode = visitor.mode
+        visitor, mode = visitor._replace(operation="embeddings"), visitor.mode
         self.asks += 1
         if mode in PLAYING:
             body = orjson.loads(visitor.body)
@@ -205,27 +205,27 @@ class Studio:
                     raise performance.error
                 return performance.body or {}, played.replay
         if mode in RECORDING:
-            asked = self._asked(visitor, "embeddings")
-            return await recorded_vectors(self.recorder, asked, live), ""
+            return await recorded_vectors(self.recorder, self._writable(visitor), live), ""
         return await live(visitor.call), self.label(mode)
 
-    def _name(self, selection: Selection) -> CassetteName:
+    def name(self, selection: Selection) -> CassetteName:
         return selection.name or _usual(self.settings.name)
 
     def _recording(self, visitor: Visitor, find: Finding) -> Adapter:
-        asked = self._asked(visitor, "chat")
+        visitor = self._writable(visitor)
         try:
             adapter = find(visitor.model)
         except GatewayError as error:  # a model that is not there is an answer too
             adapter = Performer(Performance(error=error))
-        return RecordingAdapter(adapter, self.recorder, asked)
+        return RecordingAdapter(adapter, self.recorder, visitor)
 
-    def _asked(self, visitor: Visitor, operation: Operation) -> Asked:
-        name = self._name(visitor.selection)
-        if name.name not in self.recorded:
-            self.player.shelf.path(name.name)  # or says why nothing can be written there
-            self.recorded.add(name.name)
-        return Asked(visitor, name, operation)
+    def _writable(self, visitor: Visitor) -> Visitor:
+        """The same, if its cassette can be written; else say why it cannot."""
+        name = visitor.name.name
+        if name not in self.recorded:
+            self.player.shelf.path(name)
+            self.recorded.add(name)
+        return visitor
 
     def _blotted(self, form: Json) -> Json:
         """As a recorder would have written it, who knew no secret by its name."""
@@ -236,10 +236,10 @@ class Studio:
 
     async def _played(self, visitor: Visitor, form: AskForm) -> Staged | None:
         """The recorded answer; None where it is asked live."""
-        name, mode = self._name(visitor.selection), visitor.mode
+        mode = visitor.mode
         try:
             return await self.player.play(
-                Question(name, form, visitor.model, visitor.selection, mode != "auto")
+                Question(visitor.name, form, visitor.model, visitor.selection, mode != "auto")
             )
         except CassetteMiss as error:
             if mode == "auto" and error.code in _NOT_THERE:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from adapters.protocol import RequestContext
+from middleware.cassettes.names import CassetteName
 from middleware.cassettes.selection import Selection
+
+Operation = Literal["chat", "embeddings"]
 
 
 class Visitor(NamedTuple):
+    name: CassetteName
+    """The cassette it has to do with."""
     selection: Selection
     model: str
     mode: str
@@ -17,6 +22,7 @@ class Visitor(NamedTuple):
     key: str
     """The client's own; known, so that it is never written."""
     call: RequestContext
+    operation: Operation = "chat"
     created: int = 0
     """Seconds since 1970, as the answer says them."""
     path: str = ""

@@ -19,7 +19,7 @@ from middleware.building import Shared
 from middleware.cassettes.selection import PLAYING, PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
-from middleware.doors import DOORS, FALLBACK, Door, remembering_doors
+from middleware.doors import DOORS, Door, remembering_doors
 from middleware.doors.door import ParsedRequest
 from middleware.machine.memory import MemoryBoard
 from middleware.server.edge import AdmittedRequest, Edge
@@ -70,14 +70,13 @@ class Chat(Edge):
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
         mode = admitted.mode and admitted.mode_of(model)
-        if admitted.bill.limited or (mode and "replay" in (mode, admitted.mode)):
+        if admitted.bill.limited or "replay" in (mode, admitted.mode):
             await admitted.reserve(mode, _most_tokens(parsed.request))
         if not mode or runtime.studio is None:
             adapter: Adapter = runtime.routes_of(admitted.caller.client).find(model)
         else:
             find = admitted.routes(model).find
-            asked = None if door.name == FALLBACK.name else parsed.request
-            visitor = admitted.visitor(model, mode, asked)
+            visitor = admitted.visitor(model, mode, parsed.request)
             if mode in PLAYING:
                 staged = await runtime.studio.chat(visitor, parsed.request, find)
                 adapter = staged.adapter

@@ -23,7 +23,7 @@ from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
-from middleware.doors import DOORS, Doors
+from middleware.doors import DOORS, FALLBACK, Doors
 from middleware.doors.chat_body import chat_body, says_more
 from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers, said_of
@@ -90,13 +90,17 @@ class AdmittedRequest:
         return KeptAnswers.of(self.runtime, self.caller, self.selection, model)
 
     def visitor(self, model: str, mode: str, asked: ChatRequest | None = None) -> Visitor:
-        """The request, as cassettes need to know it; `asked` where its body is not OpenAI's."""
-        assert self.selection is not None
-        created, runtime = self.answer.created, self.runtime
+        """The request, as cassettes need to know it; `asked` is what was read of its body."""
+        selection, runtime = self.selection, self.runtime
+        assert selection is not None
+        assert runtime.studio is not None
+        name, created = runtime.studio.name(selection), self.answer.created
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
+        if self.answer.door.name == FALLBACK.name:
+            asked = None  # its body is OpenAI's
         body = self.body if asked is None else chat_body(asked)
-        visitor = Visitor(self.selection, model, mode, body, key, self.call, created)
+        visitor = Visitor(name, selection, model, mode, body, key, self.call, "chat", created)
         if asked is None or not says_more(asked):
             return visitor
         return visitor._replace(path=self.answer.visit.path, own=self.body)

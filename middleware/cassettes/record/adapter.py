@@ -18,23 +18,14 @@ from adapters.protocol import (
 )
 from adapters.wire.capture import Capture, CapturedCall, CapturedTool
 from middleware.cassettes.asks import Folding, error_object, new_fold
-from middleware.cassettes.cassette import Operation, RecordedAnswer
-from middleware.cassettes.names import CassetteName
+from middleware.cassettes.cassette import RecordedAnswer
 from middleware.cassettes.visitor import Visitor
-
-
-class Asked(NamedTuple):
-    """One request that is recorded."""
-
-    visitor: Visitor
-    name: CassetteName
-    operation: Operation
 
 
 class RawTurn(NamedTuple):
     """All that happened, as references to what is there anyway."""
 
-    asked: Asked
+    visitor: Visitor
     calls: Sequence[CapturedCall]
     heard: Folding | None = None
     """What the client was told; None: nothing."""
@@ -70,12 +61,12 @@ def _captured(call: RequestContext) -> tuple[RequestContext, Capture]:
 class RecordingAdapter(Adapter):
     """Made for one request, so it is none of the wrappers, which live long and are frozen."""
 
-    __slots__ = ("asked", "inner", "keeper")
+    __slots__ = ("inner", "keeper", "visitor")
 
-    def __init__(self, inner: Adapter, keeper: TurnKeeper, asked: Asked) -> None:
+    def __init__(self, inner: Adapter, keeper: TurnKeeper, visitor: Visitor) -> None:
         self.inner = inner
         self.keeper = keeper
-        self.asked = asked
+        self.visitor = visitor
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.inner.plan(request)
@@ -105,15 +96,15 @@ class RecordingAdapter(Adapter):
         finally:
             status = failure.status if failure and not heard else 200
             told = error_object(failure) if failure else None
-            came = self.asked, capture, heard, status, told, left, None
+            came = self.visitor, capture, heard, status, told, left, None
             self.keeper.put(RawTurn(*came, capture.tools, capture.offered))
 
 
 async def recorded_vectors(
-    keeper: TurnKeeper, asked: Asked, live: Callable[[RequestContext], Awaitable[Json]]
+    keeper: TurnKeeper, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
 ) -> Json:
-    call, capture = _captured(asked.visitor.call)
-    turn = RawTurn(asked, capture, left=True)
+    call, capture = _captured(visitor.call)
+    turn = RawTurn(visitor, capture, left=True)
     try:
         vectors = await live(call)
         turn = turn._replace(left=False, body=vectors)

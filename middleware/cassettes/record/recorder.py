@@ -92,8 +92,8 @@ class Recorder:
             self.dropped += 1
             return
         self._taken = taken
-        visitor, name, _ = turn.asked
-        place = name.name, visitor.mode, visitor.key
+        visitor = turn.visitor
+        place = visitor.name.name, visitor.mode, visitor.key
         self._queue.put((place, visitor.model, turn.offered, line))
 
     def _work(self) -> None:
