@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -39,7 +40,7 @@ from middleware.doors.x_usetool import usage_object
 
 Folding = Fold
 """An answer as far as it was heard."""
-_HEADING = Heading("", 0, "")
+new_fold = partial(Fold, Heading("", 0, ""))
 _NOBODY = Upstream("recorded")
 _OWN = frozenset({"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call"})
 _FIGURES = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -101,10 +102,6 @@ def folded(
     fold = new_fold()
     fold.add(events)
     return RecordedAnswer(**told_in(fold, created, status, error))
-
-
-def new_fold() -> Folding:
-    return Fold(_HEADING)
 
 
 def told_in(fold: Folding, created: int | None, status: int, error: Json | None) -> Json:

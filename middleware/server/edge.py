@@ -96,7 +96,7 @@ class AdmittedRequest:
         assert runtime.studio is not None
         name, created = runtime.studio.name(selection), self.answer.created
         # Where none is asked, clients send a word that is no secret.
-        key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
+        key = self.caller.key if runtime.asks_keys or runtime.passes_keys else ""
         if self.answer.door.name == FALLBACK.name:
             asked = None  # its body is OpenAI's
         body = self.body if asked is None else chat_body(asked)

@@ -48,16 +48,6 @@ class TurnKeeper(Protocol):
     def put(self, turn: RawTurn) -> None: ...
 
 
-def _captured(call: RequestContext) -> tuple[RequestContext, Capture]:
-    """A request of which all is kept, be it for who looks at the last requests too."""
-    capture = call.capture
-    if capture is None:
-        capture = Capture()
-        call = replace(call, capture=capture)
-    capture.whole = True
-    return call, capture
-
-
 class RecordingAdapter(Adapter):
     """Made for one request, so it is none of the wrappers, which live long and are frozen."""
 
@@ -72,9 +62,11 @@ class RecordingAdapter(Adapter):
         return self.inner.plan(request)
 
     async def stream(self, request: ChatRequest) -> Events:
-        call, capture = _captured(request.call)
-        if call is not request.call:
-            request = replace(request, call=call)
+        capture = request.call.capture  # of who looks at the last requests
+        if capture is None:
+            capture = Capture()
+            request = replace(request, call=replace(request.call, capture=capture))
+        capture.whole = True
         left, failure, heard = True, None, None
         events = self.inner.stream(request)
         try:
@@ -94,8 +86,10 @@ class RecordingAdapter(Adapter):
             left, failure = False, error
             raise
         finally:
-            status = failure.status if failure and not heard else 200
-            told = error_object(failure) if failure else None
+            status, told = 200, None
+            if failure is not None:
+                status = status if heard else failure.status
+                told = error_object(failure)
             came = self.visitor, capture, heard, status, told, left, None
             self.keeper.put(RawTurn(*came, capture.tools, capture.offered))
 
@@ -103,7 +97,11 @@ class RecordingAdapter(Adapter):
 async def recorded_vectors(
     keeper: TurnKeeper, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
 ) -> Json:
-    call, capture = _captured(visitor.call)
+    call, capture = visitor.call, visitor.call.capture
+    if capture is None:
+        capture = Capture()
+        call = replace(call, capture=capture)
+    capture.whole = True
     turn = RawTurn(visitor, capture, left=True)
     try:
         vectors = await live(call)
