@@ -17,7 +17,7 @@ from adapters.protocol import (
     RequestContext,
 )
 from adapters.wire.capture import Capture, CapturedCall, CapturedTool
-from middleware.cassettes.asks import Folding, error_object, new_fold
+from middleware.cassettes.asks import Heard, error_object, heard_more
 from middleware.cassettes.cassette import RecordedAnswer
 from middleware.cassettes.visitor import Visitor
 
@@ -27,7 +27,7 @@ class RawTurn(NamedTuple):
 
     visitor: Visitor
     calls: Sequence[CapturedCall]
-    heard: Folding | None = None
+    heard: Heard | None = None
     """What the client was told; None: nothing."""
     status: int = 200
     error: Json | None = None
@@ -67,17 +67,16 @@ class RecordingAdapter(Adapter):
             capture = Capture()
             request = replace(request, call=replace(request.call, capture=capture))
         capture.whole = True
-        left, failure, heard = True, None, None
+        left, failure = True, None
+        heard: Heard | None = None
         events = self.inner.stream(request)
         try:
             try:
                 async for batch in events:
-                    # At once: events that wait to be folded are many, and dear to find again.
-                    if heard is None:
-                        heard = new_fold()
-                    heard.add(batch)
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
                         left = False
+                    at_once = heard is None and not left
+                    heard = batch if at_once else heard_more(heard, batch)
                     yield batch
             finally:
                 await events.aclose()

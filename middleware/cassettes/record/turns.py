@@ -88,7 +88,11 @@ def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
 
 def kept_headers(call: CapturedCall) -> dict[str, str]:
     headers = call.answer_headers  # of which names may be written in any case
-    return {name: headers[name] for name in KEPT_HEADERS if name in headers}
+    kept = {}
+    for name in KEPT_HEADERS:
+        if name in headers:
+            kept[name] = headers[name]
+    return kept
 
 
 def _pieces(call: CapturedCall) -> tuple[tuple[int, int], ...]:
