@@ -118,7 +118,7 @@ def told_in(heard: Heard, created: int | None, status: int, error: Json | None) 
     """Members of a `RecordedAnswer`."""
     if not isinstance(heard, tuple):
         return _told_in_fold(heard, created, status, error)
-    if tuple(map(type, heard)) != _PLAIN:
+    if len(heard) != len(_PLAIN) or tuple(map(type, heard)) != _PLAIN:
         return _told_in_fold(heard_more(None, heard), created, status, error)
     # Nearly every plain answer. To fold its three events costs as much as all the rest of it.
     opened, text, finish = cast(tuple[Opened, TextDelta, Finish], heard)
