@@ -12,12 +12,12 @@ from typing import Any, Literal
 from adapters.errors import Again
 from adapters.protocol import Json, value_class
 from adapters.wire.capture import CapturedTool
+from middleware.cassettes.visitor import Operation
 from middleware.config import CassetteMode
 
 FORMAT = 1
 """The number of the file's format; a newer one is refused, older ones are read for ever."""
 Mode = CassetteMode
-Operation = Literal["chat", "embeddings"]
 Ended = Literal["whole", "cut", "reset", "timeout", "left"]
 """How an exchange or a turn ended; `left`: the client went away."""
 

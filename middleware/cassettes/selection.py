@@ -14,6 +14,8 @@ from middleware.cassettes.names import CassetteName, read_name
 from middleware.config import CassetteMode
 
 PREFIX = "/~"
+PLAYING = ("replay", "auto")
+"""Modes in which a recording may answer."""
 _NAMED = "usetool.cassette"
 """Where in the scope the path's name stands, once it is cut off."""
 _ASKED: Mapping[bytes, str] = {

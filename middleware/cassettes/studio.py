@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import sha256
 
 import orjson
@@ -21,11 +21,11 @@ from adapters.protocol import (
     Upstream,
 )
 from middleware.cassettes.asks import had_functions
-from middleware.cassettes.cassette import Mode, Operation
+from middleware.cassettes.cassette import Mode
 from middleware.cassettes.errors import CassetteMiss, CassetteRefused
 from middleware.cassettes.match import canonical, canonical_embeddings
 from middleware.cassettes.names import CassetteName, read_name
-from middleware.cassettes.record.adapter import Asked, RecordingAdapter, recorded_vectors
+from middleware.cassettes.record.adapter import RecordingAdapter, recorded_vectors
 from middleware.cassettes.record.parts import lenient
 from middleware.cassettes.record.recorder import Recorder
 from middleware.cassettes.replay import Performance, Performer
@@ -33,17 +33,20 @@ from middleware.cassettes.replay.playback import AskForm, Missed
 from middleware.cassettes.replay.player import Player, Question, Staged
 from middleware.cassettes.routes import reading_of, routes_of
 from middleware.cassettes.secrets import Blotter
-from middleware.cassettes.selection import Selection
+from middleware.cassettes.selection import PLAYING, Selection
 from middleware.cassettes.visitor import Visitor
 from middleware.config import Config
 from middleware.wrappers.recall import MemoryStore
 
 _PROBE, _PROBE_TOKENS = "ping", 5
 """Dify's question when a model is saved."""
-_PLAYING = ("replay", "auto")
 RECORDING = frozenset({"record", "auto", "refresh"})
 _NOT_THERE = ("cassette_missing", "cassette_miss", "cassette_exhausted")
 _PONG = (Opened((), Upstream("recorded")), TextDelta("pong"), Finish("stop"))
+_usual = lru_cache(CassetteName)
+"""Of requests that name none: one for all."""
+Finding = Callable[[str], Adapter]
+"""Gives what answers for a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +135,14 @@ class Studio:
 
     def secret(self, selection: Selection) -> bytes:
         """Of a replay, for what its clients carry: no secret, and the same everywhere."""
-        return sha256(f"cassette {self._name(selection).name}".encode()).digest()
+        return sha256(f"cassette {self.name(selection).name}".encode()).digest()
 
     def recorded_models(self, selection: Selection) -> list[Json] | None:
         """The models of a cassette that is replayed; None: the config's are asked."""
         if self.mode(selection) != "replay":
             return None
         try:
-            cassette = self.player.shelf.load(self._name(selection).name).cassette
+            cassette = self.player.shelf.load(self.name(selection).name).cassette
         except CassetteMiss:
             return None
         routes: Json = {turn.model: {"name": turn.model} for turn in cassette.turns}
@@ -159,56 +162,70 @@ class Studio:
     def repairs(self, selection: Selection) -> bool:
         """Whether histories are mended because it was so when what is played was recorded."""
         try:
-            found = self.player.shelf.session(self._name(selection))
+            found = self.player.shelf.session(self.name(selection))
         except CassetteMiss:
             return False
         return found.playback.cassette.server.get("history_repair") is True
 
-    async def chat(
-        self, visitor: Visitor, request: ChatRequest, live: Callable[[], Adapter]
-    ) -> Staged:
-        mode = self.mode(visitor.selection, visitor.line)
-        if _is_probe(request) and mode not in ("off", "live"):
-            plays = mode in _PLAYING
-            return Staged(Performer(Performance.of(_PONG))) if plays else Staged(live())
+    async def chat(self, visitor: Visitor, request: ChatRequest, find: Finding) -> Staged:
+        """What answers where a recording may."""
+        if _is_probe(request):
+            return Staged(Performer(Performance.of(_PONG)))
         self.asks += 1
-        if mode in _PLAYING:
-            form = AskForm("chat", self._form(visitor, request))
-            if (played := await self._played(mode, visitor, form)) is not None:
-                return played
-        if mode in RECORDING:
-            asked = self._asked(visitor, mode, "chat")
-            return Staged(RecordingAdapter(_found(live), self.recorder, asked))
-        return Staged(live(), replay="live" if self._is_passed(mode) else "")
+        form = AskForm("chat", self._form(visitor, request))
+        played = await self._played(visitor, form)
+        return Staged(self._recording(visitor, find)) if played is None else played
+
+    def asked(self, visitor: Visitor, request: ChatRequest, find: Finding) -> Adapter:
+        """What answers where no recording may."""
+        if visitor.mode not in RECORDING:
+            self.asks += 1
+            return find(visitor.model)
+        if _is_probe(request):
+            return find(visitor.model)
+        self.asks += 1
+        return self._recording(visitor, find)
+
+    def label(self, mode: str) -> str:
+        """What is said of an answer that no recording gives."""
+        return "live" if mode == "live" and self.settings.mode == "replay" else ""
 
     async def embeddings(
         self, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
     ) -> tuple[Json, str]:
         """Vectors, and what is said of where they come from."""
-        mode = self.mode(visitor.selection, visitor.line)
+        visitor, mode = visitor._replace(operation="embeddings"), visitor.mode
         self.asks += 1
-        if mode in _PLAYING:
+        if mode in PLAYING:
             body = orjson.loads(visitor.body)
             form = AskForm("embeddings", self._blotted(canonical_embeddings(body)))
-            if (played := await self._played(mode, visitor, form)) is not None:
+            if (played := await self._played(visitor, form)) is not None:
                 performance = played.performance
                 if performance.error is not None:
                     raise performance.error
                 return performance.body or {}, played.replay
         if mode in RECORDING:
-            asked = self._asked(visitor, mode, "embeddings")
-            return await recorded_vectors(self.recorder, asked, live), ""
-        return await live(visitor.call), "live" if self._is_passed(mode) else ""
+            return await recorded_vectors(self.recorder, self._writable(visitor), live), ""
+        return await live(visitor.call), self.label(mode)
 
-    def _name(self, selection: Selection) -> CassetteName:
-        return selection.name or CassetteName(self.settings.name, "")
+    def name(self, selection: Selection) -> CassetteName:
+        return selection.name or _usual(self.settings.name)
 
-    def _asked(self, visitor: Visitor, mode: str, operation: Operation) -> Asked:
-        name = self._name(visitor.selection)
-        if name.name not in self.recorded:
-            self.player.shelf.path(name.name)  # or says why nothing can be written there
-            self.recorded.add(name.name)
-        return Asked(visitor, name, mode, operation)
+    def _recording(self, visitor: Visitor, find: Finding) -> Adapter:
+        visitor = self._writable(visitor)
+        try:
+            adapter = find(visitor.model)
+        except GatewayError as error:  # a model that is not there is an answer too
+            adapter = Performer(Performance(error=error))
+        return RecordingAdapter(adapter, self.recorder, visitor)
+
+    def _writable(self, visitor: Visitor) -> Visitor:
+        """The same, if its cassette can be written; else say why it cannot."""
+        name = visitor.name.name
+        if name not in self.recorded:
+            self.player.shelf.path(name)
+            self.recorded.add(name)
+        return visitor
 
     def _blotted(self, form: Json) -> Json:
         """As a recorder would have written it, who knew no secret by its name."""
@@ -217,15 +234,12 @@ class Studio:
     def _form(self, visitor: Visitor, request: ChatRequest) -> Json:
         return self._blotted(canonical(request, had_functions(visitor.body)))
 
-    def _is_passed(self, mode: str) -> bool:
-        return mode == "live" and self.settings.mode == "replay"
-
-    async def _played(self, mode: str, visitor: Visitor, form: AskForm) -> Staged | None:
+    async def _played(self, visitor: Visitor, form: AskForm) -> Staged | None:
         """The recorded answer; None where it is asked live."""
-        name = self._name(visitor.selection)
+        mode = visitor.mode
         try:
             return await self.player.play(
-                Question(name, form, visitor.model, visitor.selection, mode != "auto")
+                Question(visitor.name, form, visitor.model, visitor.selection, mode != "auto")
             )
         except CassetteMiss as error:
             if mode == "auto" and error.code in _NOT_THERE:
@@ -251,11 +265,3 @@ def _is_probe(request: ChatRequest) -> bool:
     if tokens != _PROBE_TOKENS or request.tools or len(request.messages) != 1:
         return False
     return bool(request.messages[0].get("content") == _PROBE)
-
-
-def _found(live: Callable[[], Adapter]) -> Adapter:
-    """What answers; a model that is not there is an answer too."""
-    try:
-        return live()
-    except GatewayError as error:
-        return Performer(Performance(error=error))

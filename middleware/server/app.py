@@ -16,10 +16,10 @@ from adapters.protocol import Adapter, ChatRequest
 from adapters.wire.http import Transport
 from middleware.accounts import Accounts, open_accounts
 from middleware.building import Shared
-from middleware.cassettes.selection import PREFIX, without_prefix
+from middleware.cassettes.selection import PLAYING, PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
-from middleware.doors import DOORS, FALLBACK, Door, remembering_doors
+from middleware.doors import DOORS, Door, remembering_doors
 from middleware.doors.door import ParsedRequest
 from middleware.machine.memory import MemoryBoard
 from middleware.server.edge import AdmittedRequest, Edge
@@ -71,17 +71,21 @@ class Chat(Edge):
             self._require_known(model, admitted)
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
-        if admitted.bill.limited or admitted.selection is not None:
-            await admitted.reserve(model, _most_tokens(parsed.request))
-        if runtime.studio is None or admitted.selection is None:
+        mode = admitted.mode and admitted.mode_of(model)
+        if admitted.bill.limited or "replay" in (mode, admitted.mode):
+            await admitted.reserve(mode, _most_tokens(parsed.request))
+        if not mode or runtime.studio is None:
             adapter: Adapter = runtime.routes_of(admitted.caller.client).find(model)
         else:
-            find = partial(admitted.routes(model).find, model)
-            asked = None if door.name == FALLBACK.name else parsed.request
-            visitor = admitted.visitor(model, asked)
-            staged = await runtime.studio.chat(visitor, parsed.request, find)
-            adapter = staged.adapter
-            answer.replay(staged.replay, staged.id, staged.created)
+            find = admitted.routes(model).find
+            visitor = admitted.visitor(model, mode, parsed.request)
+            if mode in PLAYING:
+                staged = await runtime.studio.chat(visitor, parsed.request, find)
+                adapter = staged.adapter
+                answer.replay(staged.replay, staged.id, staged.created)
+            else:
+                adapter = runtime.studio.asked(visitor, parsed.request, find)
+                answer.replay(runtime.studio.label(mode))
         if keeping is not None and keeping.keeps(parsed):
             answers = admitted.answers(model)
             adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
@@ -103,7 +107,7 @@ class Chat(Edge):
         runtime = admitted.runtime
         server = runtime.config.server
         repair = server.history_repair
-        if admitted.played and runtime.studio is not None and admitted.selection is not None:
+        if admitted.mode == "replay" and runtime.studio and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
         return door.parse(admitted.body, repair=repair, strict=server.strict, call=admitted.call)
 

@@ -25,7 +25,7 @@ from middleware.accounts.crowd import Crowd
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
-from middleware.doors import DOORS, Doors
+from middleware.doors import DOORS, FALLBACK, Doors
 from middleware.doors.chat_body import chat_body, says_more
 from middleware.routing import Routes
 from middleware.server.answering import Answer, error_headers, said_of
@@ -60,8 +60,8 @@ class AdmittedRequest:
     bill: Bill
     selection: Selection | None = None
     """What it says of cassettes; None: nothing, and it is to have none."""
-    played: bool = False
-    """A recording answers, unless its model has a mode of its own."""
+    mode: str = ""
+    """In which cassettes serve it, unless its model has one of its own; empty: they do not."""
 
     def routes(self, model: str) -> Routes:
         """Where its client's models are found; raise `UnknownModel` if this is none of them."""
@@ -70,10 +70,17 @@ class AdmittedRequest:
             raise routes.unknown(model)
         return routes
 
-    async def reserve(self, model: str, answer: int | None) -> None:
+    def mode_of(self, model: str) -> str:
+        """The mode, now that its model is known."""
+        studio = self.runtime.studio
+        if studio is None or not studio.settings.models:
+            return self.mode
+        return self.runtime.mode(self.selection, model)
+
+    async def reserve(self, mode: str, answer: int | None) -> None:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
-        bill, line = self.bill, self.runtime.line(model)
-        if self.runtime.is_played(self.selection, line) if line else self.played:
+        bill = self.bill
+        if mode == "replay":
             bill.forgive()
             return
         if not bill.visit.counted:  # it had seemed that a recording would answer
@@ -85,15 +92,18 @@ class AdmittedRequest:
         """Those of its client that are kept."""
         return KeptAnswers.of(self.runtime, self.caller, self.selection, model)
 
-    def visitor(self, model: str, asked: ChatRequest | None = None) -> Visitor:
-        """The request, as cassettes need to know it; `asked` where its body is not OpenAI's."""
-        assert self.selection is not None
-        created, runtime = self.answer.created, self.runtime
+    def visitor(self, model: str, mode: str, asked: ChatRequest | None = None) -> Visitor:
+        """The request, as cassettes need to know it; `asked` is what was read of its body."""
+        selection, runtime = self.selection, self.runtime
+        assert selection is not None
+        assert runtime.studio is not None
+        name, created = runtime.studio.name(selection), self.answer.created
         # Where none is asked, clients send a word that is no secret.
-        key = self.caller.key if runtime.config.asks_keys or runtime.passes_keys else ""
+        key = self.caller.key if runtime.asks_keys or runtime.passes_keys else ""
+        if self.answer.door.name == FALLBACK.name:
+            asked = None  # its body is OpenAI's
         body = self.body if asked is None else chat_body(asked)
-        line = runtime.line(model)
-        visitor = Visitor(self.selection, model, line, body, key, self.call, created)
+        visitor = Visitor(name, selection, model, mode, body, key, self.call, "chat", created)
         if asked is None or not says_more(asked):
             return visitor
         return visitor._replace(path=self.answer.visit.path, own=self.body)
@@ -174,8 +184,8 @@ class Edge:
         self.crowd.enter(visit.id, owner if runtime.asks_keys else "", server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
-        played = selection is not None and runtime.is_played(selection)
-        if not played:
+        mode = runtime.mode(selection)
+        if mode != "replay":
             await bill.enter()
         record = self.records.begin(visit, owner)
         body = await read_body(scope, receive, server.max_body)
@@ -192,11 +202,11 @@ class Edge:
             client=client.name,
             journey=visit.journey,
             session="" if runtime.shared.tools is None else _session(scope),
-            secret=runtime.secret(selection, played),
+            secret=runtime.secret(selection, mode),
             headers=heard(scope, reads) if reads else {},
             now=answer.loop.time,
         )
-        return AdmittedRequest(runtime, body, call, answer, caller, bill, selection, played)
+        return AdmittedRequest(runtime, body, call, answer, caller, bill, selection, mode)
 
     def refused(
         self, scope: Scope, error: GatewayError, headers: Mapping[str, str] | None = None

@@ -98,14 +98,15 @@ async def _vectors_for(admitted: AdmittedRequest) -> Json:
     answer.visit.model = asked.model
     answer.visit.operation = "embeddings"
     routes = admitted.routes(asked.model)
-    await admitted.reserve(asked.model, 0)
+    mode = admitted.mode_of(asked.model)
+    await admitted.reserve(mode, 0)
     answer.watch()
     studio = admitted.runtime.studio
     if studio is None or admitted.selection is None:
         vectors = await _vectors(routes, asked, admitted.call)
     else:
         live = partial(_vectors, routes, asked)
-        vectors, label = await studio.embeddings(admitted.visitor(asked.model), live)
+        vectors, label = await studio.embeddings(admitted.visitor(asked.model, mode), live)
         answer.replay(label)
     answer.visit.usage = _used(vectors.get("usage"))
     return vectors

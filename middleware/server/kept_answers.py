@@ -45,7 +45,7 @@ class KeptAnswers:
     ) -> KeptAnswers:
         """Those of a caller; a replay has its own."""
         store = runtime.answers
-        if runtime.studio is not None and runtime.is_played(selection, runtime.line(model)):
+        if runtime.studio is not None and runtime.is_played(selection, model):
             store = runtime.studio.answers
         return cls(store, caller.owner)
 

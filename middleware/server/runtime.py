@@ -61,9 +61,9 @@ class Runtime:
     def server(self) -> Server:
         return self.config.server
 
-    def secret(self, selection: Selection | None, played: bool) -> bytes:
+    def secret(self, selection: Selection | None, mode: str) -> bytes:
         """Signs what a client carries; a replay is the same on every machine."""
-        if not played or self.studio is None or selection is None:
+        if mode != "replay" or self.studio is None or selection is None:
             return self.shared.secret
         return self.studio.secret(selection)
 
@@ -71,19 +71,19 @@ class Runtime:
         """The models a client may ask."""
         return self.limited.get(client.name, self.routes)
 
-    def is_played(self, selection: Selection | None, line: str = "") -> bool:
-        """Whether a recording answers: no upstream is paid, and no limit acts. `line` is that of
-        the model, once it is known.
+    def mode(self, selection: Selection | None, model: str = "") -> str:
+        """In which cassettes serve a request; empty: they have nothing to do with it. Some models
+        may have one of their own.
         """
         studio = self.studio
         if studio is None or selection is None:
-            return False
-        return studio.mode(selection, line) == "replay"
+            return ""
+        line = self.routes.line(model) if model and studio.settings.models else ""
+        return studio.mode(selection, line)
 
-    def line(self, model: str) -> str:
-        """The line of the config that a model has, if cassettes hold for some models alone."""
-        apart = self.studio is not None and self.studio.settings.models
-        return self.routes.line(model) if apart else ""
+    def is_played(self, selection: Selection | None, model: str) -> bool:
+        """Whether a recording answers: no upstream is paid, and no limit acts."""
+        return self.mode(selection, model) == "replay"
 
     def selection(self, scope: Scope, caller: Caller) -> Selection | None:
         """What a request says of cassettes; None: it is answered as if there were none."""

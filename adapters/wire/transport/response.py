@@ -180,10 +180,6 @@ class NotedIncoming(Incoming):
 
     __slots__ = ("sizes",)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: Sequence[int] = ()
-
     @property
     def on_chunk_complete(self) -> Callable[[], None]:
         """Puts an empty piece behind each chunk. The parser takes it once: it is no function of
@@ -195,11 +191,12 @@ class NotedIncoming(Incoming):
         pieces = self.pieces
         if len(pieces) < 2 or self._decoder is not None:
             self.sizes = ()  # of what is coded they would be those of other bytes
-        elif any(pieces[1::2]):  # the network divided some
+        elif (ends := pieces[1::2]).count(b"") < len(ends):  # the network divided some
             runs = groupby(pieces, bool)
             self.sizes = [sum(map(len, parts)) for full, parts in runs if full]
         else:
-            self.sizes = [*map(len, pieces[::2])]
-            if not self.sizes[-1]:  # the last chunk, which is none
-                self.sizes.pop()
+            del pieces[1::2]
+            if not pieces[-1]:  # the last chunk, which is none
+                pieces.pop()
+            self.sizes = [*map(len, pieces)]
         return super().take()

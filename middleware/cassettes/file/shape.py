@@ -13,13 +13,13 @@ from middleware.cassettes.cassette import (
     CassetteTurn,
     Ended,
     ExchangeFailure,
-    Operation,
     RecordedAnswer,
     RecordedExchange,
 )
 from middleware.cassettes.errors import UnreadableCassette
 from middleware.cassettes.file.bodies import BODY, body_from_json, body_to_json
 from middleware.cassettes.file.schema import ANY, EACH, Misshapen, checked, wrong
+from middleware.cassettes.visitor import Operation
 
 _URI = re.compile(r"http://([^/]+)\.test(.*)", re.DOTALL)
 # Fields that a file has as they are.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from middleware.cassettes.cassette import Operation
 from middleware.cassettes.match.masks import SECRETS, MaskedValue, masked
 from middleware.cassettes.match.rules import MatchRules
 from middleware.cassettes.match.values import Form, JsonValue
+from middleware.cassettes.visitor import Operation
 
 # What cannot change the answer.
 _ASIDE = frozenset(

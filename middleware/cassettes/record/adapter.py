@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from adapters.errors import GatewayError
-from adapters.protocol import ChatRequest, Events, Finish, Json, RequestContext
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Events,
+    Finish,
+    Json,
+    Planned,
+    RequestContext,
+)
 from adapters.wire.capture import Capture, CapturedCall, CapturedTool
-from middleware.cassettes.asks import Folding, error_object, new_fold
-from middleware.cassettes.cassette import Operation, RecordedAnswer
-from middleware.cassettes.names import CassetteName
+from middleware.cassettes.asks import Heard, error_object, heard_more
+from middleware.cassettes.cassette import RecordedAnswer
 from middleware.cassettes.visitor import Visitor
-from middleware.wrappers.base import Wrapper
-
-
-class Asked(NamedTuple):
-    """One request that is recorded."""
-
-    visitor: Visitor
-    name: CassetteName
-    mode: str
-    operation: Operation
 
 
 class RawTurn(NamedTuple):
     """All that happened, as references to what is there anyway."""
 
-    asked: Asked
+    visitor: Visitor
     calls: Sequence[CapturedCall]
-    heard: Folding | None = None
+    heard: Heard | None = None
     """What the client was told; None: nothing."""
     status: int = 200
     error: Json | None = None
@@ -51,35 +48,35 @@ class TurnKeeper(Protocol):
     def put(self, turn: RawTurn) -> None: ...
 
 
-def _captured(call: RequestContext) -> tuple[RequestContext, Capture]:
-    """A request of which all is kept, be it for who looks at the last requests too."""
-    capture = call.capture
-    if capture is None:
-        capture = Capture()
-        call = replace(call, capture=capture)
-    capture.whole = True
-    return call, capture
+class RecordingAdapter(Adapter):
+    """Made for one request, so it is none of the wrappers, which live long and are frozen."""
 
+    __slots__ = ("inner", "keeper", "visitor")
 
-@dataclass(frozen=True, slots=True)
-class RecordingAdapter(Wrapper):
-    keeper: TurnKeeper
-    asked: Asked
+    def __init__(self, inner: Adapter, keeper: TurnKeeper, visitor: Visitor) -> None:
+        self.inner = inner
+        self.keeper = keeper
+        self.visitor = visitor
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
 
     async def stream(self, request: ChatRequest) -> Events:
-        call, capture = _captured(request.call)
-        if call is not request.call:
-            request = replace(request, call=call)
-        left, failure, heard = True, None, None
+        capture = request.call.capture  # of who looks at the last requests
+        if capture is None:
+            capture = Capture()
+            request = replace(request, call=replace(request.call, capture=capture))
+        capture.whole = True
+        left, failure = True, None
+        heard: Heard | None = None
         events = self.inner.stream(request)
         try:
             try:
                 async for batch in events:
-                    # At once: events that wait to be folded are many, and dear to find again.
-                    heard = heard or new_fold()
-                    heard.add(batch)
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
                         left = False
+                    at_once = heard is None and not left
+                    heard = batch if at_once else heard_more(heard, batch)
                     yield batch
             finally:
                 await events.aclose()
@@ -88,17 +85,23 @@ class RecordingAdapter(Wrapper):
             left, failure = False, error
             raise
         finally:
-            status = failure.status if failure and not heard else 200
-            told = error_object(failure) if failure else None
-            came = self.asked, capture, heard, status, told, left, None
+            status, told = 200, None
+            if failure is not None:
+                status = status if heard else failure.status
+                told = error_object(failure)
+            came = self.visitor, capture, heard, status, told, left, None
             self.keeper.put(RawTurn(*came, capture.tools, capture.offered))
 
 
 async def recorded_vectors(
-    keeper: TurnKeeper, asked: Asked, live: Callable[[RequestContext], Awaitable[Json]]
+    keeper: TurnKeeper, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
 ) -> Json:
-    call, capture = _captured(asked.visitor.call)
-    turn = RawTurn(asked, capture, left=True)
+    call, capture = visitor.call, visitor.call.capture
+    if capture is None:
+        capture = Capture()
+        call = replace(call, capture=capture)
+    capture.whole = True
+    turn = RawTurn(visitor, capture, left=True)
     try:
         vectors = await live(call)
         turn = turn._replace(left=False, body=vectors)

@@ -20,7 +20,6 @@ from middleware.cassettes.asks import error_object, parse_own
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import (
-    Asked,
     RawTurn,
     RecordingAdapter,
     recorded_vectors,
@@ -82,16 +81,16 @@ class _Asking:
         except GatewayError as error:  # that is an answer too
             if not self._kept:  # nobody was asked
                 told = error_object(error)
-                self.put(RawTurn(self._asked(turn), (), status=error.status, error=told))
+                self.put(RawTurn(self._visitor(turn), (), status=error.status, error=told))
         raw = self._kept.pop()
         self.offered[turn.model] = raw.offered or self.offered.get(turn.model, ())
         made = blotted(turn_of(raw), self.recorder.blotter.turn())
         return replace(made, number=turn.number, body=turn.body, path=turn.path, own=turn.own)
 
     async def _chat(self, turn: CassetteTurn) -> None:
-        asked = self._asked(turn)
-        request = parse_own(self.cassette, turn, asked.visitor.call)
-        record = RecordingAdapter(self.routes.find(request.model), self, asked)
+        visitor = self._visitor(turn)
+        request = parse_own(self.cassette, turn, visitor.call)
+        record = RecordingAdapter(self.routes.find(request.model), self, visitor)
         async with aclosing(record.stream(request)) as batches:
             async for _ in batches:
                 pass
@@ -104,11 +103,12 @@ class _Asking:
             vectors = await leaf.embed(EmbeddingRequest(name, turn.body["input"], call, rest))
             return {**vectors, "model": turn.model}
 
-        await recorded_vectors(self, self._asked(turn), live)
+        await recorded_vectors(self, self._visitor(turn), live)
 
-    def _asked(self, turn: CassetteTurn) -> Asked:
+    def _visitor(self, turn: CassetteTurn) -> Visitor:
         identity = "req_" + os.urandom(12).hex()
         call = RequestContext(identity, streamed=turn.streamed, headers=turn.headers)
         body, now = orjson.dumps(turn.body), int(time.time())
-        visitor = Visitor(Selection(lane=turn.lane), turn.model, "", body, "", call, now)
-        return Asked(visitor, CassetteName("", turn.session), "refresh", turn.operation)
+        name, selection = CassetteName("", turn.session), Selection(lane=turn.lane)
+        asked = turn.model, "refresh", body, "", call, turn.operation, now
+        return Visitor(name, selection, *asked)

@@ -8,15 +8,15 @@ from adapters.errors import BadRequest
 from adapters.protocol import RequestContext
 from adapters.wire.capture import MOST
 from middleware.cassettes.asks import error_object
-from middleware.cassettes.cassette import Cassette, Operation
+from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.names import CassetteName
-from middleware.cassettes.record.adapter import Asked, RawTurn
+from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.recorder import Recorder, head_of
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import blotted
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.verify import verified
-from middleware.cassettes.visitor import Visitor
+from middleware.cassettes.visitor import Operation, Visitor
 from middleware.doors import DOORS, FALLBACK
 from middleware.doors.chat_body import chat_body, says_more
 from middleware.server.last import Record
@@ -50,10 +50,10 @@ def _raw(record: Record) -> RawTurn:
         request = door.parse(body, repair=True, strict=False, call=call).request
         own = (visit.path, body) if says_more(request) else own
         body = chat_body(request)
-    visitor = Visitor(Selection(), visit.model, "", body, "", call, visit.created, *own)
-    asked = Asked(visitor, CassetteName(""), "record", operation)
+    asked = visit.model, "record", body, "", call, operation, visit.created
+    visitor = Visitor(CassetteName(""), Selection(), *asked, *own)
     error = None if visit.error is None else error_object(visit.error)
-    turn = RawTurn(asked, record.calls, None, visit.status, error, visit.gone)
+    turn = RawTurn(visitor, record.calls, None, visit.status, error, visit.gone)
     return turn._replace(tools=record.calls.tools)
 
 

@@ -4,26 +4,28 @@ beside requests; it becomes what a cassette holds when the session ends.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import cast
 
 from adapters.protocol import Json, RequestContext
 from adapters.wire.capture import CapturedCall, CapturedFailure, CapturedTool
-from middleware.cassettes.cassette import Operation, RecordedAnswer
+from middleware.cassettes.cassette import RecordedAnswer
 from middleware.cassettes.file.bodies import packed
 from middleware.cassettes.names import CassetteName
-from middleware.cassettes.record.adapter import Asked, RawTurn
+from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.turns import kept_headers, told_of
 from middleware.cassettes.selection import Selection
-from middleware.cassettes.visitor import Visitor
+from middleware.cassettes.visitor import Operation, Visitor
 
-_sent, _heard = attrgetter("body"), attrgetter("pieces")
+_tool_to_json = CapturedTool._asdict
 
 
 def lines_of(raw: RawTurn, at: int) -> bytes:
-    (visitor, name, _, operation), calls = raw.asked, raw.calls
-    selection, model, _, body, _, call, created, path, own = visitor
-    bodies = [body, own, *map(_sent, calls), *map(b"".join, map(_heard, calls))]
+    name, selection, model, _, body, _, call, operation, created, path, own = raw.visitor
+    sent, heard = [body, own], []
+    for one in raw.calls:
+        sent.append(one.body)
+        heard.append(b"".join(one.pieces))
+    bodies = sent + heard
     said: Json = {
         "id": call.id,
         "at": at,
@@ -35,9 +37,9 @@ def lines_of(raw: RawTurn, at: int) -> bytes:
         "path": path,
         "headers": {**call.headers},
         "left": raw.left,
-        "calls": [*map(_call_to_json, calls)],
+        "calls": [*map(_call_to_json, raw.calls)],
         "answer": told_of(raw),
-        "tools": [one._asdict() for one in raw.tools],
+        "tools": [*map(_tool_to_json, raw.tools)],
         "bodies": [*map(len, bodies)],
     }
     return b"\n".join((packed(said), *bodies))
@@ -58,17 +60,16 @@ def _call_to_json(call: CapturedCall) -> Json:
 def raw_of(line: Json) -> RawTurn:
     """Undo `lines_of`, but for the events, which are folded by now; the bodies were read."""
     call = RequestContext(line["id"], headers=line["headers"])
-    selection = Selection(lane=line["lane"])
+    name, selection = CassetteName("", line["session"]), Selection(lane=line["lane"])
     body, own, *bodies = line["bodies"]
-    came = (line["created"], line["path"], own)
-    visitor = Visitor(selection, line["model"], "", body, "", call, *came)
     operation = cast(Operation, line["operation"])
-    asked = Asked(visitor, CassetteName("", line["session"]), "record", operation)
+    asked = line["model"], "record", body, "", call, operation, line["created"]
+    visitor = Visitor(name, selection, *asked, line["path"], own)
     count = len(line["calls"])
     calls = [*map(_call_from_json, line["calls"], bodies[:count], bodies[count:])]
     tools = [CapturedTool(**told) for told in line["tools"]]
     answer = RecordedAnswer(**line["answer"])
-    return RawTurn(asked, calls, left=line["left"], tools=tools, answer=answer)
+    return RawTurn(visitor, calls, left=line["left"], tools=tools, answer=answer)
 
 
 def _call_from_json(said: Json, sent: bytes, heard: bytes) -> CapturedCall:

@@ -20,7 +20,7 @@ from middleware.cassettes.record.offers import joined_routes, offer_name
 
 _MARK = ".part-"
 _MOST_LINE = 64 << 20
-_BUFFER = 256 << 10
+_BUFFER = 1 << 20
 
 
 @dataclass(slots=True)

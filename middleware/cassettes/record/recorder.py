@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from queue import SimpleQueue
 from threading import Thread
-from typing import NamedTuple
 
 import orjson
 
@@ -29,9 +28,9 @@ from middleware.cassettes.record.parts import Part, new_part, read_line
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 
-_TOGETHER, _MANY, _LONGER = 0.02, 8, 0.06
-"""Seconds in which turns are gathered before they are written; if many came in these, for so many
-more: under load each waking of who writes takes the interpreter from the requests.
+_TOGETHER, _MANY, _LONGER = 0.02, 8, 0.08
+"""Seconds in which turns are gathered before they are written; behind many, so many: under load
+each waking of who writes takes the interpreter from the requests.
 """
 _LUMP = 48 << 10
 """Bytes that are searched together: the requests wait meanwhile, and more would be memory that
@@ -41,17 +40,11 @@ _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
 
 
-class WaitingTurn(NamedTuple):
-    """One that is to be written."""
-
-    place: tuple[str, str, str]
-    """The name of its cassette, the mode, and the key its client came with."""
-    model: str
-    offered: Sequence[Json]
-    line: bytes
-
-
-_place_of = attrgetter("place")
+WaitingTurn = tuple[tuple[str, str, str], str, Sequence[Json], bytes]
+"""One that is to be written: the name of its cassette, the mode and the key its client came with,
+the model, what server tools that was offered, and the lines.
+"""
+_place_of, _line_of = itemgetter(0), itemgetter(3)
 
 
 @dataclass(slots=True)
@@ -93,26 +86,25 @@ class Recorder:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
-        (visitor, name, mode, _), at = turn.asked, time.monotonic() - self._began
-        line = lines_of(turn, round(at * 1000))
+        line = lines_of(turn, round((time.monotonic() - self._began) * 1000))
         taken = self._taken + len(line)
         if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
             self.dropped += 1
             return
         self._taken = taken
-        place = name.name, mode, visitor.key
-        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, line))
+        visitor = turn.visitor
+        place = visitor.name.name, visitor.mode, visitor.key
+        self._queue.put((place, visitor.model, turn.offered, line))
 
     def _work(self) -> None:
         """Write what was gathered."""
-        take, ended = self._queue.get, False
+        take, ended, pause = self._queue.get, False, _TOGETHER
         while not ended:
             batch = [take()]
             if batch[0] is not None:
-                time.sleep(_TOGETHER)
-                if self._queue.qsize() > _MANY:
-                    time.sleep(_LONGER)
+                time.sleep(pause)
             batch += [take() for _ in range(self._queue.qsize())]
+            pause = _LONGER if len(batch) > _MANY else _TOGETHER
             ended = None in batch  # a request that is cut off may still put its turn behind it
             self._take(filter(None, batch))
         self._over = True
@@ -132,19 +124,19 @@ class Recorder:
 
     def _write(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
         for lump in _lumps(turns):
-            for turn in lump:
-                self._tell_news(part, turn, key)
-            lines = [turn.line for turn in lump]
+            self._tell_news(part, lump, key)
+            lines = [*map(_line_of, lump)]
             part.write(self._without_secrets(lines, key))
             self._done += sum(map(len, lines))
 
-    def _tell_news(self, part: Part, turn: WaitingTurn, key: str) -> None:
-        """What reads a turn, if the part does not have it yet."""
-        if part.is_news(turn.model, turn.offered):
-            routes = with_offers(dict(self.routes(turn.model)), turn.model, turn.offered)
-            blotter = self.blotter.turn(key)
-            for name, route in routes.items():
-                part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
+    def _tell_news(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
+        """What reads turns, if the part does not have it yet."""
+        for _, model, offered, _ in turns:
+            if part.is_news(model, offered):
+                routes = with_offers(dict(self.routes(model)), model, offered)
+                blotter = self.blotter.turn(key)
+                for name, route in routes.items():
+                    part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
             for fact in told_facts(self.facts, self.blotter.turn(key)):
@@ -212,7 +204,7 @@ def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
     size = 0
     for turn in turns:
         lump.append(turn)
-        size += len(turn.line)
+        size += len(turn[3])
         if size > _LUMP:
             yield lump
             lump, size = [], 0

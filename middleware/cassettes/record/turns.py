@@ -26,7 +26,7 @@ _STEP = 10
 
 def turn_of(raw: RawTurn, keeps_retries: bool = False) -> CassetteTurn:
     """One turn; its number and place are for the file to give."""
-    asked = raw.asked
+    visitor = raw.visitor
     calls = raw.calls if keeps_retries else _unrepaired(raw.calls)
     last = len(calls) - 1
     exchanges = tuple(
@@ -34,18 +34,18 @@ def turn_of(raw: RawTurn, keeps_retries: bool = False) -> CassetteTurn:
     )
     return CassetteTurn(
         number=0,
-        body=body_of(asked.visitor.body),
+        body=body_of(visitor.body),
         answer=answer_of(raw),
-        headers=asked.visitor.call.headers,
-        path=asked.visitor.path,
-        own=body_of(asked.visitor.own) if asked.visitor.own else {},
-        id=asked.visitor.call.id,
-        operation=asked.operation,
+        headers=visitor.call.headers,
+        path=visitor.path,
+        own=body_of(visitor.own) if visitor.own else {},
+        id=visitor.call.id,
+        operation=visitor.operation,
         exchanges=exchanges,
         tools=tuple(raw.tools),
         ended=_ended(raw, exchanges),
-        session=asked.name.session,
-        lane=asked.visitor.selection.lane,
+        session=visitor.name.session,
+        lane=visitor.selection.lane,
     )
 
 
@@ -88,7 +88,11 @@ def _exchange(call: CapturedCall, left: bool) -> RecordedExchange:
 
 def kept_headers(call: CapturedCall) -> dict[str, str]:
     headers = call.answer_headers  # of which names may be written in any case
-    return {name: headers[name] for name in KEPT_HEADERS if name in headers}
+    kept = {}
+    for name in KEPT_HEADERS:
+        if name in headers:
+            kept[name] = headers[name]
+    return kept
 
 
 def _pieces(call: CapturedCall) -> tuple[tuple[int, int], ...]:
@@ -123,7 +127,7 @@ def answer_of(raw: RawTurn) -> RecordedAnswer:
 
 def told_of(raw: RawTurn) -> Json:
     """The same, where it happened now, by its members; one that is not there has its default."""
-    created = raw.asked.visitor.created if raw.body is None else None
+    created = raw.visitor.created if raw.body is None else None
     if raw.heard is not None:
         return told_in(raw.heard, created, raw.status, raw.error)
     return {"status": raw.status, "error": raw.error, "body": raw.body, "created": created}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext
 from middleware.cassettes.asks import parse_ask
-from middleware.cassettes.cassette import Cassette, CassetteTurn, Operation
+from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.errors import UnreadableCassette
 from middleware.cassettes.match import (
     AskKey,
@@ -24,6 +24,7 @@ from middleware.cassettes.match import (
 from middleware.cassettes.replay import Drift, Stage
 from middleware.cassettes.replay.faults import FaultRule
 from middleware.cassettes.routes import played_routes
+from middleware.cassettes.visitor import Operation
 from middleware.config import Config
 
 

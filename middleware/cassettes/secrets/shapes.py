@@ -20,10 +20,13 @@ _has_short_key = search_for(r"(?-u:(?i:[spr]k[-_])[\w\-.]{8})")
 # Some write slashes as \/.
 _has_scheme = search_for(r"(?-u:(?i:bearer )[\w\-.]{8}|(?i:basic )[\w+/=\\]{8})")
 _has_user_info = search_for(r":\\*/\\*/[^ \t-\r/@\"'<>\\]+@")
-_has_parameter = search_for(rf"(?i-u:{_PARAMETERS})=")
-# Of JSON, also where it is a text of JSON, as arguments are.
+# What may stand before the word lets the engine look for `=`, and backwards from there: of the ways
+# to write these words too many are possible to look for all at once.
+_has_parameter = search_for(rf"(?-u:\w)?(?i-u:{_PARAMETERS})=")
+# Of JSON, also where it is a text of JSON, as arguments are. Words without the letters with which
+# many others begin.
 _has_member = search_for(
-    r"(?i-u:api[-_]?key|authorization|passw(?:or)?d|secret|_token)"
+    r"(?i-u:i[-_]?key|horization|ssw(?:or)?d|ecret|_token)"
     r'\\*"\s*:\s*\\*"'
 )
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key
@@ -57,9 +60,9 @@ def trace_in(text: str) -> bool:
         _has_key(text)
         or _has_short_key(text)
         or _has_scheme(text)
-        or ("@" in text and _has_user_info(text))
-        or ("=" in text and _has_parameter(text))
-        or ('"' in text and _has_member(text))
+        or _has_user_info(text)
+        or _has_parameter(text)
+        or _has_member(text)
     )
 
 

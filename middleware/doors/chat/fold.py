@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, groupby
-from operator import attrgetter
 from typing import assert_never
 
 import orjson
@@ -23,10 +21,9 @@ from adapters.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from middleware.doors.chat.words import BURST, Heading, arguments_of, echoed, joined, text_of
+from middleware.doors.chat.words import Heading, echoed, joined
 from middleware.doors.x_usetool import usage_object
 
-_logprobs_of = attrgetter("logprobs")
 _Rarer = ToolCallStart | RefusalDelta | Noted | Aside
 
 
@@ -52,9 +49,6 @@ class Fold:
         """What server tools did."""
 
     def add(self, events: Sequence[Event]) -> None:
-        if len(events) >= BURST:
-            self._add_runs(events)
-            return
         for event in events:
             # What is in every answer, or makes up most of one, comes first.
             if type(event) is TextDelta:
@@ -63,29 +57,14 @@ class Fold:
                     self.logprobs += event.logprobs
             elif type(event) is ToolCallDelta:
                 self._calls[-1][1].append(event.arguments)
+            elif type(event) is ReasoningDelta:
+                self._reasoning.append(event.text)
             elif type(event) is Opened:
                 self.opened = event
             elif type(event) is Finish:
                 self.finish = event
-            elif type(event) is ReasoningDelta:
-                self._reasoning.append(event.text)
             else:
                 self._add(event)
-
-    def _add_runs(self, events: Sequence[Event]) -> None:
-        """The same for so many that most stand behind their like."""
-        for kind, group in groupby(events, type):
-            if kind is TextDelta:
-                run = [*group]
-                self._text += map(text_of, run)
-                self.logprobs += chain.from_iterable(map(_logprobs_of, run))
-            elif kind is ToolCallDelta:
-                self._calls[-1][1].extend(map(arguments_of, group))
-            elif kind is ReasoningDelta:
-                self._reasoning += map(text_of, group)
-            else:
-                for event in group:
-                    self.add((event,))
 
     def _add(self, event: _Rarer) -> None:
         match event:

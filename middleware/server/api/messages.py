@@ -60,7 +60,7 @@ async def _counted(edge: Edge, request: Request, caller: Caller, asked: ChatRequ
     routes = runtime.routes_of(caller.client)
     route = routes.find(asked.model)
     selection = runtime.selection(request.scope, caller)
-    played = runtime.is_played(selection, runtime.line(asked.model))
+    played = runtime.is_played(selection, asked.model)
     if route.leaf is None or asked.native is None or played:
         return None
     keys = runtime.routes.rings[routes.entry(asked.model).upstream].secrets

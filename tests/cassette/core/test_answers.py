@@ -8,8 +8,22 @@ from pathlib import Path
 import orjson
 import pytest
 
-from adapters.protocol import Event, Finish, Json, Opened, TextDelta, Upstream, Usage
-from middleware.cassettes.asks import events_of, folded
+from adapters.protocol import (
+    Aside,
+    Event,
+    Finish,
+    Json,
+    Noted,
+    Opened,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Upstream,
+    Usage,
+)
+from middleware.cassettes.asks import events_of, folded, heard_more, told_in
 from middleware.cassettes.cassette import CassetteTurn, Mode
 from middleware.cassettes.file import turn_from_json, turn_to_json
 from middleware.doors.chat.fold import Fold
@@ -48,6 +62,48 @@ def test_a_stored_answer_is_what_was_heard() -> None:
         "fp_1",
         "priority",
     )
+
+
+TEXTS = (TextDelta("Two words"), TextDelta(""), TextDelta("Two", (logged("Two"), logged("!"))))
+FINISHES: tuple[Finish, ...] = (
+    Finish("stop"),
+    Finish("length", Usage(5, 3, 2, 0, 1, {"odd": {"a": 1}}), "max", {"role": "assistant"}, "."),
+    Finish("content_filter", Usage(0, 0)),
+)
+OTHERS: tuple[tuple[Event, ...], ...] = (
+    (RefusalDelta("No."),),
+    (ReasoningDelta("Hm."), TextDelta("Two words")),
+    (TextDelta("Two "), TextDelta("words")),
+    (ToolCallStart(0, "call_1", "look"), ToolCallDelta(0, "{}")),
+    (TextDelta("Two words"), Aside("annotations", [{"a": 1}])),
+    (Noted(()), TextDelta("Two words")),
+    (),
+)
+
+
+@pytest.mark.parametrize("finish", FINISHES)
+@pytest.mark.parametrize("said", [*((text,) for text in TEXTS), *OTHERS])
+@pytest.mark.parametrize("opened", [(), EVENTS[:1], (Opened((), Upstream("up")),)])
+def test_what_came_at_once_is_told_as_if_it_were_folded(
+    opened: tuple[Event, ...], said: tuple[Event, ...], finish: Finish
+) -> None:
+    events = (*opened, *said, finish)
+    for status, error in ((200, None), (502, {"message": "cut"})):
+        told = told_in(events, 7, status, error)
+        assert orjson.dumps(told) == orjson.dumps(told_in(_one_by_one(events), 7, status, error))
+
+
+def _one_by_one(events: tuple[Event, ...]) -> Fold:
+    first, *others = events
+    fold = heard_more(None, (first,))
+    for event in others:
+        assert heard_more(fold, (event,)) is fold
+    return fold
+
+
+def test_what_came_at_once_is_folded_if_more_comes() -> None:
+    fold = heard_more(EVENTS[:2], EVENTS[2:])
+    assert told_in(fold, 7, 200, None) == told_in(_one_by_one(EVENTS), 7, 200, None)
 
 
 LEDGER = '[ledger]\nurl = "sqlite:///usage.db"\n'

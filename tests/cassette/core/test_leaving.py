@@ -13,7 +13,7 @@ import pytest
 from adapters.protocol import ChatRequest, RequestContext
 from middleware.cassettes.cassette import Cassette, CassetteTurn, RecordedAnswer
 from middleware.cassettes.names import CassetteName
-from middleware.cassettes.record.adapter import Asked, RawTurn, RecordingAdapter
+from middleware.cassettes.record.adapter import RawTurn, RecordingAdapter
 from middleware.cassettes.record.finish import Finished
 from middleware.cassettes.record.merge import Policy, merged
 from middleware.cassettes.selection import Selection
@@ -58,7 +58,8 @@ async def _played(folder: Path) -> Heard:
         return await playing.ask(ASK)
 
 
-VISITOR = Visitor(Selection(), "m", "", b"{}", "", RequestContext("req_1"))
+ASKED = "m", "record", b"{}", "", RequestContext("req_1")
+VISITOR = Visitor(CassetteName("t"), Selection(), *ASKED)
 STALLS = streams(*EVENTS[:2], then="silence")
 
 
@@ -134,10 +135,9 @@ class Keeper:
 @pytest.mark.parametrize(("batches", "left"), [(0, True), (1, True), (2, True), (3, False)])
 def test_whoever_stops_listening_has_left_unless_the_end_was_said(batches: int, left: bool) -> None:
     keeper = Keeper()
-    asked = Asked(VISITOR, CassetteName("t"), "record", "chat")
 
     async def listen() -> None:
-        record = RecordingAdapter(FakeAdapter(ANSWER), keeper, asked)
+        record = RecordingAdapter(FakeAdapter(ANSWER), keeper, VISITOR)
         async with aclosing(record.stream(ChatRequest("m", (user("hi"),)))) as events:
             for _ in range(batches):
                 await anext(events)

@@ -17,7 +17,7 @@ from adapters.protocol import Finish, Json, RequestContext, TextDelta
 from adapters.wire.capture import CapturedCall
 from middleware.cassettes.asks import new_fold
 from middleware.cassettes.names import CassetteName
-from middleware.cassettes.record.adapter import Asked, RawTurn
+from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
 from middleware.cassettes.record.lock import locked
 from middleware.cassettes.record.recorder import Recorder
@@ -36,8 +36,9 @@ def raw(number: int, text: str = "hi", size: int = 0, key: str = "") -> RawTurn:
     call.pieces = [bytes(size)]
     context = RequestContext(f"req_{number}")
     body = orjson.dumps(asking(text))
-    visitor = Visitor(Selection(), "m", "", body, key, context, 7)
-    return RawTurn(Asked(visitor, CassetteName("t"), "record", "chat"), [call] if size else [])
+    asked = "m", "record", body, key, context
+    visitor = Visitor(CassetteName("t"), Selection(), *asked, created=7)
+    return RawTurn(visitor, [call] if size else [])
 
 
 class Desktop:
@@ -168,10 +169,9 @@ def test_what_looks_like_a_secret_is_not_written_in_clear_for_a_moment(
     tmp_path: Path, said: str, slash: str
 ) -> None:
     turn = raw(1, said)
-    body = turn.asked.visitor.body.replace(b"/", slash.encode())  # so does PHP
-    visitor = turn.asked.visitor._replace(body=body)
+    body = turn.visitor.body.replace(b"/", slash.encode())  # so does PHP
     recorder = Desktop(tmp_path).recorder
-    recorder.put(turn._replace(asked=turn.asked._replace(visitor=visitor)))
+    recorder.put(turn._replace(visitor=turn.visitor._replace(body=body)))
     while not (parts := [*tmp_path.glob("*.part-*")]) or b"req_1" not in parts[0].read_bytes():
         time.sleep(0.005)
     assert b"swordfish" not in parts[0].read_bytes()

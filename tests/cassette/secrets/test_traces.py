@@ -20,7 +20,11 @@ KEYS = (
     *("ghr_", "github_pat_", "hf_", "gsk_", "r8_", "fw_", "npm_", "AIzaSy", "ya29."),
     *("AKIA", "Bearer ", "basic ", "eyJhbGciOiJIUzI1NiJ9."),
 )
-ADDRESSES = ("http://me:{}@host/", "https://host/?a=b&token={}", "wss://host/x?sig={}#top")
+PARAMETERS = ("key", "X-Token", "sig", "Signature", "secret", "passwd", "PASSWORD", "credential")
+ADDRESSES = (
+    *("http://me:{}@host/", "https://host/?a=b&token={}", "wss://host/x?sig={}#top"),
+    *(f"http://host/?{parameter}={{}}" for parameter in PARAMETERS),
+)
 VALUE = "A7D0BQ49ZKT1XW8CY3UJ5M"
 
 
