@@ -71,6 +71,7 @@ class Frames:
         self._object(
             "failed", self._heading.ended({"status": "failed", "error": why}, items.output, **own)
         )
+        items.listener = None
         return self._written()
 
     def render(self, events: Sequence[Event]) -> bytes:
@@ -102,6 +103,7 @@ class Frames:
         self._items.add(event)
         if type(event) is Finish:
             self._object(*finished(self._heading, self._items, event, self._told))
+            self._items.listener = None  # what is over must not hold itself
 
     def _written(self) -> bytes:
         written = b"".join(self._frames)

@@ -46,6 +46,7 @@ NATIVE = [{"name": "get_weather", "input_schema": {"type": "object"}}]
 BODIES: dict[str, Json] = {
     "/v1/chat/completions": {**MESSAGES, "tools": TOOLS},
     "/v1/messages": {**MESSAGES, "tools": NATIVE},
+    "/v1/responses": {"input": "hi", "tools": [{"type": "function", "name": "get_weather"}]},
     "/api/chat": {"messages": [USER], "tools": TOOLS},
 }
 
