@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from queue import SimpleQueue
 from threading import Thread
+from typing import NamedTuple
 
 import orjson
 
@@ -40,11 +41,17 @@ _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
 
 
-WaitingTurn = tuple[tuple[str, str, str], str, Sequence[Json], bytes]
-"""One that is to be written: the name of its cassette, the mode and the key its client came with,
-the model, what server tools that was offered, and the lines.
-"""
-_place_of, _line_of = itemgetter(0), itemgetter(3)
+class WaitingTurn(NamedTuple):
+    """One that is to be written."""
+
+    place: tuple[str, str, str]
+    """The name of its cassette, the mode, and the key its client came with."""
+    model: str
+    offered: Sequence[Json]
+    line: bytes
+
+
+_place_of, _line_of = attrgetter("place"), attrgetter("line")
 
 
 @dataclass(slots=True)
@@ -94,7 +101,7 @@ class Recorder:
         self._taken = taken
         visitor = turn.visitor
         place = visitor.name.name, visitor.mode, visitor.key
-        self._queue.put((place, visitor.model, turn.offered, line))
+        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, line))
 
     def _work(self) -> None:
         """Write what was gathered."""
@@ -131,7 +138,8 @@ class Recorder:
 
     def _tell_news(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
         """What reads turns, if the part does not have it yet."""
-        for _, model, offered, _ in turns:
+        for turn in turns:
+            model, offered = turn.model, turn.offered
             if part.is_news(model, offered):
                 routes = with_offers(dict(self.routes(model)), model, offered)
                 blotter = self.blotter.turn(key)
@@ -204,7 +212,7 @@ def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
     size = 0
     for turn in turns:
         lump.append(turn)
-        size += len(turn[3])
+        size += len(turn.line)
         if size > _LUMP:
             yield lump
             lump, size = [], 0
