@@ -74,18 +74,12 @@ class Chat(Edge):
         mode = admitted.mode and admitted.mode_of(model)
         if admitted.bill.limited or "replay" in (mode, admitted.mode):
             await admitted.reserve(mode, _most_tokens(parsed.request))
-        if not mode or runtime.studio is None:
+        if not mode:
             adapter: Adapter = runtime.routes_of(admitted.caller.client).find(model)
+        elif mode in PLAYING:
+            adapter = await _played(admitted, mode, parsed.request)
         else:
-            find = admitted.routes(model).find
-            visitor = admitted.visitor(model, mode, parsed.request)
-            if mode in PLAYING:
-                staged = await runtime.studio.chat(visitor, parsed.request, find)
-                adapter = staged.adapter
-                answer.replay(staged.replay, staged.id, staged.created)
-            else:
-                adapter = runtime.studio.asked(visitor, parsed.request, find)
-                answer.replay(runtime.studio.label(mode))
+            adapter = _recorded(admitted, mode, parsed.request)
         if keeping is not None and keeping.keeps(parsed):
             answers = admitted.answers(model)
             adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
@@ -110,6 +104,24 @@ class Chat(Edge):
         if admitted.mode == "replay" and runtime.studio and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
         return door.parse(admitted.body, repair=repair, strict=server.strict, call=admitted.call)
+
+
+async def _played(admitted: AdmittedRequest, mode: str, request: ChatRequest) -> Adapter:
+    studio, model = admitted.runtime.studio, request.model
+    assert studio is not None
+    visitor = admitted.visitor(model, mode, request)
+    staged = await studio.chat(visitor, request, admitted.routes(model).find)
+    admitted.answer.replay(staged.replay, staged.id, staged.created)
+    return staged.adapter
+
+
+def _recorded(admitted: AdmittedRequest, mode: str, request: ChatRequest) -> Adapter:
+    studio, model = admitted.runtime.studio, request.model
+    assert studio is not None
+    visitor = admitted.visitor(model, mode, request)
+    adapter = studio.asked(visitor, request, admitted.routes(model).find)
+    admitted.answer.replay(studio.label(mode))
+    return adapter
 
 
 def _most_tokens(request: ChatRequest) -> int | None:
