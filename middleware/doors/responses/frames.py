@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -18,6 +20,7 @@ from adapters.protocol import (
     ToolCallDelta,
 )
 from adapters.receipts import Receipt
+from middleware.doors.chat.words import BURST, arguments_of, text_of
 from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
 from middleware.doors.responses.output import CALLS, TEXT, THOUGHT, Items
@@ -28,7 +31,14 @@ from middleware.doors.responses.response_object import (
 )
 from middleware.doors.responses.tools import ToolSet
 
-_dumps = orjson.dumps
+_dumps, _logprobs_of = orjson.dumps, attrgetter("logprobs")
+_NOTHING: tuple[Set[str], Callable[[Any], str]] = (frozenset(), str)
+_SAID: Mapping[type[Event], tuple[Set[str], Callable[[Any], str]]] = {
+    TextDelta: ({TEXT}, text_of),
+    ReasoningDelta: ({THOUGHT}, text_of),
+    ToolCallDelta: (CALLS, arguments_of),
+}
+"""What is open where an event is a piece of it, and the piece."""
 
 
 class Frames:
@@ -75,6 +85,9 @@ class Frames:
         return self._written()
 
     def render(self, events: Sequence[Event]) -> bytes:
+        if len(events) >= BURST:
+            self._write_runs(events)
+            return self._written()
         items, frames = self._items, self._frames
         opened, head, number, pieces = items.open, items.head, self._number, items.pieces
         for event in events:
@@ -96,6 +109,27 @@ class Frames:
                 number += 1
         self._number = number
         return self._written()
+
+    def _write_runs(self, events: Sequence[Event]) -> None:
+        """The same for so many that most stand behind their like."""
+        items = self._items
+        for kind, group in groupby(events, type):
+            run: list[Any] = [*group]
+            belongs, piece_of = _SAID.get(kind, _NOTHING)
+            logged = kind is TextDelta and any(map(_logprobs_of, run))
+            for at, event in enumerate(run):
+                if items.open in belongs and not logged:
+                    self._say_all([*filter(None, map(piece_of, run[at:]))])
+                    break
+                self._rarer(event)
+
+    def _say_all(self, pieces: list[str]) -> None:
+        """Pieces of what is open."""
+        form = self._items.head.replace(b"%", b"%%") + b'%d,"delta":%b}\n\n'
+        numbered = enumerate(pieces, self._number)
+        self._items.pieces += pieces
+        self._frames += [form % (number, _dumps(piece)) for number, piece in numbered]
+        self._number += len(pieces)
 
     def _rarer(self, event: Event) -> None:
         if type(event) is Opened and self._number == 0:

@@ -26,6 +26,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
+from middleware.doors.chat.words import BURST
 from tests.doors.responses.written import OPENED, STAMP, frames, kinds, read, streamed, whole
 
 A, B = TextDelta("a"), TextDelta("b")
@@ -157,6 +158,22 @@ def test_every_stream_holds_and_is_the_plain_answer(events: list[Event], cuts: l
     assert streamed(*events, cuts=cuts) == heard
     checked(heard)
     assert heard[-1]["response"] == whole(*events)
+
+
+def repeated(event: Event) -> list[Event]:
+    if isinstance(event, ToolCallDelta):
+        return [event, *[ToolCallDelta(event.index, " ")] * BURST]
+    return [event] * (BURST if isinstance(event, TextDelta | ReasoningDelta) else 1)
+
+
+@given(answers(), st.booleans())
+def test_what_comes_in_a_burst_is_written_as_each_alone(events: list[Event], logged: bool) -> None:
+    *said, finish = events
+    words = (A, TextDelta(""), HM, TextDelta("100 %", ({"token": "%"},) if logged else ()))
+    many = [OPENED, *[one for event in said for one in repeated(event)], *words * BURST, finish]
+    together, alone = (read(stream=True).stream(STAMP) for _ in range(2))
+    frames = [alone.render([event]) for event in many]
+    assert together.render(many) == b"".join(frames)
 
 
 @pytest.mark.parametrize("reason", ENDS)
