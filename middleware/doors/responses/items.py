@@ -296,7 +296,8 @@ def _all(parts: list[Json], member: str) -> list[str]:
 
 
 def _thought(item: Json, _: str) -> Json:
-    return item
+    """Without a role, which says that something is a message; a client may write one here too."""
+    return {name: item[name] for name in item if name != "role"} if "role" in item else item
 
 
 def _function_call(item: Json, _: str) -> Json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,8 @@ LONG = "Be brief. " * 120
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,AA"}
 ELSEWHERE = {"type": "input_image", "file_id": "file_1"}
 THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+ROLES = ("assistant", "user", "system", "tool", 5, {})
+CASTS = [{**THOUGHT, "role": role, "content": None, "tool_call_id": "a"} for role in ROLES]
 
 
 def _shown(*parts: Json) -> Json:
@@ -39,6 +42,7 @@ ITEMS: list[Json] = [
     *(_spoken(), _spoken(REFUSED), _spoken({"type": "output_text", "text": ""}), THOUGHT),
     *(call("a"), call("b", arguments='{ "x": 1 }'), call("c", arguments="")),
     *(output("a"), output("b"), output("c"), output("a", [PICTURE]), output("b", [ELSEWHERE])),
+    *CASTS,
 ]
 REGULAR = [[item("user", "hi")], [call("a"), output("a")], [item("assistant", "said")]]
 
@@ -75,6 +79,15 @@ def test_what_was_seen_is_read_as_what_was_not(
         body = orjson.dumps({**fields, "input": items})
         whole = _read(RESPONSES_DOOR, body, repair)
         assert [_read(door, body, repair) for _ in range(3)] == [whole] * 3
+
+
+@pytest.mark.parametrize("cast", CASTS)
+def test_a_thought_with_a_role_is_no_message(cast: Json) -> None:
+    asked, told = item("user", "hi"), item("user", "go on")
+    plain, odd = (
+        orjson.dumps({"model": "m", "input": [asked, one, told]}) for one in (THOUGHT, cast)
+    )
+    assert _read(RESPONSES_DOOR, odd, repair=False) == _read(RESPONSES_DOOR, plain, repair=False)
 
 
 def test_turns_by_themselves_come_as_the_same_objects() -> None:
