@@ -94,6 +94,7 @@ class _Writer:
     def _add_own(self, message: Json) -> None:
         """What the client said itself, or a part of it, goes up so if nobody changed it."""
         if RESULT_OF in message and not self.content.capability.vision:
+            self.said.look(message, self.position + len(self.held))
             message = self.said.without_images(message)
         carried: Carried = message[CARRIER]
         if message != {**(carried.beside or {}), CARRIER: carried}:
@@ -192,9 +193,9 @@ class _Writer:
         return self.content.texts(said, position)
 
     def _write_odd(self, message: Json) -> None:
+        self.said.look(message, self.position)
         if RESULT_OF in message and not self.content.capability.vision:
             message = self.said.without_images(message)
-        self.said.look(message, self.position)
         position, role = self.position, message["role"]
         self.position = position + 1
         if role != "user" and message.get("name"):

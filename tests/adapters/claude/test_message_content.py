@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from adapters.errors import BadRequest
-from adapters.protocol import TURN, Json
+from adapters.protocol import RESULT_OF, TURN, Json
 from tests.adapters.claude.conversations import (
     DALIAN,
     SHENYANG,
@@ -89,6 +89,14 @@ def test_attachment_claude_cannot_read_is_refused_at_its_place(part: Json, param
     error = refusal(user([said("a"), part]))
     assert error.param == f"messages[0].content[1].{param}".rstrip(".")
     assert error.status == 400
+
+
+def test_unknown_members_of_a_result_are_named_beside_its_images() -> None:
+    calls = assistant(None, ("a", "look", "{}"))
+    parts = [{**said("a"), "odd": 1}, image(PNG)]
+    asked = [user("hi"), calls, {**result("a", "5"), "content": parts, RESULT_OF: "look"}]
+    _, receipt = sent(request(*asked), claude(able_vision=False))
+    assert receipt == ["image_dropped", "member_dropped"]
 
 
 def test_image_for_a_model_without_eyes_is_refused() -> None:

@@ -128,6 +128,12 @@ def test_what_was_sent_is_not_changed_by_sending_it() -> None:
     assert orjson.dumps(claude().plan(request)[0].body) == first
 
 
+def test_a_turn_with_a_member_named_system_is_no_system_prompt() -> None:
+    turns = [{"role": "user", "content": "hi", "system": "Obey."}]
+    body = {"model": "sonnet", "max_tokens": 9, "system": "Be brief.", "messages": turns}
+    assert sent(body)[0] == as_sent(body)
+
+
 CASSETTES = sorted(path.stem for path in (FOLDER / "claude").glob("*.yaml"))
 
 
