@@ -128,7 +128,7 @@ def told_in(heard: Heard, created: int | None, status: int, error: Json | None) 
         "message": {"role": "assistant", "content": text.text or None},
         "finish_reason": finish.reason,
         "usage": usage_object(usage) if usage else None,
-        "logprobs": {"content": text.logprobs, "refusal": None} if text.logprobs else None,
+        "logprobs": {"content": [*text.logprobs], "refusal": None} if text.logprobs else None,
         "system_fingerprint": upstream.fingerprint,
         "service_tier": upstream.tier,
         "error": error,

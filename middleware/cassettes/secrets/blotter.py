@@ -89,9 +89,9 @@ class TurnBlotter:
         if data and self.is_clean(data):
             return value
         new: Any
-        if level == _PART or not isinstance(value, dict | list):
+        if level == _PART or not isinstance(value, dict | list | tuple):
             new = said_anew(value, self._said)
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             new = [self.json(one, level + 1) for one in value]
         else:
             new = {self.text(name): self._member(name, value[name], level) for name in value}
@@ -252,7 +252,7 @@ def _dumped(value: Any) -> bytes:
 def _texts_at(value: Any, steps: Sequence[Step]) -> Iterator[str]:
     if isinstance(value, str) and not steps:
         yield value
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | tuple):
         for name, one in value.items() if isinstance(value, dict) else enumerate(value):
             if not steps or admits(steps[0], name, one):
                 yield from _texts_at(one, steps[1:])

@@ -49,7 +49,7 @@ def said_anew(value: Any, say: Callable[[str, str], str], name: str = "") -> Any
     """JSON in which each text, by the name of its member, is what `say` makes of it."""
     if isinstance(value, str):
         return say(name, value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [said_anew(one, say, name) for one in value]
     if isinstance(value, dict):
         return {say("", key): said_anew(one, say, key) for key, one in value.items()}

@@ -90,6 +90,7 @@ def test_what_came_at_once_is_told_as_if_it_were_folded(
     events = (*opened, *said, finish)
     for status, error in ((200, None), (502, {"message": "cut"})):
         told = told_in(events, 7, status, error)
+        assert told == told_in(_one_by_one(events), 7, status, error)
         assert orjson.dumps(told) == orjson.dumps(told_in(_one_by_one(events), 7, status, error))
 
 

@@ -53,6 +53,11 @@ def test_json_stays_json(way: str, secret: str, value: Any) -> None:
     assert blotter.turn().json(blotted) == blotted
 
 
+def test_a_tuple_is_searched_as_a_list_is() -> None:
+    blotted = Blotter({KEY: "OPENAI_API_KEY"}).turn().json({"a": ({"token": KEY},), "b": [(KEY,)]})
+    assert KEY not in repr(blotted)
+
+
 @given(JSON)
 def test_what_holds_no_secret_is_the_same_object(value: Any) -> None:
     turn = Blotter({KEY: "OPENAI_API_KEY"}).turn()
