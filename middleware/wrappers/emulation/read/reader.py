@@ -44,8 +44,9 @@ _PIECE = 4096
 _LOOK = 96
 _INVENTIONS = ("TOOLRESULT", "OBSERVATION", "ENDTOOLRESULT", "CALLID", "CONTENT")
 _FENCES = ("```", "~~~")
-# Every call has one of them, whatever its format: a bracket, or words of USE_TOOL or of ReAct.
-_HARM = re.compile(r"[<◁\[{(＜［｛（=]|tool|工具|action\W+input", re.IGNORECASE)
+# Every call and token has one of them, whatever its format: a bracket, or words of USE_TOOL or of
+# ReAct.
+_HARM = re.compile(r"]~|[<◁\[{(＜［｛（=]|tool|工具|action\W+input", re.IGNORECASE)
 
 
 def is_harmless(text: str) -> bool:

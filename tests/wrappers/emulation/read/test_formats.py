@@ -9,7 +9,8 @@ import pytest
 
 from adapters.shared.calls import Calls
 from middleware.wrappers.emulation.formats.raw_call import Fault
-from middleware.wrappers.emulation.read.reader import Reader
+from middleware.wrappers.emulation.formats.table import TOKENS
+from middleware.wrappers.emulation.read.reader import Reader, is_harmless
 from middleware.wrappers.emulation.read.rules import ReadRules
 from tests.wrappers.emulation.read.formats import FORMATS
 from tests.wrappers.emulation.read.reading import NOW, TOOLS, Call, cut_everywhere, read
@@ -21,6 +22,10 @@ def test_a_format_is_read_in_every_cut(text: str, calls: list[Call]) -> None:
         seen = read(pieces)
         assert seen.made() == calls, pieces
         assert seen.text.strip() == "", pieces
+
+
+def test_no_token_is_harmless() -> None:
+    assert not [token for token in TOKENS if is_harmless(f"Hello {token}")]
 
 
 def test_elements_nested_without_end_are_a_fault_and_no_crash() -> None:
