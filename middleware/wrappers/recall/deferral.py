@@ -62,7 +62,7 @@ class DeferredStore:
             await self._keep_at_once(entries, used)
             return
         if not self._waiting:
-            asyncio.get_running_loop().call_later(_DELAY, self._begin)
+            self._wait()
         for entry in entries:
             self._waiting[entry.key] = entry
         self._used += used
@@ -77,9 +77,20 @@ class DeferredStore:
         self._is_sure = True
 
     async def settle(self) -> None:
-        """Write what waits."""
-        while self._waiting or self._writing:
-            await asyncio.shield(self._begin())  # who is cut off takes nobody with it
+        """Write what waits now; what comes meanwhile is not waited for."""
+        for _ in range(1 + bool(self._writing)):
+            if self._waiting or self._writing:
+                await asyncio.shield(self._begin())  # who is cut off takes nobody with it
+
+    def _wait(self) -> None:
+        asyncio.get_running_loop().call_later(_DELAY, self._ring)
+
+    def _ring(self) -> None:
+        """It is time to write, unless others are still being written."""
+        if self._writing:
+            self._wait()
+        else:
+            self._begin()
 
     def _begin(self) -> asyncio.Task[None]:
         if self._task is None or self._task.done():
@@ -87,13 +98,14 @@ class DeferredStore:
         return self._task
 
     async def _write(self) -> None:
-        while self._waiting:
-            used = self._used
-            self._writing, self._waiting, self._used, self._size = self._waiting, {}, [], 0
-            try:
-                self._is_sure = await self._written([*self._writing.values()], used)
-            finally:
-                self._writing = {}
+        if not self._waiting:
+            return
+        used, sure = self._used, False
+        self._writing, self._waiting, self._used, self._size = self._waiting, {}, [], 0
+        try:
+            sure = await self._written([*self._writing.values()], used)
+        finally:
+            self._is_sure, self._writing = sure, {}
 
     async def _written(self, entries: Sequence[Entry], used: Sequence[bytes]) -> bool:
         """Whether it is; nobody waits for it, so it may be tried again."""
@@ -101,6 +113,7 @@ class DeferredStore:
             try:
                 await self._store.keep(entries, used)
             except StoreFailure:
+                self._is_sure = False  # what comes now waits for its own, and can be told
                 continue
             return True
         return False

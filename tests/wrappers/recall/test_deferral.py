@@ -36,6 +36,7 @@ class Shaky(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.fails = 0
+        self.failed = asyncio.Event()
         self.groups: list[list[bytes]] = []
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
@@ -43,6 +44,7 @@ class Shaky(MemoryStore):
         await asyncio.sleep(0)
         if self.fails:
             self.fails -= 1
+            self.failed.set()
             raise StoreFailure("the disk is full")
         await super().keep(entries, used)
 
@@ -118,6 +120,38 @@ def test_a_failure_is_tried_again_and_then_told_to_whoever_keeps_next() -> None:
             await store.keep([Entry(b"told", b"v")], ())
         await store.keep([Entry(b"b", b"v")], ())
         assert shaky.get(b"b") == b"v"
+
+    with_shaky(script)
+
+
+def test_who_settles_does_not_wait_for_what_comes_meanwhile() -> None:
+    async def script(store: DeferredStore, shaky: Shaky) -> None:
+        async def go_on() -> None:
+            for at in range(10_000):
+                await store.keep([Entry(b"k%d" % at, b"v")], ())
+                await asyncio.sleep(0)
+
+        others = [asyncio.create_task(go_on()) for _ in range(4)]
+        await asyncio.sleep(0)
+        await store.keep([Entry(b"mine", b"v")], ())
+        await asyncio.wait_for(store.settle(), 5)
+        assert shaky.get(b"mine") == b"v"
+        assert not any(task.done() for task in others)
+        for task in others:
+            task.cancel()
+
+    with_shaky(script)
+
+
+def test_what_comes_behind_a_failure_is_told_of_its_own() -> None:
+    async def script(store: DeferredStore, shaky: Shaky) -> None:
+        await store.keep([Entry(b"lost", b"v")], ())
+        shaky.fails = 4
+        settling = asyncio.create_task(store.settle())
+        await asyncio.wait_for(shaky.failed.wait(), 5)
+        with pytest.raises(StoreFailure):
+            await store.keep([Entry(b"told", b"v")], ())
+        await settling
 
     with_shaky(script)
 

@@ -318,3 +318,11 @@ def test_a_value_of_a_version_before_is_found_by_its_digest(path: Path) -> None:
         assert store.get(b"k") == b"value"
         connection.execute("UPDATE memory SET digest = ?", (identity_of(b"valuf"),))
     assert store.get(b"k") is None
+
+
+def test_a_sum_that_is_no_sum_finds_nothing(path: Path) -> None:
+    store = SqliteStore(path)
+    keep(store, (b"k", b"value"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE memory SET digest = 7")  # as a flipped bit makes it
+    assert store.get(b"k") is None
