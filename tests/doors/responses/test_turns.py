@@ -23,7 +23,7 @@ LONG = "Be brief. " * 120
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,AA"}
 ELSEWHERE = {"type": "input_image", "file_id": "file_1"}
 THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
-ROLES = ("assistant", "user", "system", "tool", 5, {})
+ROLES: tuple[Any, ...] = ("assistant", "user", "system", "tool", 5, {})
 CASTS = [{**THOUGHT, "role": role, "content": None, "tool_call_id": "a"} for role in ROLES]
 
 
