@@ -32,6 +32,8 @@ from middleware.doors.responses.response_object import (
 from middleware.doors.responses.tools import ToolSet
 
 _dumps, _logprobs_of = orjson.dumps, attrgetter("logprobs")
+# What no JSON has: between the number of a frame and its piece, and between two frames.
+_NAME, _NEXT = orjson.Fragment(b"\0"), orjson.Fragment(b"\1")
 _NOTHING: tuple[Set[str], Callable[[Any], str]] = (frozenset(), str)
 _SAID: Mapping[type[Event], tuple[Set[str], Callable[[Any], str]]] = {
     TextDelta: ({TEXT}, text_of),
@@ -119,17 +121,21 @@ class Frames:
             logged = kind is TextDelta and any(map(_logprobs_of, run))
             for at, event in enumerate(run):
                 if items.open in belongs and not logged:
-                    self._say_all([*filter(None, map(piece_of, run[at:]))])
+                    if pieces := [*filter(None, map(piece_of, run[at:]))]:
+                        self._say_all(pieces)
                     break
                 self._rarer(event)
 
     def _say_all(self, pieces: list[str]) -> None:
         """Pieces of what is open."""
-        form = self._items.head.replace(b"%", b"%%") + b'%d,"delta":%b}\n\n'
-        numbered = enumerate(pieces, self._number)
+        head, count = self._items.head, len(pieces)
+        parts: list[Any] = [0, _NAME, "", _NEXT] * count
+        parts[::4] = range(self._number, self._number + count)
+        parts[2::4] = pieces
+        said = _dumps(parts)[1:-3].replace(b",\0,", b',"delta":')
         self._items.pieces += pieces
-        self._frames += [form % (number, _dumps(piece)) for number, piece in numbered]
-        self._number += len(pieces)
+        self._frames += (head, said.replace(b",\1,", b"}\n\n" + head), b"}\n\n")
+        self._number += count
 
     def _rarer(self, event: Event) -> None:
         if type(event) is Opened and self._number == 0:
