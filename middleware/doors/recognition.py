@@ -38,6 +38,7 @@ _NONE = range(0)
 _role = methodcaller("get", "role")
 _raw = attrgetter("raw")
 _ASSISTANTS = ("assistant", "assistant")
+_SYSTEM = frozenset(("system", "developer"))
 
 
 Remember = Callable[[str, Callable[[str], Any]], Any]
@@ -61,8 +62,6 @@ class Form:
     """Reads all else, which is valid: with whole numbers where items and tools stood, and nowhere
     else; and as it was validated. None: it is to be read whole.
     """
-    alike: int = 2
-    """With so many items many conversations begin."""
 
 
 @value_class
@@ -87,7 +86,6 @@ class RecognizedRequest:
     """Those that were settled before, as they are."""
     _items: list[Piece]
     _skim: Skim
-    _alike: int
 
     def weight(self) -> int:
         """Of all items."""
@@ -102,7 +100,7 @@ class RecognizedRequest:
         conversation as it came is remembered as one piece all the same.
         """
         self._skim.keep()
-        if (settled or joined) and (first := _first(self._items, self._alike)):
+        if (settled or joined) and (first := _first(self._items)):
             self._skim.join(self._items, first, settled)
         self._skim.body = b""  # nobody looks at it again, and an answer may take long
 
@@ -175,9 +173,7 @@ def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> Recogni
     items, tools, rest = parts
     messages, settled = _messages(items)
     said_tools = None if tools is None else tools.value
-    return RecognizedRequest(
-        rest.value.said, said_tools, messages, settled, items, skim, form.alike
-    )
+    return RecognizedRequest(rest.value.said, said_tools, messages, settled, items, skim)
 
 
 def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
@@ -190,16 +186,18 @@ def _messages(pieces: list[Piece]) -> tuple[list[Json], range]:
     return messages, settled
 
 
-def _first(pieces: list[Piece], alike: int) -> int:
+def _first(pieces: list[Piece]) -> int:
     """The first item of those that are remembered as one; 0: there are few.
 
-    Many conversations begin alike, so what tells them apart stands before it. No result may be
-    the first: its call would be outside.
+    Many conversations begin alike, so what tells them apart stands before it: what the system says,
+    and what is said first. No result may be the first: its call would be outside.
     """
-    for position in range(alike, len(pieces)):
-        piece = pieces[position]
-        if piece.joined or piece.value[0].get("role") != "tool":
+    begun = False
+    for position, piece in enumerate(pieces):
+        role = piece.value[0].get("role")
+        if begun and (piece.joined or role != "tool"):
             return position
+        begun = begun or role not in _SYSTEM
     return 0
 
 

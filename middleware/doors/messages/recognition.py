@@ -67,5 +67,4 @@ def _rest(rest: Json, _: Json, __: Remember) -> RestOfRequest | None:
 def form_of(secret: bytes) -> Form:
     """With the secret that thoughts are signed with."""
     turn, items = partial(_is_turn, secret), ArrayMember("messages")
-    # What others begin a conversation with, the system prompt, stands beside it here.
-    return Form("messages", items, turn, _are_tools, REQUEST, [*_ANY], _rest, alike=1)
+    return Form("messages", items, turn, _are_tools, REQUEST, [*_ANY], _rest)
