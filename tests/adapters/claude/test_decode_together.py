@@ -8,38 +8,23 @@ from hypothesis import strategies as st
 
 from adapters.claude.decode import State, close, decode, decode_answer
 from adapters.protocol import (
-    Event,
     Json,
-    Noted,
-    Opened,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
 )
-from adapters.receipts import Receipt
 from adapters.shared.calls import Calls
-from adapters.wire.exchange import Exchange, Listener
+from adapters.wire.exchange import Exchange
 from adapters.wire.framing import Sse
-from adapters.wire.http import Link, Transport
+from tests.adapters.together import Heard, heard_of
 from tests.support.cuts import cut, cuts
 from tests.support.upstreams.claude_wire import begin, call, end, sse, text, thought
 
-Heard = tuple[list[Event], Receipt, str]
-
 
 def listen(*pieces: bytes) -> Heard:
-    """What is said, what is noted (with the opening where that comes later) and what broke it."""
     state = State(Calls("req_1", custom=frozenset({"free"})))
     exchange = Exchange("", {}, (), state, True, Sse, decode, close, decode_answer)
-    listener = Listener(Link("up", "", Transport()), exchange, {})
-    events: list[Event] = []
-    for piece in (*pieces, b""):
-        if not listener.over:
-            events += listener.feed(piece)
-    told = [event for event in events if isinstance(event, Opened | Noted)]
-    notes = tuple(note for event in told for note in event.receipt)
-    said: list[Event] = [event for event in events if not isinstance(event, Opened | Noted)]
-    return said, notes, str(listener.failure)
+    return heard_of(exchange, *pieces)
 
 
 def one_by_one(data: bytes) -> Heard:

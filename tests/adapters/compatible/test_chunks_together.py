@@ -13,42 +13,27 @@ from hypothesis import strategies as st
 from adapters.compatible.completions import close, decode, decode_answer
 from adapters.compatible.state import State
 from adapters.protocol import (
-    Event,
     Json,
-    Noted,
-    Opened,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
 )
-from adapters.receipts import Receipt
 from adapters.shared.calls import Calls
-from adapters.wire.exchange import Exchange, Listener
+from adapters.wire.exchange import Exchange
 from adapters.wire.framing import Sse
-from adapters.wire.http import Link, Transport
+from tests.adapters.together import Heard, heard_of, listener_of
 from tests.support.cuts import cut, cuts
 
-Heard = tuple[list[Event], Receipt, str]
 DONE = b"data: [DONE]\n\n"
 
 
-def listener_of(state: State) -> Listener[State]:
-    exchange = Exchange("", {}, (), state, True, Sse, decode, close, decode_answer)
-    return Listener(Link("up", "", Transport()), exchange, {})
+def exchange_of(state: State) -> Exchange[State]:
+    return Exchange("", {}, (), state, True, Sse, decode, close, decode_answer)
 
 
 def listen(*pieces: bytes) -> Heard:
-    """What is said, what is noted (with the opening where that comes later) and what broke it."""
-    listener = listener_of(State(Calls("req_1", custom=frozenset({"free"}))))
-    events: list[Event] = []
-    for piece in (*pieces, b""):
-        if not listener.over:
-            events += listener.feed(piece)
-    told = [event for event in events if isinstance(event, Opened | Noted)]
-    notes = tuple(note for event in told for note in event.receipt)
-    said: list[Event] = [event for event in events if not isinstance(event, Opened | Noted)]
-    return said, notes, str(listener.failure)
+    return heard_of(exchange_of(State(Calls("req_1", custom=frozenset({"free"})))), *pieces)
 
 
 def one_by_one(data: bytes) -> Heard:
@@ -157,7 +142,7 @@ def test_pieces_with_a_name_may_begin_another_call() -> None:
 @pytest.mark.parametrize("alike", [True, False])
 def test_what_varies_is_not_guessed_at_for_ever(alike: bool) -> None:
     state = State(Calls("req_1"))
-    listener = listener_of(state)
+    listener = listener_of(exchange_of(state))
     at = 0
     for _ in range(9):
         frames = [chunk({"content": "a"}, created=0 if alike else at + i) for i in range(9)]
@@ -168,7 +153,7 @@ def test_what_varies_is_not_guessed_at_for_ever(alike: bool) -> None:
 
 def test_one_that_comes_alone_is_not_looked_at_for_others() -> None:
     state = State(Calls("req_1"))
-    listener = listener_of(state)
+    listener = listener_of(exchange_of(state))
     for word in "abcdefgh":
         listener.feed(sse(chunk({"content": word})))
     assert state.alike is None
