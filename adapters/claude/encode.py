@@ -38,7 +38,7 @@ from adapters.shared.unknown_members import UnknownMembers
 NO_SAMPLING_SINCE = "2026-10-21"
 MOST_BREAKPOINTS = 4
 LONGEST_PLAIN = 16_384
-_said = itemgetter(1)
+_value_of = itemgetter(1)
 _ASKED_FOR_A_CALL = (
     Note(
         "tool_choice_not_enforced",
@@ -122,7 +122,7 @@ def encode(
         "model": request.model,
         "max_tokens": thought.max_tokens,
         "messages": said.turns,
-        **dict(filter(_said, optional.items())),
+        **dict(filter(_value_of, optional.items())),
         **_filled(more),
     }
     fields.notes += box.receipt + (_ASKED_FOR_A_CALL if words else ())

@@ -42,8 +42,8 @@ from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
 _DRAWN, _AT_ONCE = 8, 256
-_name_of = itemgetter(0)
 """Bytes of an id that are random, and for how many they are drawn."""
+_name_of = itemgetter(0)
 
 
 @dataclass(slots=True)

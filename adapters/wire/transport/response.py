@@ -180,6 +180,10 @@ class NotedIncoming(Incoming):
 
     __slots__ = ("sizes",)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: Sequence[int] = ()
+
     @property
     def on_chunk_complete(self) -> Callable[[], None]:
         """Puts an empty piece behind each chunk. The parser takes it once: it is no function of

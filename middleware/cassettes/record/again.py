@@ -18,12 +18,15 @@ from middleware import __version__
 from middleware.building import Shared, build
 from middleware.cassettes.asks import error_object, parse_own
 from middleware.cassettes.cassette import Cassette, CassetteTurn
+from middleware.cassettes.errors import CassetteRefused
+from middleware.cassettes.file import cassette_text
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import (
     RawTurn,
     RecordingAdapter,
     recorded_vectors,
 )
+from middleware.cassettes.record.finish import in_clear, told_clear
 from middleware.cassettes.record.offers import joined_routes
 from middleware.cassettes.record.recorder import Recorder, head_of
 from middleware.cassettes.record.turns import turn_of
@@ -40,7 +43,9 @@ from middleware.tools.shelf import open_shelf
 
 
 async def ask_again(config: Config, cassette: Cassette) -> Cassette:
-    """The same asks with what is sent and answered now."""
+    """The same asks with what is sent and answered now; refused where a second search finds a
+    secret in it.
+    """
     transport = Transport()
     shared = Shared(MemoryBoard(), MemoryState(), open_shelf(config, None, MemoryState(), complain))
     recorder = studio_of(config, complain).recorder
@@ -57,7 +62,10 @@ async def ask_again(config: Config, cassette: Cassette) -> Cassette:
     heads = [head_of(recorder, model, tools) for model, tools in asking.offered.items()]
     routes = joined_routes({}, (one for head in heads for one in head.routes.items()))
     facts = tuple(fact for head in heads for fact in head.facts)
-    return replace(cassette, turns=tuple(turns), routes=routes, facts=facts, by=__version__)
+    now = replace(cassette, turns=tuple(turns), routes=routes, facts=facts, by=__version__)
+    if found := in_clear(cassette_text(now), recorder.secrets):
+        raise CassetteRefused(f"Nothing was written: it would have held {told_clear(found)}.")
+    return now
 
 
 @dataclass(slots=True)

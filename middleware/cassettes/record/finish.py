@@ -13,6 +13,7 @@ from middleware import __version__
 from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.errors import CassetteRefused, UnreadableCassette
 from middleware.cassettes.file import (
+    CassetteText,
     cassette_text,
     read_cassette,
     turn_from_json,
@@ -92,11 +93,15 @@ def _remove(paths: Sequence[Path]) -> None:
 def _write(
     path: Path, cassette: Cassette, settings: RecorderSettings, secrets: Mapping[str, str]
 ) -> str:
-    """Write it, if a second search finds no secret in what would be written."""
     made = cassette_text(cassette)
-    if found := leaks(b"\n".join([made.text, *made.sides.values()]), secrets):
+    if found := in_clear(made, secrets):
         raise _Leak(f"it would have held {told_clear(found)}")
     return write_cassette(path, made, large=settings.large)
+
+
+def in_clear(made: CassetteText, secrets: Mapping[str, str]) -> list[str]:
+    """The secrets that a second search finds in what would be written."""
+    return leaks(b"\n".join([made.text, *made.sides.values()]), secrets)
 
 
 def told_clear(names: Sequence[str]) -> str:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
-from operator import attrgetter
-from typing import Any
+from itertools import chain
+from typing import Any, assert_never
 
 import orjson
 
 from adapters.protocol import (
     TURN,
+    Aside,
     Event,
     Finish,
     Json,
+    Noted,
+    Opened,
     ReasoningDelta,
+    RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -25,7 +28,6 @@ from adapters.shared.think_tags import CLOSER
 from middleware.wrappers.recall import fingerprint
 
 Batches = Sequence[tuple[Event, ...]]
-_text_of, _arguments_of = attrgetter("text"), attrgetter("arguments")
 _SIGNED = frozenset(("thinking", "redacted_thinking"))
 
 
@@ -135,16 +137,17 @@ def _gathered(events: Iterable[Event]) -> tuple[str, str, tuple[Json, ...]]:
     text: list[str] = []
     reasoning: list[str] = []
     calls: list[tuple[ToolCallStart, list[str]]] = []
-    runs: Iterable[tuple[type[Event], Iterator[Any]]] = groupby(events, type)
-    for kind, run in runs:  # few, of many events
-        if kind is TextDelta:
-            text += map(_text_of, run)
-        elif kind is ToolCallDelta:
-            calls[-1][1].extend(map(_arguments_of, run))
-        elif kind is ReasoningDelta:
-            reasoning += map(_text_of, run)
-        elif kind is ToolCallStart:
-            calls += ((start, []) for start in run)
+    for event in events:  # by what there is most of
+        if type(event) is TextDelta:
+            text.append(event.text)
+        elif type(event) is ToolCallDelta:
+            calls[-1][1].append(event.arguments)
+        elif type(event) is ReasoningDelta:
+            reasoning.append(event.text)
+        elif type(event) is ToolCallStart:
+            calls.append((event, []))
+        elif not isinstance(event, Opened | RefusalDelta | Aside | Noted | Finish):
+            assert_never(event)
     return "".join(text), "".join(reasoning), tuple(_call(*call) for call in calls)
 
 

@@ -292,7 +292,7 @@ def _check_of(value: bytes) -> bytes:
 
 
 def _is_whole(value: bytes, check: object) -> bool:
-    """Those of a day before have a digest, which took longer than all else of a long value."""
+    """Rows of versions before have a digest, which takes longer than all else of a long value."""
     if not isinstance(check, bytes):  # a flipped bit
         return False
     return check == (_check_of(value) if len(check) == 4 else identity_of(value))

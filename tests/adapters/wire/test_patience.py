@@ -104,6 +104,18 @@ def test_whoever_goes_on_speaking_behind_a_reason_has_its_time_again() -> None:
     assert first == same < later
 
 
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize("times", [{"idle": 900, "idle_open": 900, "content": 5}, {"total": 5}])
+def test_no_silence_is_longer_than_that_of_content_or_than_all(
+    times: dict[str, float], busy: bool
+) -> None:
+    async def left() -> list[float]:
+        clock, now = Clock(Timeouts(**times), None), asyncio.get_running_loop().time()
+        return [clock.due(said, busy) - now for said in ((TextDelta("a"),), ())]
+
+    assert all(4 < seconds < 6 for seconds in run(left()))
+
+
 def test_the_deadline_of_a_request_ends_a_stream() -> None:
     answer, took = talk(pings_after(sse(SAY)), within=0.2)
     assert answer.error is not None

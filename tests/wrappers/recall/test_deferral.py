@@ -31,20 +31,24 @@ def path(tmp_path: Path) -> Path:
 
 
 class Shaky(MemoryStore):
-    """Fails as often as is said; tells what it was asked to write."""
+    """Fails as often as is said, and stops there if that is said; tells what it was to write."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.fails = 0
-        self.failed = asyncio.Event()
+        self.fails, self.stops = 0, False
+        self.failed, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.goes_on.set()
         self.groups: list[list[bytes]] = []
 
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         self.groups.append([key for key, _ in entries])
         await asyncio.sleep(0)
+        await self.goes_on.wait()
         if self.fails:
             self.fails -= 1
             self.failed.set()
+            if self.stops:
+                self.goes_on.clear()
             raise StoreFailure("the disk is full")
         await super().keep(entries, used)
 
@@ -143,14 +147,19 @@ def test_who_settles_does_not_wait_for_what_comes_meanwhile() -> None:
     with_shaky(script)
 
 
-def test_what_comes_behind_a_failure_is_told_of_its_own() -> None:
+def test_what_comes_behind_a_failure_waits_for_its_own() -> None:
     async def script(store: DeferredStore, shaky: Shaky) -> None:
         await store.keep([Entry(b"lost", b"v")], ())
-        shaky.fails = 4
+        shaky.fails, shaky.stops = 4, True
         settling = asyncio.create_task(store.settle())
         await asyncio.wait_for(shaky.failed.wait(), 5)
+        telling = asyncio.create_task(store.keep([Entry(b"told", b"v")], ()))
+        await asyncio.sleep(0)
+        assert store.get(b"told") is None
+        shaky.stops = False
+        shaky.goes_on.set()
         with pytest.raises(StoreFailure):
-            await store.keep([Entry(b"told", b"v")], ())
+            await telling
         await settling
 
     with_shaky(script)
