@@ -178,8 +178,8 @@ class SqliteStore:
             self._tidying = False
 
     def _tidied(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {_TIDY_WAITS}")  # first: all others may wait
         connection.execute("PRAGMA synchronous = OFF")
-        connection.execute(f"PRAGMA busy_timeout = {_TIDY_WAITS}")
         ends = time.monotonic() + _TIDY_SECONDS
         while time.monotonic() < ends:
             before = _EVER if self._too_much(connection) else self._oldest()
@@ -238,9 +238,10 @@ class SqliteStore:
 
     def _prepare(self, connection: sqlite3.Connection) -> bool:
         """Make it ours; False: it is a file of another version."""
+        # First, as each of those that follow may find the file locked by who closes it.
+        connection.execute("PRAGMA busy_timeout = 50")
         # A power cut may cost memories, never a request: not worth waiting for the disk.
         connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA busy_timeout = 50")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
             return False
