@@ -47,7 +47,8 @@ def talk(
             deadline = None if within is None else started + within
             call = RequestContext(streamed=streamed, deadline=deadline)
             talking = said or exchange(streamed=streamed)
-            answer = await fold(converse(up.link, talking, call))
+            async with asyncio.timeout(5):  # who has no patience left does not wait for ever
+                answer = await fold(converse(up.link, talking, call))
             took = loop.time() - started
             if (
                 said is None
