@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from adapters.protocol import UpstreamCall, Usage
 from adapters.receipts import Note, Receipt
@@ -66,25 +66,24 @@ class Bill:
             await self._allowance.enter()
         self.visit.counted = True
 
-    async def reserve(self, answer: int | None) -> None:
-        """Take what it is likely to use; `answer` is its own limit."""
-        if self._allowance is None:
-            return
+    def reserve(self, answer: int | None) -> Awaitable[None]:
+        """Take what it is likely to use of its client's limits; `answer` is its own limit."""
+        assert self._allowance is not None
         visit = self.visit
         if answer is None:
             answer = self._lengths.of(visit.client, visit.model)
         self._answer = answer if answer < _LONGEST else _LONGEST
         visit.journey.before_next_ask = self._reserve_more
         tokens, cost = self._likely(self.size // _LETTERS)
-        await self._allowance.reserve(tokens, cost)
+        return self._allowance.reserve(tokens, cost)
 
-    async def _reserve_more(self, size: int) -> None:
+    def _reserve_more(self, size: int) -> Awaitable[None]:
         """Take the same for another ask with so many bytes more, even beyond the limits: the
         client cannot do without what it was let in for.
         """
         assert self._allowance is not None
         likely = self._likely(self.size // _LETTERS + size // _LETTERS)
-        await self._allowance.reserve(*likely, beyond=True)
+        return self._allowance.reserve(*likely, beyond=True)
 
     def _likely(self, prompt: int) -> tuple[int, float]:
         """Tokens and USD of one ask."""
@@ -158,14 +157,14 @@ class Bill:
             self.visit.receipt += (_UNSAID,)
         return guess
 
-    async def settle(self) -> None:
-        """Give back what was not used of what was taken."""
+    def settle(self) -> Awaitable[None]:
+        """Give back what was not used of what was taken of its client's limits."""
+        assert self._allowance is not None
         visit = self.visit
-        if self._allowance is not None:
-            spent = visit.spent.prompt + visit.spent.completion if visit.spent else 0
-            # What was played or refused is no request.
-            none = visit.played or bool(visit.limit)
-            await self._allowance.settle(spent, visit.cost or 0.0, none)
+        spent = visit.spent.prompt + visit.spent.completion if visit.spent else 0
+        # What was played or refused is no request.
+        none = visit.played or bool(visit.limit)
+        return self._allowance.settle(spent, visit.cost or 0.0, none)
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from adapters.errors import Busy
@@ -98,7 +96,6 @@ def test_vectors_whose_upstream_counts_nothing_are_estimated() -> None:
     found.operation = "embeddings"
     bill = Bill(found, Prices(parsed(CONFIG)), AnswerLengths())
     bill.size = 4000
-    asyncio.run(bill.reserve(0))
     bill.close()
     assert (found.cost, found.spent) == (0.001, Usage(1000, 0))
     assert [note.code for note in found.receipt] == ["usage_estimated"]
