@@ -34,15 +34,14 @@ class Terms:
 
     __slots__ = ("_budget", "_client", "_hour", "_term")
 
-    def __init__(self, client: str, budget: SpendingLimit | None) -> None:
+    def __init__(self, client: str, budget: SpendingLimit) -> None:
         self._client, self._budget = client, budget
         self._hour = -1.0
-        self._term: Term | None = None
+        self._term: Term
 
-    def at(self, now: float) -> Term | None:
-        """None: there is no budget."""
+    def at(self, now: float) -> Term:
         hour = now // _HOUR
-        if self._budget is not None and hour != self._hour:
+        if hour != self._hour:
             self._term, self._hour = term_of(self._client, self._budget, now), hour
         return self._term
 

@@ -11,7 +11,7 @@ from typing import Literal
 from adapters.errors import Again, GatewayError
 from middleware.accounts.budgets import Term, Terms
 from middleware.config import ClientConfig, SpendingLimit
-from middleware.state.store import CounterLimit, State, Taken, Wanted
+from middleware.state.store import CounterLimit, State, Taken
 
 Limit = Literal["requests", "tokens", "concurrent", "budget"]
 _MINUTE = 60.0
@@ -70,16 +70,7 @@ class ClientLimits:
         self.concurrent = CounterLimit(concurrent, said.concurrent or 0, _LONGEST_REQUEST)
         self.entering = [(one, 1.0) for one in (self.requests, self.concurrent) if one.limit]
         """What each request takes before its body is read."""
-        self.terms = Terms(said.id, said.budget)
-
-    def of_use(self, tokens: float, cost: float, term: Term | None) -> list[Wanted]:
-        """What it is likely to use."""
-        wanted: list[Wanted] = []
-        if self.tokens.limit:
-            wanted.append((self.tokens, tokens))
-        if term is not None:
-            wanted.append((term.limit, cost))
-        return wanted
+        self.terms = Terms(said.id, said.budget) if said.budget is not None else None
 
 
 def limits_of(said: ClientConfig) -> ClientLimits | None:
@@ -113,17 +104,22 @@ class Allowance:
 
     async def enter(self) -> None:
         """Take a place among its requests, or raise `LimitReached`: before its body is read."""
-        if refused := await self._claims.take(self._limits.entering):
+        entering = self._limits.entering
+        if entering and (refused := await self._claims.take(entering)):
             raise self._refusal(refused)
 
     async def reserve(self, tokens: float, cost: float, beyond: bool = False) -> None:
         """Take what it is likely to use, or raise `LimitReached`; with `beyond`, take it anyway."""
-        if self._term is None:  # all of a request is of the term it began in
-            self._term = self._limits.terms.at(time.time())
-        wanted = self._limits.of_use(tokens, cost, self._term)
+        limits, wanted = self._limits, []
+        if limits.tokens.limit:
+            wanted.append((limits.tokens, tokens))
+        if limits.terms is not None:
+            if self._term is None:  # all of a request is of the term it began in
+                self._term = limits.terms.at(time.time())
+            wanted.append((self._term.limit, cost))
         if beyond:
             wanted = [(replace(limit, limit=inf), amount) for limit, amount in wanted]
-        if refused := await self._claims.take(wanted):
+        if wanted and (refused := await self._claims.take(wanted)):
             raise self._refusal(refused)
 
     def settle(self, tokens: int, cost: float, none: bool = False) -> Awaitable[None]:

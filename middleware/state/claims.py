@@ -103,8 +103,6 @@ class NamedClaims:
         self.sums: dict[str, float] = {}
 
     async def take(self, wanted: Sequence[Wanted]) -> Taken | None:
-        if not wanted:
-            return None
         taken = await self._state.take(self._request, [Hold.of(*one) for one in wanted])
         self.sums.update(taken.sums)
         return taken if taken.refused else None
