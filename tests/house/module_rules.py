@@ -14,6 +14,12 @@ FILE_LINES = 350
 SUPPRESSIONS = 3
 # A request of anybody; a package of anybody, when it is imported; tools of anybody, when they run.
 SEAMS = ("middleware/server/edge.py", "adapters/kind.py", "middleware/tools/foreign.py")
+# Commands, tools that are called without a loop, a database whose driver has to have one, and the
+# process that only starts others.
+LOOPS = (
+    *("middleware/cli/", "middleware/tools/", "middleware/accounts/ledger/"),
+    "middleware/server/workers/supervisor.py",
+)
 
 
 def long_files(modules: Sequence[Module]) -> Iterator[str]:
@@ -21,6 +27,14 @@ def long_files(modules: Sequence[Module]) -> Iterator[str]:
         count = len(module.source.splitlines())
         if count > FILE_LINES:
             yield at(module, count, f"{count} lines, at most {FILE_LINES}")
+
+
+def second_loops(modules: Sequence[Module]) -> Iterator[str]:
+    """What is remembered of requests is of the one loop that serves them, and of its thread."""
+    for module, call in nodes(modules, ast.Call):
+        begins = ast.unparse(call.func) in {"asyncio.run", "asyncio.Runner"}
+        if begins and not module.path.startswith(LOOPS):
+            yield at(module, call.lineno, f"a loop of its own, allowed only in {', '.join(LOOPS)}")
 
 
 def missing_docstrings(modules: Sequence[Module]) -> Iterator[str]:

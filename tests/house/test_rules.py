@@ -16,6 +16,7 @@ from tests.house.module_rules import (
     missing_annotations,
     missing_docstrings,
     mutable_state,
+    second_loops,
     too_many_suppressions,
     unreasoned_suppressions,
 )
@@ -28,6 +29,7 @@ from tests.house.type_rules import loose_types
 # nothing wrong in its breach finds nothing anywhere.
 RULES: Sequence[tuple[Rule, Mapping[str, str]]] = (
     (long_files, {"adapters/x.py": "x = 1\n" * 351}),
+    (second_loops, {"middleware/server/x.py": "asyncio.run(f())"}),
     (missing_docstrings, {"adapters/x.py": "x = 1"}),
     (missing_annotations, {"adapters/x.py": "def f(a: int): pass"}),
     (missing_annotations, {"adapters/x.py": "async def f(*a) -> None: pass"}),

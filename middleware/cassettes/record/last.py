@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from adapters.errors import BadRequest
 from adapters.protocol import RequestContext
 from adapters.wire.capture import MOST
 from middleware.cassettes.asks import error_object
-from middleware.cassettes.cassette import Cassette
+from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.recorder import Recorder, head_of
 from middleware.cassettes.record.turns import turn_of
-from middleware.cassettes.secrets import blotted
+from middleware.cassettes.secrets import Blotter, blotted
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.verify import verified
 from middleware.cassettes.visitor import Operation, Visitor
@@ -32,12 +33,17 @@ async def cassette_of_kept(record: Record, recorder: Recorder) -> Cassette:
                 f"of the {call.size} bytes that upstream '{call.upstream}' answered only the "
                 f"first {MOST} are kept. Record it: usetool record NAME -- COMMAND"
             )
-    turn = blotted(turn_of(_raw(record)), recorder.blotter.turn())
+    # What is read of bodies is remembered for the loop's thread; to search them takes long.
+    turn = await asyncio.to_thread(_blotted, _raw(record), recorder.blotter)
     numbered = replace(turn, number=1, kept=not turn.is_whole)
     cassette = replace(
         head_of(recorder, record.visit.model, record.calls.offered), turns=(numbered,)
     )
     return (await verified(cassette, "the kept request")).cassette
+
+
+def _blotted(raw: RawTurn, blotter: Blotter) -> CassetteTurn:
+    return blotted(turn_of(raw), blotter.turn())
 
 
 def _raw(record: Record) -> RawTurn:

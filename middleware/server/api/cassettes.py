@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
@@ -71,18 +72,24 @@ async def keep_request(request: Request, identity: str) -> Response:
     """One of the last requests as a cassette of one turn."""
     edge: Edge = request.app.state.edge
     record = kept_record(request, identity)
-    # In a thread: what it imports would hold every stream.
-    return answered(await asyncio.to_thread(_one_turn, record, edge.runtime))
+    # In a thread, as it would hold every stream; the rest is not, as memories are the loop's.
+    await asyncio.to_thread(_load)
+    return answered(await _one_turn(record, edge.runtime))
 
 
-def _one_turn(record: Record, runtime: Runtime) -> Json:
+def _load() -> None:
+    for name in ("record.last", "setup"):
+        import_module(f"middleware.cassettes.{name}")
+
+
+async def _one_turn(record: Record, runtime: Runtime) -> Json:
     from middleware.cassettes.file import turn_to_json
     from middleware.cassettes.record.last import cassette_of_kept
     from middleware.cassettes.setup import studio_of
 
     recorder = (runtime.studio or studio_of(runtime.config, complain)).recorder
     recorder.facts = runtime.facts
-    cassette = asyncio.run(cassette_of_kept(record, recorder))
+    cassette = await cassette_of_kept(record, recorder)
     (turn,) = cassette.turns
     head = {name: getattr(cassette, name) for name in OneTurn.__annotations__ if name != "turn"}
     return {**head, "turn": turn_to_json(turn)}
