@@ -24,6 +24,7 @@ from adapters.shared.traits import Traits
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Ndjson
 from adapters.wire.http import Link
+from adapters.wire.json_text import objects_in
 
 PATH = "/api/chat"
 _START = "ollama serve"
@@ -72,7 +73,7 @@ class Ollama(Leaf):
     async def models(self) -> Listed:
         tags = await self.link.fetch("GET", "/api/tags", None, PATIENCE)
         listed = tags.get("models") if isinstance(tags, dict) else None
-        names = [one.get("model") or one.get("name") for one in listed or ()]
+        names = [one.get("model") or one.get("name") for one in objects_in(listed)]
         return {name: Traits() for name in names if isinstance(name, str)}
 
     async def traits(self, model: str) -> Traits:

@@ -7,6 +7,7 @@ from typing import Any
 
 from adapters.shared.traits import Traits
 from adapters.wire.http import Link
+from adapters.wire.json_text import objects_in
 
 PATIENCE = 3.0
 """Seconds a list of models may take: a client is waiting for ours."""
@@ -21,8 +22,8 @@ async def models_at(link: Link, path: str) -> Listed:
 
 def read_models(answer: Any) -> Listed:
     listed = answer.get("data") if isinstance(answer, dict) else answer
-    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return {one["id"]: _traits(one) for one in entries if isinstance(one.get("id"), str)}
+    found = objects_in(listed)
+    return {one["id"]: _traits(one) for one in found if isinstance(one.get("id"), str)}
 
 
 def _traits(entry: Mapping[str, Any]) -> Traits:

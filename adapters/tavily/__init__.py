@@ -18,6 +18,7 @@ from adapters.kind import Kind, Service
 from adapters.protocol import Json
 from adapters.shared.search import Finding, SearchFailure
 from adapters.wire.http import Link
+from adapters.wire.json_text import objects_in
 
 _WORD = re.compile(r"\w+")
 _LONGEST_QUERY = 400
@@ -88,7 +89,7 @@ def shortened(query: str) -> str:
 def read(answer: Any, bounds: Bounds) -> tuple[Finding, ...]:
     """Take what is there of an answer: only `results` is certain to be."""
     results = answer.get("results") if isinstance(answer, dict) else None
-    findings = [_finding(result, bounds) for result in results or () if isinstance(result, dict)]
+    findings = [_finding(result, bounds) for result in objects_in(results)]
     findings = [finding for finding in findings if finding.address]
     best = sorted(findings, key=lambda finding: -finding.score)
     return _within(best[: bounds.results], bounds.total)

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from adapters.errors import UpstreamError
+from adapters.protocol import Json
 from adapters.shared.marks import marks, most_openers
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -43,6 +44,11 @@ def load(data: bytes) -> Any:
             f"The upstream sent something that is not JSON, beginning: {start!r}",
             code="upstream_not_json",
         ) from error
+
+
+def objects_in(value: Any) -> list[Json]:
+    """Those of an array, whatever else is in it; what is no array has none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _require_sparse(data: bytes) -> None:

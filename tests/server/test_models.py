@@ -112,6 +112,22 @@ def test_wildcards_are_filled_by_their_upstream_asked_once_for_all() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("tags", [5, ["x"], {"models": 5}, {"models": {"a": 1}}, {"models": ["x"]}])
+def test_an_ollama_that_lists_something_odd_leaves_the_list_whole(tags: object) -> None:
+    async def run() -> None:
+        def odd(path: str, head: str, body: Json) -> tuple[str, bytes]:
+            return "200 OK", orjson.dumps(tags)
+
+        async with loopback(answering(Seen(), odd)) as up, running(shipped(up.url)) as gateway:
+            status, listed = await gateway.get("/v1/models?all=true")
+            assert status == 200
+            told = by_id(listed)["ollama/*"]["x_usetool"]
+            assert "no model was found" in told["reason"]
+            assert (await gateway.get("/api/tags"))[0] == 200
+
+    asyncio.run(run())
+
+
 def refused(path: str, head: str, body: Json) -> tuple[str, bytes]:
     return "401 Unauthorized", failure("bad key")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.shared.search import Finding, SearchFailure, as_annotations, as_text
@@ -132,6 +132,7 @@ RESULT = st.fixed_dictionaries(
 )
 
 
+@example({"results": 5})
 @given(JSON | st.fixed_dictionaries({"results": st.lists(RESULT, max_size=5) | JSON}))
 def test_any_answer_is_read_within_the_bounds(answer: Any) -> None:
     bounds = Bounds(results=3, excerpt=20, total=80)
