@@ -71,7 +71,7 @@ class CapturedCall:
                 self.chunks.append((time.monotonic(), sizes or (size,)))
                 self.pieces.append(piece)
         elif self.size < MOST:
-            self.pieces.append(piece)
+            self.pieces.append(piece[: MOST - self.size])
         self.size += size
 
     def let_go(self) -> None:
