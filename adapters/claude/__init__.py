@@ -18,6 +18,7 @@ from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Planned
 from adapters.shared.model_list import Listed, models_at
 from adapters.shared.traits import Traits
+from adapters.shared.usage import figure
 from adapters.wire.exchange import Exchange, converse
 from adapters.wire.framing import Sse
 from adapters.wire.http import Link
@@ -69,8 +70,7 @@ class Claude(Leaf):
             told = await link.ask(f"{PATH}/count_tokens", orjson.dumps(body))
         except GatewayError:
             return None
-        figure = told.get("input_tokens") if isinstance(told, dict) else None
-        return figure if type(figure) is int else None
+        return figure(told.get("input_tokens")) if isinstance(told, dict) else None
 
     def _betas(self, request: ChatRequest) -> Betas:
         return betas_of(request.call, self.settings.options.betas, self.settings.link)

@@ -44,7 +44,11 @@ async def count_tokens(request: Request) -> Response:
     body = await read_body(scope, request.receive, runtime.server.max_body)
     headers = heard(scope, MESSAGES_DOOR.endpoint.reads)
     call = RequestContext(
-        id=identity, key=caller.key, secret=runtime.shared.secret, headers=headers
+        id=identity,
+        owner=caller.client.owner,
+        key=caller.key,
+        secret=runtime.shared.secret,
+        headers=headers,
     )
     asked = parse_counted(body, call).request
     found = await _counted(edge, request, caller, asked)
@@ -63,7 +67,10 @@ async def _counted(edge: Edge, request: Request, caller: Caller, asked: ChatRequ
     played = runtime.is_played(selection, asked.model)
     if route.leaf is None or asked.native is None or played:
         return None
-    keys = runtime.routes.rings[routes.entry(asked.model).upstream].secrets
+    entry = routes.entry(asked.model)
+    if not entry.available:
+        return None
+    keys = runtime.routes.rings[entry.upstream].secrets
     call = replace(asked.call, key=next(iter(keys.values()), asked.call.key))
     # Whoever can count it has its client's own words.
     fitting, _ = fit(asked, asked.native.language, "")

@@ -13,6 +13,7 @@ from adapters.errors import from_words
 from adapters.protocol import Adapter, Finish, Json, Opened, TextDelta, Upstream, Usage
 from tests.server.app.playing import play
 from tests.support.adapters import repeating
+from tests.support.day_one import running
 from tests.support.door import Heard, door
 from tests.support.served import KEY, gateway
 from tests.support.upstreams.loopback import Peer, loopback
@@ -106,6 +107,31 @@ def test_an_upstream_that_counts_is_asked(status: str, answer: bytes, told: int)
     assert play(script) == {"input_tokens": told}
     sent = {"model": "claude-sonnet-4-5", **HELLO, "tools": []}
     assert asked == [("/v1/messages/count_tokens", sent)]
+
+
+ABSENT = """
+[upstreams.up]
+kind = "claude"
+api_key = "env:NOT_SET"
+[models.m]
+upstream = "up"
+name = "claude-sonnet-4-5"
+[models.any]
+choices = ["m"]
+[models.thinks]
+pipeline = "reason-then-answer"
+reasoner = "m"
+answerer = "m"
+"""
+
+
+@pytest.mark.parametrize("model", ["m", "any", "thinks"])
+def test_tokens_of_a_model_that_is_not_available_are_estimated(model: str) -> None:
+    async def script() -> tuple[int, Json]:
+        async with running(ABSENT) as gateway:
+            return await gateway.post(COUNT, {"model": model, **HELLO})
+
+    assert play(script) == (200, {"input_tokens": 4})
 
 
 @pytest.mark.parametrize("path", [f"{PATH}/batches", f"{PATH}/batches/b/cancel", "/v1/complete"])
