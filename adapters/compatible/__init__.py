@@ -13,6 +13,7 @@ from adapters.compatible.dialect import Dialect, Options, dialect
 from adapters.compatible.messages import renamed, written_messages
 from adapters.compatible.services import SERVICES
 from adapters.compatible.state import State
+from adapters.compatible.vectors import read_vectors
 from adapters.kind import Kind, Settings
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned, RequestContext
@@ -219,8 +220,8 @@ class Compatible(Leaf):
     async def embed(self, request: EmbeddingRequest) -> Json:
         body = {"model": request.model, "input": request.input, **request.params}
         link = self.link.opened_with(request.call.key)
-        answer: Json = await link.ask("/embeddings", orjson.dumps(body), request.call.capture)
-        return answer
+        said = await link.ask("/embeddings", orjson.dumps(body), request.call.capture)
+        return read_vectors(said, link)
 
 
 def connect(settings: Settings[Options]) -> Compatible:

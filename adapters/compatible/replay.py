@@ -12,6 +12,7 @@ import orjson
 
 from adapters.compatible import PATH, encode, exchange
 from adapters.compatible.dialect import Dialect
+from adapters.compatible.vectors import read_vectors
 from adapters.leaf import Leaf
 from adapters.protocol import ChatRequest, Events, Json, Planned
 from adapters.shared.embeddings import EmbeddingRequest
@@ -42,5 +43,5 @@ class RecordedCompletions(Leaf):
 
     async def embed(self, request: EmbeddingRequest) -> Json:
         body = orjson.dumps({"model": request.model, "input": request.input})
-        answer: Json = await self.link.ask("/embeddings", body, request.call.capture)
-        return answer
+        said = await self.link.ask("/embeddings", body, request.call.capture)
+        return read_vectors(said, self.link)

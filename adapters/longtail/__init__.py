@@ -20,6 +20,7 @@ from adapters import compatible
 from adapters.compatible import EncodedRequest, exchange
 from adapters.compatible.dialect import Dialect
 from adapters.compatible.replay import RecordedCompletions
+from adapters.compatible.vectors import read_vectors
 from adapters.errors import GatewayError, from_words
 from adapters.kind import Kind, Service, Settings
 from adapters.leaf import Leaf
@@ -128,8 +129,7 @@ class Longtail(Leaf):
         )
         source = self.link.tapped(answer, _url(request.model), asked, request.call.capture)
         due = asyncio.get_running_loop().time() + self.link.timeouts.whole
-        said: Json = orjson.loads(await source.read(due))
-        return said
+        return read_vectors(orjson.loads(await source.read(due)), self.link)
 
     async def _within(self, waited: Awaitable[Any], due: float) -> Any:
         try:

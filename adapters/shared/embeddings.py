@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.errors import BadRequest, UpstreamError
 from adapters.protocol import Json, RequestContext
+from adapters.shared.usage import figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,11 @@ class EmbeddingRequest:
 def answer(request: EmbeddingRequest, vectors: Any, tokens: Any) -> Json:
     """OpenAI's shape for vectors in the order of the texts."""
     if not isinstance(vectors, list) or len(vectors) != len(request.texts):
-        raise UpstreamError(
-            "The upstream sent another number of vectors than it was given texts.",
-            code="upstream_unreadable",
-        )
+        raise _unreadable("another number of vectors than it was given texts")
+    if not all(isinstance(one, list) for one in vectors):
+        raise _unreadable("vectors that are no lists of numbers")
     packed = request.params.get("encoding_format") == "base64"
-    count = tokens if type(tokens) is int else 0
+    count = figure(tokens) or 0
     return {
         "object": "list",
         "data": [
@@ -55,4 +55,11 @@ def answer(request: EmbeddingRequest, vectors: Any, tokens: Any) -> Json:
 
 def _packed(vector: Sequence[float]) -> str:
     """As the OpenAI SDK asks for it by default: little-endian 32-bit floats."""
-    return base64.b64encode(array("f", vector).tobytes()).decode()
+    try:
+        return base64.b64encode(array("f", vector).tobytes()).decode()
+    except TypeError as error:
+        raise _unreadable("vectors that are no lists of numbers") from error
+
+
+def _unreadable(what: str) -> UpstreamError:
+    return UpstreamError(f"The upstream sent {what}.", code="upstream_unreadable")

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from adapters.errors import BadRequest
 from adapters.protocol import Json, RequestContext, Usage
 from adapters.shared.embeddings import EmbeddingRequest
+from adapters.shared.usage import figure
 from middleware.doors.endpoint import Endpoint, described
 from middleware.doors.mistakes import refusal
 from middleware.routing import Routes
@@ -118,8 +119,8 @@ async def _vectors(routes: Routes, asked: EmbeddingRequest, call: RequestContext
 
 
 def _used(usage: Any) -> Usage | None:
-    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    return Usage(tokens, 0) if type(tokens) is int else None
+    tokens = figure(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    return None if tokens is None else Usage(tokens, 0)
 
 
 def parse_embedding(body: bytes, call: RequestContext) -> EmbeddingRequest:

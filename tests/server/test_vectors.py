@@ -74,3 +74,80 @@ def test_misshapen_embedding_requests_are_named(change: Json) -> None:
             assert answer["error"]["param"] == next(iter(change))
 
     asyncio.run(run())
+
+
+VECTOR: Json = {"object": "embedding", "index": 0, "embedding": [0.5]}
+NO_KEY: Json = {
+    "error": {"message": "Invalid API key", "type": "authentication_error", "code": 401}
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/api/embed", "/api/embeddings"])
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (["x"], "upstream_unreadable"),
+        (None, "upstream_unreadable"),
+        ({"data": "x"}, "upstream_unreadable"),
+        ({"data": []}, "upstream_unreadable"),
+        ({"data": ["x"]}, "upstream_unreadable"),
+        ({"data": [VECTOR, {"index": 1}]}, "upstream_unreadable"),
+        ({"data": [{"embedding": 5}]}, "upstream_unreadable"),
+        ({"error": "the model is loading"}, "upstream_error"),
+        (NO_KEY, "upstream_auth"),
+    ],
+)
+def test_an_answer_without_vectors_is_the_upstreams_error(
+    path: str, said: object, code: str
+) -> None:
+    async def run() -> None:
+        def odd(path: str, head: str, body: Json) -> tuple[str, bytes]:
+            return "200 OK", orjson.dumps(said)
+
+        async with (
+            loopback(answering(Seen(), odd)) as up,
+            running(RELAY.replace("URL", up.url)) as gateway,
+        ):
+            texts = "prompt" if path == "/api/embeddings" else "input"
+            status, answer = await gateway.post(path, {"model": "relay/emb", texts: "a"})
+            assert status >= 500
+            if path == "/v1/embeddings":
+                assert answer["error"]["code"] == code
+            else:
+                assert "relay" in answer["error"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("vectors", [5, ["x"], [[0.5], [0.5]], [["x"]], [[None]]])
+def test_ollamas_vectors_are_lists_of_numbers(vectors: object) -> None:
+    async def run() -> None:
+        def odd(path: str, head: str, body: Json) -> tuple[str, bytes]:
+            return "200 OK", orjson.dumps({"embeddings": vectors})
+
+        async with loopback(answering(Seen(), odd)) as up, running(shipped(up.url)) as gateway:
+            body: Json = {"model": "ollama/plain:1b", "input": "a", "encoding_format": "base64"}
+            status, answer = await gateway.post("/v1/embeddings", body)
+            assert (status, answer["error"]["code"]) == (502, "upstream_unreadable")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"), [(7, [7, 0]), (7.0, [7, 0]), (-5, None), (1 << 63, None)]
+)
+def test_tokens_are_counted_as_a_chats_are(said: float, counted: list[int] | None) -> None:
+    async def run() -> None:
+        def counts(path: str, head: str, body: Json) -> tuple[str, bytes]:
+            return "200 OK", orjson.dumps({"data": [VECTOR], "usage": {"prompt_tokens": said}})
+
+        async with (
+            loopback(answering(Seen(), counts)) as up,
+            running(RELAY.replace("URL", up.url)) as gateway,
+        ):
+            await gateway.post("/v1/embeddings", {"model": "relay/emb", "input": "a"})
+            await gateway.get("/v1/x_usetool/last")
+        line = orjson.loads(gateway.log.getvalue().splitlines()[0])
+        assert line.get("usage") == counted
+
+    asyncio.run(run())
