@@ -39,6 +39,7 @@ _MOST_NOTES = 64
 _TOGETHER = 16
 """Texts that are looked at as one: where a mark stands in one of them, each is read."""
 _text_of = attrgetter("text")
+_OVERTAKES = frozenset({ReasoningDelta, RefusalDelta, Aside})
 _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
 
@@ -128,7 +129,10 @@ class TextAnswer:
         if last.reason == "length" or (last.reason == "stop" and ToolCallStart in kinds):
             return False
         texts = [one for one in batch if type(one) is TextDelta]
-        return len(texts) < 2 and all(map(_is_harmless, texts))
+        if len(texts) > 1 or not all(map(_is_harmless, texts)):
+            return False
+        # Of a text that is read some may be held, and what stands behind it here leaves before.
+        return not texts or _OVERTAKES.isdisjoint(kinds[kinds.index(TextDelta) :])
 
     def _passes_alone(self, batch: tuple[Event, ...]) -> bool:
         """Whether what came alone leaves as it came, as most does."""

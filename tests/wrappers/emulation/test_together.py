@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.protocol import (
@@ -82,11 +82,12 @@ PARTS = st.tuples(
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@given(parts=PARTS, cut=st.integers(1, 60))
+@given(first=st.just(TextDelta("So. ")) | SAID, parts=PARTS, cut=st.integers(1, 60))
+@example(TextDelta("a\n"), ([ReasoningDelta("hm")], [], [], [], []), 1)
 def test_a_burst_says_what_its_pieces_say(
-    wrapper: type[Wrapper], parts: tuple[list[Event], ...], cut: int
+    wrapper: type[Wrapper], first: Event, parts: tuple[list[Event], ...], cut: int
 ) -> None:
-    events = answer(TextDelta("So. "), *[event for part in parts for event in part])
+    events = answer(first, *[event for part in parts for event in part])
     alone = said(wrapper, [events[:2], *[(event,) for event in events[2:]]])
     assert joined(said(wrapper, [events])) == joined(alone)
     assert (
