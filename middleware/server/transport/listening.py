@@ -65,6 +65,8 @@ class Protocol(HttpToolsProtocol):
     """Bytes of a request that came in parts."""
     _barren = 0
     """Those of them that brought nothing of a body."""
+    _brought = 0
+    """Bytes of bodies in what is being read."""
     _wrong = ""
     """What is wrong with a head that can be read."""
     _refusal: bytes | None = None
@@ -166,6 +168,7 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         while data and self._refusal is None:
+            self._brought = 0
             size, data = len(data), self._feed(data)
             if self._began is not None and self._refusal is None:
                 self._count(size)
@@ -173,7 +176,7 @@ class Protocol(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         """Bound what uvicorn would keep for ever: a head, trailers, what comes behind an answer."""
         self._size += size
-        self._barren += size
+        self._barren += size - self._brought  # a body may be another request's
         if self._barren > _MOST_HEAD:
             part = "trailer" if self._in_body else "head"
             what = f"The request's {part} is larger than {_MOST_HEAD} bytes."
@@ -255,6 +258,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         cycle, self._barren = self.cycle, 0
+        self._brought += len(body)
         if (self.parser.should_upgrade() and self._should_upgrade()) or cycle.response_complete:
             return
         cycle.take(body)

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from tests.server.transport.paper import connected
 from tests.server.transport.talking import (
     BODY,
     HEAD,
@@ -86,6 +88,20 @@ def flooding(begun: bytes, piece: bytes) -> Talk:
 @pytest.mark.parametrize("piece", [b"x-drop: %b\r\n" % (b"a" * 32_000), b"x" * 32_000])
 def test_an_endless_head_or_trailer_is_refused(begun: bytes, piece: bytes) -> None:
     assert refusal(talk(echo, Patient, flooding(begun, piece)))[0] == 431
+
+
+def test_the_body_of_one_request_is_not_the_head_of_the_next() -> None:
+    body = b"a" * 255_000
+    first = HEAD + b"content-length: %d\r\n\r\n" % len(body) + body
+    second = HEAD + b"x-long: %b\r\n" % (b"a" * 12_000) + BODY + b"12345"
+
+    async def scene() -> list[bytes]:
+        protocol, paper = connected(uvicorn.Config(echo, http=Patient, lifespan="off"))
+        for piece in (first + second[:100], second[100:-5], second[-5:]):
+            protocol.data_received(piece)
+        return await paper.until(2)
+
+    assert [head.split(b"\r\n")[0] for head in asyncio.run(scene())] == [b"HTTP/1.1 200 OK"] * 2
 
 
 def test_an_endless_trailer_behind_an_answer_ends_the_connection() -> None:
