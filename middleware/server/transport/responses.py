@@ -115,7 +115,7 @@ class EventStream:
         return self._wait_for(sent)
 
     async def _write_behind(self, ping: asyncio.Task[None], frames: bytes) -> None:
-        await asyncio.wait([ping])  # who is cancelled here must not end the ping too
+        await _end_of(ping)
         await self.write(frames)
 
     async def _wait_for(self, sent: Awaitable[None]) -> None:
@@ -128,7 +128,7 @@ class EventStream:
         """Write the last frames and end the response; nothing is written after them."""
         self._timer.cancel()
         if self._ping is not None:
-            await asyncio.wait([self._ping])
+            await _end_of(self._ping)
         if not self._over:
             self._over = True
             await self._send({"type": "http.response.body", "body": frames, "more_body": False})
@@ -156,3 +156,11 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
         self._moved = self._loop.time()
         self._ping = None
+
+
+async def _end_of(ping: asyncio.Task[None]) -> None:
+    """Wait for it; whoever is cancelled here must not end the ping too. Where it could not be sent,
+    nothing can.
+    """
+    await asyncio.wait([ping])
+    ping.result()

@@ -26,8 +26,12 @@ class Wire:
         self.sent: list[Message] = []
         self._moved = asyncio.Event()
         self._held: asyncio.Semaphore | None = None
+        self.broken = False
+        """Servers may raise of a connection that is gone: ASGI says so since 2.4."""
 
     async def send(self, message: Message) -> None:
+        if self.broken:
+            raise OSError("the client is gone")
         if self._held is not None:
             await self._held.acquire()
         self.sent.append(dict(message))
@@ -256,3 +260,15 @@ def test_a_body_has_its_type_and_length() -> None:
 )
 def test_a_header_stays_one_line(value: str, sent: bytes) -> None:
     assert raw({"x-upstream-model": value}) == [(b"x-upstream-model", sent)]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_behind_a_ping_that_could_not_be_sent_nothing_is(ends: bool) -> None:
+    async def script(stream: EventStream, wire: Wire) -> None:
+        await stream.start()
+        wire.broken = True
+        await quiet()
+        with pytest.raises(OSError, match="gone"):
+            await (stream.last(b"a") if ends else stream.write(b"a"))
+
+    assert play(script, BEAT).kinds() == ["start"]
