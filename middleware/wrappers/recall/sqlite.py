@@ -104,11 +104,13 @@ class SqliteStore:
     async def keep(self, entries: Sequence[Entry], used: Sequence[bytes]) -> None:
         kept = await self._together.join(entries, used)
         for pause in _PAUSES:
-            if kept or self._keep_now(entries, used):
-                self._tidy_sometimes(entries)  # not before: who opens the file would find it locked
-                return
+            if kept:
+                break
             await asyncio.sleep(pause)
-        raise StoreFailure("the recall store is locked by another process")
+            kept = self._keep_now(entries, used)
+        if not kept:
+            raise StoreFailure("the recall store is locked by another process")
+        self._tidy_sometimes(entries)  # not before: who opens the file would find it locked
 
     def _keep_now(self, entries: Sequence[Entry], used: Sequence[bytes]) -> bool:
         """Write all of it or nothing; False: it may succeed if it is tried again."""

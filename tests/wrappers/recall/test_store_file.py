@@ -259,7 +259,10 @@ def test_what_no_room_can_be_made_for_is_a_failure_and_drives_nothing_out(
     assert all(store.get(b"%d" % number) for number in range(40))
 
 
-def test_a_writer_that_holds_the_file_delays_and_then_fails_the_keeping(path: Path) -> None:
+@pytest.mark.parametrize("held", [0.01, 0.13], ids=["briefly", "until the last attempt"])
+def test_a_writer_that_holds_the_file_delays_and_then_fails_the_keeping(
+    path: Path, held: float
+) -> None:
     store = SqliteStore(path)
     keep(store, (b"k", b"v"))
     other = sqlite3.connect(path, isolation_level=None)
@@ -270,7 +273,7 @@ def test_a_writer_that_holds_the_file_delays_and_then_fails_the_keeping(path: Pa
 
     async def freed_in_between() -> None:
         keeping = asyncio.create_task(store.keep([Entry(b"l", b"w")], ()))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(held)
         other.execute("ROLLBACK")
         await keeping
 
