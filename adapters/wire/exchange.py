@@ -249,7 +249,7 @@ class Listener(Generic[S]):
             else:
                 self._end(events)
         except (GatewayError, *_MISSHAPEN) as error:
-            self._fail(error)
+            self._fail(error, events)
         return tuple(events) if self.opened else self._through(events)
 
     def _odd(self, frames: list[bytes], events: list[Event]) -> Iterator[bytes]:
@@ -267,10 +267,12 @@ class Listener(Generic[S]):
             if odd:
                 yield odd
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: Exception, said: Sequence[Event]) -> None:
+        """`said` before it, by the same piece."""
+        begun = self.opened or any(type(event) is not Noted for event in said)
         failure = error if isinstance(error, GatewayError) else self.state.unreadable()
         failure.__cause__ = error.__cause__ if failure is error else error
-        if not (self.opened or isinstance(failure, Refused) or failure.again == "same"):
+        if not (begun or isinstance(failure, Refused) or failure.again == "same"):
             failure.again = "elsewhere"  # nothing was said: another may answer
         self.failure, self.over = failure, True
 

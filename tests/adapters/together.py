@@ -9,7 +9,10 @@ from adapters.receipts import Receipt
 from adapters.wire.exchange import Exchange, Listener
 from adapters.wire.http import Link, Transport
 
-Heard = tuple[list[Event], Receipt, str]
+Heard = tuple[list[Event], Receipt, str, str]
+"""What is said, what is noted (with the opening where that comes later), what broke it, and whether
+asking again may help.
+"""
 
 
 def listener_of(exchange: Exchange[Any]) -> Listener[Any]:
@@ -17,7 +20,6 @@ def listener_of(exchange: Exchange[Any]) -> Listener[Any]:
 
 
 def heard_of(exchange: Exchange[Any], *pieces: bytes) -> Heard:
-    """What is said, what is noted (with the opening where that comes later) and what broke it."""
     listener = listener_of(exchange)
     events: list[Event] = []
     for piece in (*pieces, b""):
@@ -26,4 +28,5 @@ def heard_of(exchange: Exchange[Any], *pieces: bytes) -> Heard:
     told = [event for event in events if isinstance(event, Opened | Noted)]
     notes = tuple(note for event in told for note in event.receipt)
     said: list[Event] = [event for event in events if not isinstance(event, Opened | Noted)]
-    return said, notes, str(listener.failure)
+    failure = listener.failure
+    return said, notes, str(failure), "" if failure is None else failure.again

@@ -115,6 +115,6 @@ def test_a_text_that_stands_elsewhere_is_not_taken_for_the_one_that_is_said() ->
 
 def test_a_delta_whose_type_is_no_text_is_passed_over() -> None:
     opening, *rest = text(0, "a")
-    said, _, broken = listen(sse(begin(), opening, delta(type=[]), delta(type={}), *rest, *end()))
+    said, _, broken, _ = listen(sse(begin(), opening, delta(type=[]), delta(type={}), *rest, *end()))
     assert said[0] == TextDelta("a")
     assert broken == "None"
