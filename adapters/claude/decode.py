@@ -47,7 +47,7 @@ class State(AnswerState):
     pieces: list[str] = field(default_factory=list)
     """What its deltas said."""
     parts: dict[str, list[Any]] = field(default_factory=dict)
-    """JsonArray of its other members."""
+    """Pieces of its other members."""
     position: int = 0
     """Blocks begun: calls are told apart by it, since indexes may start again."""
     usage: Json = field(default_factory=dict)
@@ -73,7 +73,7 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
     if kind == "content_block_delta":
         delta = event["delta"]
         said = delta["type"]
-        if not state.pieces:
+        if state.guesses and state.alike is None:
             _expect_alike(frame, said, state)
         if said == "text_delta":
             text = delta["text"]
@@ -90,9 +90,10 @@ def decode(frame: bytes, state: State) -> Iterable[Event]:
 
 
 def _expect_alike(frame: bytes, said: str, state: State) -> None:
-    """The first delta of a block looks like those that follow."""
+    """A delta of a block looks like those that follow."""
     known = type(said) is str and said in _SAID
     if known and (said != "input_json_delta" or state.block["type"] == "tool_use"):
+        state.guesses -= 1
         name, meant = _SAID[said]
         state.alike = alike(frame, ("delta", name), meant)
 

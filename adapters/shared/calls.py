@@ -37,7 +37,7 @@ class End:
     """Finds the end of one JSON object in pieces, each of which is read once."""
 
     read: int = 0
-    """JsonArray."""
+    """How many pieces were."""
     depth: int = 0
     quoted: bool = False
     escaped: bool = False

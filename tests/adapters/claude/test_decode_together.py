@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,15 +17,17 @@ from adapters.protocol import (
 from adapters.shared.calls import Calls
 from adapters.wire.exchange import Exchange
 from adapters.wire.framing import Sse
-from tests.adapters.together import Heard, heard_of
+from tests.adapters.together import Heard, heard_of, listener_of
 from tests.support.cuts import cut, cuts
 from tests.support.upstreams.claude_wire import begin, call, end, sse, text, thought
 
 
+def exchange_of(state: State) -> Exchange[State]:
+    return Exchange("", {}, (), state, True, Sse, decode, close, decode_answer)
+
+
 def listen(*pieces: bytes) -> Heard:
-    state = State(Calls("req_1", custom=frozenset({"free"})))
-    exchange = Exchange("", {}, (), state, True, Sse, decode, close, decode_answer)
-    return heard_of(exchange, *pieces)
+    return heard_of(exchange_of(State(Calls("req_1", custom=frozenset({"free"})))), *pieces)
 
 
 def one_by_one(data: bytes) -> Heard:
@@ -96,6 +99,22 @@ def test_each_text_stays_an_event_of_its_own() -> None:
     assert pieces == ['{"a":', *words]
 
 
+@pytest.mark.parametrize(
+    ("said", "around", "guesses"), [("", "", 7), ("a", "", 8), ("a", "b" * 2000, 0)]
+)
+def test_what_frames_look_like_is_guessed_eight_times_in_vain_and_never_of_one_alone(
+    said: str, around: str, guesses: int
+) -> None:
+    opening, *_ = thought(0)
+    frames = [opening, *[delta(type="thinking_delta", thinking=said, more=around)] * 50]
+    together, alone = (listener_of(exchange_of(State())) for _ in range(2))
+    together.feed(sse(*frames))
+    for frame in frames:
+        alone.feed(sse(frame))
+    assert together.state.guesses == guesses
+    assert alone.state.alike is None
+
+
 def test_spaces_that_hide_how_long_a_text_is_change_nothing() -> None:
     frames = [
         orjson.dumps(delta(type="text_delta", text=f"w{at}"))[:-1] + b" " * (at % 4) + b"}"
@@ -115,6 +134,8 @@ def test_a_text_that_stands_elsewhere_is_not_taken_for_the_one_that_is_said() ->
 
 def test_a_delta_whose_type_is_no_text_is_passed_over() -> None:
     opening, *rest = text(0, "a")
-    said, _, broken, _ = listen(sse(begin(), opening, delta(type=[]), delta(type={}), *rest, *end()))
+    said, _, broken, _ = listen(
+        sse(begin(), opening, delta(type=[]), delta(type={}), *rest, *end())
+    )
     assert said[0] == TextDelta("a")
     assert broken == "None"
