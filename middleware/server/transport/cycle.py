@@ -186,13 +186,13 @@ class Cycle(RequestResponseCycle):
         await self.send(message)
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self.response_started, self.waiting_for_100_continue = True, False
         said = [*self.default_headers, *headers]
         names, values = zip(*said, strict=True) if said else ((), ())
         text, length, connection = _form_of(status, names)
         head = text % values
         if len(head) - len(head.translate(None, _CONTROL)) != 2 * len(said):
             raise RuntimeError("A header of the response has a control character in it.")
+        self.response_started, self.waiting_for_100_continue = True, False
         if connection >= 0 and b"close" in values[connection]:
             self.keep_alive = False
         elif not self.keep_alive:
