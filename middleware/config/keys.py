@@ -157,7 +157,9 @@ RECALL: Mapping[str, Key] = {
         "one, memory if that is memory, else a file; state unless a path is given",
     ),
     "path": Key(
-        PATH, "The file, NAME-rounds beside it; in the user's state directory if not given"
+        PATH,
+        "The file, NAME-rounds and NAME-answers beside it; in the user's state directory if not "
+        "given",
     ),
     "max_bytes": Key(
         whole(1 << 16),
