@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -29,6 +30,7 @@ from tests.cassette.asks import (
     round_of,
 )
 from tests.linear.measuring import seconds_unless_long
+from tests.support.paths import ROOT
 
 FILE, NAME = "cassettes/lamps.yaml", "lamps"
 RECORD = "Record it: usetool record lamps --mode auto -- COMMAND"
@@ -280,8 +282,16 @@ def test_its_client_left() -> None:
     assert told.nearest == 1
 
 
-def test_cold_is_quick_enough() -> None:
-    """The patterns are made when they are first needed."""
-    begun = time.process_time()
-    why(prompt("now 2026-11-19"), prompt("now 2026-11-18"))
-    assert time.process_time() - begun < 0.5
+FIRST = """
+import time
+from tests.cassette.match.test_explain import prompt, why
+begun = time.process_time()
+why(prompt("now 2026-11-19"), prompt("now 2026-11-18"))
+print(time.process_time() - begun)
+"""
+
+
+def test_the_first_is_quick_enough() -> None:
+    """The patterns are made when they are first needed: in a process where nobody has yet."""
+    told = subprocess.run([sys.executable, "-c", FIRST], cwd=ROOT, capture_output=True, check=True)
+    assert float(told.stdout) < 0.5

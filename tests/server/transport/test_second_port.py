@@ -15,9 +15,9 @@ from middleware.server.transport.address import listen_everywhere
 MODEL = '[upstreams.u]\nkind = "scripted"\n[models.one]\nupstream = "u"\n'
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+def two_free_ports() -> list[int]:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as other:
+        return [int(free.getsockname()[1]) for free in (one, other)]
 
 
 def on(port: int, ollama_port: int | None) -> Config:
@@ -26,7 +26,7 @@ def on(port: int, ollama_port: int | None) -> Config:
 
 
 def test_it_listens_on_both_and_on_one_only_once() -> None:
-    first, second = free_port(), free_port()
+    first, second = two_free_ports()
     for other, ports in ((second, [first, second]), (first, [first]), (None, [first])):
         with listen_everywhere(on(first, other)) as sockets:
             assert [one.getsockname()[1] for one in sockets] == ports
@@ -38,6 +38,6 @@ def test_a_port_that_is_taken_is_named_with_its_key() -> None:
         port = taken.getsockname()[1]
         with (
             pytest.raises(Failed, match=f"{port}: .*ollama_port"),
-            listen_everywhere(on(free_port(), port)),
+            listen_everywhere(on(two_free_ports()[0], port)),
         ):
             pass

@@ -265,7 +265,8 @@ def test_all_is_in_the_file_when_the_gateway_ends_and_sooner_with_workers(
         for count in range(1, 4):
             asked = {"model": "demo", "input": "hi"}
             await Door(app, io.StringIO()).ask(asked, path="/v1/responses")
-            assert rows(file) == count or (workers == 1 and count > 1)
+            if workers > 1:
+                assert rows(file) == count
         ends.set()
         await lasting
 
