@@ -13,7 +13,7 @@ import orjson
 
 from adapters.protocol import Json
 from middleware.server.terminal import one_line
-from middleware.server.visits import Visit
+from middleware.server.visits import TOGETHER, Visit
 
 _FLUSH_SECONDS = 0.2
 _AT_ONCE = 4096
@@ -22,10 +22,6 @@ LEVELS: Mapping[str, int] = {"debug": 0, "info": 0, "warning": 400, "error": 500
 """The log's level → the least status of a request that it tells of."""
 _OF_NEWS = 400
 """What is told of no request is a warning."""
-_TOGETHER = 16
-"""Requests whose lines are put together at once: what runs again and again takes half the time of
-what runs once a request.
-"""
 _COLOURS: Mapping[int, str] = {4: "\033[33m", 5: "\033[31m"}
 _UNCOLOURED = "\033[0m"
 
@@ -46,7 +42,7 @@ class Log:
     def end(self, visit: Visit, now: float) -> None:
         """Tell of a request that has ended."""
         self._ended.append((visit, now, int(time.time())))
-        if len(self._ended) >= _TOGETHER:
+        if len(self._ended) >= TOGETHER:
             self._catch_up()
         if self._timer is None:
             self._flush_soon()

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from adapters.protocol import UpstreamCall, Usage
 from middleware.config import Config
-from middleware.server.visits import Visit
+from middleware.server.visits import TOGETHER, Visit
 from middleware.telemetry.families import (
     CALL_SECONDS,
     CALL_TOKENS,
@@ -52,10 +52,6 @@ _PATIENCE = 1.0
 _KINDS = ("input", "cached", "cache_write", "output", "reasoning")
 _Figures = tuple[float | None, ...]
 """Tokens of each kind, and what they cost."""
-_TOGETHER = 16
-"""Requests that are taken in together: what runs again and again takes half the time of what runs
-once a request.
-"""
 _AT_ONCE = 1000
 """Requests whose values wait to be added up: their buckets are looked for together."""
 
@@ -167,7 +163,7 @@ class Tally:
         # A receipt may be as long as its request, which must not be held any more: also that of a
         # call whose answer the client did not get.
         unheard = visit.gone or visit.error is not None or len(visit.journey.steps) > 1
-        if visit.receipt or unheard or len(self._ended) >= _TOGETHER:
+        if visit.receipt or unheard or len(self._ended) >= TOGETHER:
             self._catch_up()
 
     def _catch_up(self) -> None:

@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 from middleware.accounts.ledger.book import Book, LedgerAway
 from middleware.accounts.ledger.rows import Row, row_of
-from middleware.server.visits import Visit
+from middleware.server.visits import TOGETHER, Visit
 
 _EVERY, _AGAIN = 0.3, 0.25
 """Seconds between batches, and before a batch that could not be written is tried again."""
@@ -19,10 +19,6 @@ _END: Sequence[Row] = ()
 _MOST = 100_000
 """Rows that may wait for a database that is away."""
 _LAST = 8.0
-_TOGETHER = 16
-"""Requests whose rows are made at once: what runs again and again takes half the time of what runs
-once a request.
-"""
 
 
 class Ledger:
@@ -57,7 +53,7 @@ class Ledger:
             return
         self._taken += 1
         self._ended.append((visit, now, time.time()))
-        if len(self._ended) >= _TOGETHER:
+        if len(self._ended) >= TOGETHER:
             self._catch_up()
         if self._timer is None:
             loop = asyncio.get_running_loop()
