@@ -40,7 +40,6 @@ _PROBES, _FIRST_PAUSE = 4, 0.03
 """How often it is tried whether a client still listens: Go's takes five interim answers."""
 _TICK = 0.01
 """How exact a loop's timers are."""
-_SPACE = b" "
 _LINES = tuple(path for path, door in DOORS.at.items() if door.endpoint.stream_type == NDJSON)
 """How the paths of doors end that stream lines."""
 _HEAD = (
@@ -63,10 +62,8 @@ class Protocol(HttpToolsProtocol):
     """Without the trailers, which come behind the body: no header that counts may hide there."""
     _size = 0
     """Bytes of a request that came in parts."""
-    _barren = 0
-    """Those of them that brought nothing of a body."""
-    _brought = 0
-    """Bytes of bodies in what is being read."""
+    _barren = _brought = 0
+    """Those of them that brought nothing of a body; bytes of bodies in what is being read."""
     _wrong = ""
     """What is wrong with a head that can be read."""
     _refusal: bytes | None = None
@@ -137,7 +134,7 @@ class Protocol(HttpToolsProtocol):
         if not active.head_has_left:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         elif active.chunked_encoding:
-            filler = _SPACE if active.scope["path"].endswith(_LINES) else PING
+            filler = b" " if active.scope["path"].endswith(_LINES) else PING
             self.transport.write(b"%x\r\n%b\r\n" % (len(filler), filler))
 
     def _leave(self) -> None:
@@ -330,8 +327,7 @@ class Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look_at_unread()
-        self._stuck = self.loop.call_later(self.idle, self._still_stuck)
+        self._still_stuck()
 
     def resume_writing(self) -> None:
         super().resume_writing()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -129,10 +129,7 @@ class TextAnswer:
         if last.reason == "length" or (last.reason == "stop" and ToolCallStart in kinds):
             return False
         texts = [one for one in batch if type(one) is TextDelta]
-        if len(texts) > 1 or not all(map(_is_harmless, texts)):
-            return False
-        # Of a text that is read some may be held, and what stands behind it here leaves before.
-        return not texts or _OVERTAKES.isdisjoint(kinds[kinds.index(TextDelta) :])
+        return len(texts) < 2 and all(map(_is_harmless, texts)) and not _is_overtaken(kinds)
 
     def _passes_alone(self, batch: tuple[Event, ...]) -> bool:
         """Whether what came alone leaves as it came, as most does."""
@@ -297,6 +294,11 @@ class TextAnswer:
     def _note(self, code: Code, text: str) -> None:
         if len(self._notes) < _MOST_NOTES:
             self._notes += (Note(code, "tool_calls", text[:200]),)
+
+
+def _is_overtaken(kinds: Sequence[type[Event]]) -> bool:
+    """Of a text that is read some may be held, and what stands behind it leaves before."""
+    return TextDelta in kinds and not _OVERTAKES.isdisjoint(kinds[kinds.index(TextDelta) :])
 
 
 def _is_harmless(said: TextDelta) -> bool:

@@ -17,6 +17,7 @@ from tests.server.transport.talking import (
     Patient,
     echo,
     refusal,
+    say,
     sending,
     stream_slowly,
     talk,
@@ -187,3 +188,16 @@ def test_a_broken_body_behind_a_good_request_is_not_given_to_the_app() -> None:
     heard = talk(app, Patient, sending(ONE, HEAD.replace(b"/", b"/two", 1) + CUT))
     assert told == ["/"]
     assert heard.count(b"HTTP/1.1 ") == 2
+
+
+def test_behind_a_head_that_cannot_be_sent_another_can() -> None:
+    async def app(_: Scope, __: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200}
+        with pytest.raises(RuntimeError, match="control character"):
+            await send({**start, "headers": [(b"x-a", b"1\r\nx-b: 2")]})
+        await send({**start, "status": 500, "headers": []})
+        await say(send, b"sorry", begun=True)
+
+    said = talk(app, Patient, sending(HEAD + b"connection: close\r\n" + BODY + b"12345"))
+    assert said.startswith(b"HTTP/1.1 500 ")
+    assert said.endswith(b"\r\nsorry\r\n0\r\n\r\n")

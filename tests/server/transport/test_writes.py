@@ -235,19 +235,6 @@ def test_what_is_asked_by_head_has_no_body(app: Any) -> None:
     assert len(heard(app, asked + ONE, 2)) == 2
 
 
-def test_behind_a_head_that_cannot_be_sent_another_can() -> None:
-    async def app(_: Scope, __: Receive, send: Send) -> None:
-        start = {"type": "http.response.start", "status": 200}
-        with pytest.raises(RuntimeError, match="control character"):
-            await send({**start, "headers": [(b"x-a", b"1\r\nx-b: 2")]})
-        await send({**start, "status": 500, "headers": []})
-        await say(send, b"sorry", begun=True)
-
-    (said,) = heard(app, ONE)
-    assert said.startswith(b"HTTP/1.1 500 ")
-    assert said.endswith(b"\r\nsorry\r\n0\r\n\r\n")
-
-
 def test_requests_of_one_piece_are_answered_in_their_order() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/0":
