@@ -44,7 +44,7 @@ def asked_so(call: RequestContext, streamed: bool, most_calls: int | None = None
         return call
     given = call.id, call.owner, call.deadline, streamed, call.key, call.capture
     more = call.client, call.chosen, call.journey, call.size, call.session, call.secret
-    return RequestContext(*given, *more, call.headers, most_calls)
+    return RequestContext(*given, *more, call.headers, most_calls, call.now)
 
 
 def _value(body: bytes, notes: Notes) -> Any:
