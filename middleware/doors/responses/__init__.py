@@ -56,7 +56,7 @@ class _Responses:
         return _Responses(Kept(answers or {}, answers is not None, known=wanted.known))
 
     def keeps(self, parsed: ParsedRequest) -> bool:
-        return isinstance(parsed, ParsedResponse) and parsed.echo.store
+        return isinstance(parsed, ParsedResponse) and parsed.stored
 
     def record(self, parsed: ParsedRequest, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         assert isinstance(parsed, ParsedResponse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -64,18 +64,6 @@ class Echo(NamedTuple):
     between: bytes
     """Those from the tools up to `store`."""
     behind: bytes
-    tools: bytes = b"[]"
-    store: bool = False
-    """What is done."""
-
-    def done(self, tools: bytes, store: bool) -> Echo:
-        """That of one request."""
-        return Echo(self.before, self.between, self.behind, tools, store)
-
-    def text(self, tools: bytes) -> Sequence[bytes]:
-        """In pieces, as tools may be long."""
-        store = b"true" if self.store else b"false"
-        return self.before, tools, self.between, store, self.behind
 
 
 @value_class

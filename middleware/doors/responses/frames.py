@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -23,9 +24,12 @@ from adapters.receipts import Receipt
 from middleware.doors.chat.words import BURST, arguments_of, text_of
 from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
-from middleware.doors.responses.output import CALLS, TEXT, THOUGHT, Items
+from middleware.doors.responses.output import CALLS, DELTAS, TEXT, THOUGHT, Items
 from middleware.doors.responses.response_object import (
+    Ending,
+    Parts,
     ResponseHeading,
+    ending,
     how_it_ended,
     own_words,
 )
@@ -34,13 +38,25 @@ from middleware.doors.responses.tools import ToolSet
 _dumps, _logprobs_of = orjson.dumps, attrgetter("logprobs")
 # What no JSON has: between the number of a frame and its piece, and between two frames.
 _NAME, _NEXT = orjson.Fragment(b"\0"), orjson.Fragment(b"\1")
-_NOTHING: tuple[Set[str], Callable[[Any], str]] = (frozenset(), str)
 _SAID: Mapping[type[Event], tuple[Set[str], Callable[[Any], str]]] = {
     TextDelta: ({TEXT}, text_of),
     ReasoningDelta: ({THOUGHT}, text_of),
     ToolCallDelta: (CALLS, arguments_of),
 }
 """What is open where an event is a piece of it, and the piece."""
+
+
+@lru_cache(maxsize=64)
+def _head(kind: str) -> bytes:
+    """A frame up to its number, as a format; there are some twenty kinds."""
+    return b'event: %b\ndata: {"type":"%b","sequence_number":%%d' % ((kind.encode(),) * 2)
+
+
+@lru_cache(maxsize=8)
+def _head_of_pieces(kind: str) -> bytes:
+    """A frame up to the place of its piece."""
+    name = f"{DELTAS[kind]}.delta".encode()
+    return b'event: %b\ndata: {"type":"%b"' % (name, name)
 
 
 class Frames:
@@ -52,6 +68,8 @@ class Frames:
         self._heading = heading
         self._items = Items(heading.id, tools, secret, self)
         self._frames: list[bytes] = []
+        self._head = b""
+        """Of the next piece, up to its number."""
         self._number = 0
         self._told: Json = {}
 
@@ -68,7 +86,8 @@ class Frames:
         elif not self._items.output:
             self._object("in_progress", (self._heading.begun(),))
         else:
-            self.event("keepalive", {})
+            self._frames += (_head("keepalive") % self._number, b"}\n\n")
+            self._number += 1
         return self._written()
 
     def error_frame(self, error: GatewayError, request_id: str, untold: Receipt) -> bytes:
@@ -80,9 +99,8 @@ class Frames:
         why = failure(error, request_id)
         for item in items.output[-1:]:
             item["status"] = "incomplete" if item["status"] == "in_progress" else item["status"]
-        self._object(
-            "failed", self._heading.ended({"status": "failed", "error": why}, items.output, **own)
-        )
+        failed = self._heading.ended(ending("failed", error=why), items.output, None, own)
+        self._object("failed", failed)
         items.listener = None
         return self._written()
 
@@ -91,7 +109,7 @@ class Frames:
             self._write_runs(events)
             return self._written()
         items, frames = self._items, self._frames
-        opened, head, number, pieces = items.open, items.head, self._number, items.pieces
+        opened, head, number, pieces = items.open, self._head, self._number, items.pieces
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is TextDelta and opened == TEXT and not event.logprobs:
@@ -103,7 +121,7 @@ class Frames:
             else:
                 self._number = number
                 self._rarer(event)
-                opened, head, number, pieces = items.open, items.head, self._number, items.pieces
+                opened, head, number, pieces = items.open, self._head, self._number, items.pieces
                 continue
             if piece:
                 pieces.append(piece)
@@ -114,21 +132,25 @@ class Frames:
 
     def _write_runs(self, events: Sequence[Event]) -> None:
         """The same for so many that most stand behind their like."""
-        items = self._items
         for kind, group in groupby(events, type):
-            run: list[Any] = [*group]
-            belongs, piece_of = _SAID.get(kind, _NOTHING)
-            logged = kind is TextDelta and any(map(_logprobs_of, run))
-            for at, event in enumerate(run):
-                if items.open in belongs and not logged:
-                    if pieces := [*filter(None, map(piece_of, run[at:]))]:
-                        self._say_all(pieces)
-                    break
-                self._rarer(event)
+            if (said := _SAID.get(kind)) is not None:
+                self._write_run([*group], *said)
+            else:
+                for event in group:
+                    self._rarer(event)
+
+    def _write_run(self, run: list[Any], belongs: Set[str], piece_of: Callable[[Any], str]) -> None:
+        logged = type(run[0]) is TextDelta and any(map(_logprobs_of, run))
+        for at, event in enumerate(run):
+            if self._items.open in belongs and not logged:
+                if pieces := [*filter(None, map(piece_of, run[at:]))]:
+                    self._say_all(pieces)
+                return
+            self._rarer(event)
 
     def _say_all(self, pieces: list[str]) -> None:
         """Pieces of what is open."""
-        head, count = self._items.head, len(pieces)
+        head, count = self._head, len(pieces)
         parts: list[Any] = [0, _NAME, "", _NEXT] * count
         parts[::4] = range(self._number, self._number + count)
         parts[2::4] = pieces
@@ -142,7 +164,8 @@ class Frames:
             self._begin()
         self._items.add(event)
         if type(event) is Finish:
-            self._object(*finished(self._heading, self._items, event, self._told))
+            how, response = finished(self._heading, self._items, event, self._told)
+            self._object(how.status, response)
             self._items.listener = None  # what is over must not hold itself
 
     def _written(self) -> bytes:
@@ -150,13 +173,17 @@ class Frames:
         self._frames.clear()
         return written
 
-    def event(self, kind: str, members: Json) -> None:
-        said = _dumps({"type": kind, "sequence_number": self._number, **members})
-        self._frames.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), said))
+    def event(self, kind: str, place: bytes, said: Json) -> None:
+        head = _head(kind) % self._number
+        self._frames += (head, place, _dumps(said)[1:], b"\n\n")
         self._number += 1
 
+    def begin(self, kind: str, place: bytes) -> None:
+        logged = b'"logprobs":[],' if kind == TEXT else b""
+        self._head = b'%b%b%b"sequence_number":' % (_head_of_pieces(kind), place, logged)
+
     def delta(self, piece: str, logprobs: tuple[Json, ...]) -> None:
-        head = self._items.head
+        head = self._head
         if logprobs:
             head = head.replace(b'"logprobs":[]', b'"logprobs":' + _dumps(logprobs))
         self._frames.append(b'%b%d,"delta":%b}\n\n' % (head, self._number, _dumps(piece)))
@@ -167,17 +194,16 @@ class Frames:
         self._object("created", (begun,))
         self._object("in_progress", (begun,))
 
-    def _object(self, step: str, response: Sequence[bytes]) -> None:
-        kind = b"response." + step.encode()
-        head = b'event: %b\ndata: {"type":"%b","sequence_number":%d,"response":'
-        self._frames += (head % (kind, kind, self._number), *response, b"}\n\n")
+    def _object(self, status: str, response: Parts) -> None:
+        head = _head(f"response.{status}") % self._number
+        self._frames += (head, b',"response":', *response, b"}\n\n")
         self._number += 1
 
 
 def finished(
     heading: ResponseHeading, items: Items, finish: Finish, told: Json
-) -> tuple[str, Sequence[bytes]]:
+) -> tuple[Ending, Parts]:
     """How an answer ended, and its whole object."""
     how = how_it_ended(finish.reason, items.refused)
-    told = told | ({"steps": items.steps} if items.steps else {})
-    return how["status"], heading.finished(how, items.output, finish.usage, items.late, told)
+    told = told | {"steps": items.steps} if items.steps else told
+    return how, heading.finished(how, items.output, finish.usage, items.late, told)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Protocol, assert_never
 
 import orjson
@@ -34,12 +35,14 @@ from middleware.doors.responses.tools import QUIET, ToolSet, shown
 
 TEXT, REFUSAL, THOUGHT = "output_text", "refusal", "reasoning"
 CALLS = frozenset({"function_call", "custom_tool_call"})
+_NO_PARTS = CALLS | QUIET | {""}
 _HOLDING = QUIET | {"function_call"}
+_ONLY_THOUGHTS, _type = frozenset({THOUGHT}), itemgetter("type")
 _OF_ALL = frozenset({ToolCallDelta, ToolCallStart, Finish, Noted, Opened})
 """Events that wait for no call."""
 _TEXT_ALONE = (Opened, TextDelta, Finish)
 _CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
-_DELTAS: Mapping[str, str] = {
+DELTAS: Mapping[str, str] = {
     TEXT: "response.output_text",
     REFUSAL: "response.refusal",
     THOUGHT: "response.reasoning_summary_text",
@@ -47,9 +50,9 @@ _DELTAS: Mapping[str, str] = {
     "custom_tool_call": "response.custom_tool_call_input",
 }
 _EMPTY: Mapping[str, Json] = {
-    TEXT: {"type": TEXT, "text": "", "annotations": [], "logprobs": []},
-    REFUSAL: {"type": REFUSAL, "refusal": ""},
-    THOUGHT: {"type": "summary_text", "text": ""},
+    TEXT: {"part": {"type": TEXT, "text": "", "annotations": [], "logprobs": []}},
+    REFUSAL: {"part": {"type": REFUSAL, "refusal": ""}},
+    THOUGHT: {"part": {"type": "summary_text", "text": ""}},
 }
 """Parts as they begin."""
 
@@ -66,9 +69,16 @@ def text_alone(response: str, events: Sequence[Event], status: str) -> list[Json
     return [{**item, "role": "assistant", "content": [part]}]
 
 
+def _part_of(kind: str) -> str:
+    return f"response.{'reasoning_summary_part' if kind == THOUGHT else 'content_part'}"
+
+
 class OutputListener(Protocol):
-    def event(self, kind: str, members: Json) -> None:
-        """Something happened to an item."""
+    def event(self, kind: str, place: bytes, said: Json) -> None:
+        """Something happened to an item; `place`: the members that say where, between commas."""
+
+    def begin(self, kind: str, place: bytes) -> None:
+        """Pieces follow, of this kind."""
 
     def delta(self, piece: str, logprobs: tuple[Json, ...]) -> None:
         """A piece of what is open."""
@@ -86,8 +96,6 @@ class Items:
     open: str = ""
     """What its next piece belongs to: text, refusal, thought or a kind of call."""
     pieces: list[str] = field(default_factory=list)
-    head: bytes = b""
-    """A frame of the next piece, up to its number."""
     late: Receipt = ()
     """What was learned and is still to be told."""
     steps: list[Json] = field(default_factory=list)
@@ -95,6 +103,9 @@ class Items:
     _upstream: str = ""
     _item: Json | None = None
     """The one that is open: the last of `output`."""
+    _index: bytes = b""
+    _place: bytes = b""
+    """Where it and what is open of it stand, for who listens."""
     _thought: SealedThought = field(init=False)
     _logprobs: list[Json] = field(init=False)
     _annotations: list[Json] = field(init=False)
@@ -176,39 +187,32 @@ class Items:
 
     def _open_part(self, kind: str) -> None:
         holder = THOUGHT if kind == THOUGHT else "message"
-        if self._item is None or self._item["type"] != holder:
-            self._open_item(holder)
-        else:
+        if self._item is not None and self._item["type"] == holder:
             self._close_part()
+        elif kind == THOUGHT:
+            self._open_thought()
+        else:
+            self._open_item(holder, {"role": "assistant", "content": []})
         self.open, self.pieces, self._logprobs, self._annotations = kind, [], [], []
         if self.listener is not None:
-            self._tell_part(self.listener, "added", _EMPTY[kind])
-            self._head(self._place() | ({"logprobs": []} if kind == TEXT else {}))
+            self._begin_part(self.listener, kind)
 
-    def _place(self) -> Json:
-        """Where the part that is open stands."""
+    def _begin_part(self, listener: OutputListener, kind: str) -> None:
         item = self._item
         assert item is not None
-        if item["type"] == THOUGHT:
-            return {**self._where(), "summary_index": 0}
-        return {**self._where(), "content_index": len(item["content"])}
+        if kind == THOUGHT:
+            self._place = b'%b"summary_index":0,' % self._where(item)
+        else:
+            self._place = b'%b"content_index":%d,' % (self._where(item), len(item["content"]))
+        listener.event(f"{_part_of(kind)}.added", self._place, _EMPTY[kind])
+        listener.begin(kind, self._place)
 
-    def _tell_part(self, listener: OutputListener, step: str, part: Json) -> None:
-        kind = "reasoning_summary_part" if self.open == THOUGHT else "content_part"
-        listener.event(f"response.{kind}.{step}", {**self._place(), "part": part})
-
-    def _where(self) -> Json:
-        assert self._item is not None
-        return {"item_id": self._item["id"], "output_index": len(self.output) - 1}
-
-    def _head(self, where: Json) -> None:
-        kind = f"{_DELTAS[self.open]}.delta"
-        said = orjson.dumps({"type": kind, **where})[:-1]
-        self.head = b'event: %b\ndata: %b,"sequence_number":' % (kind.encode(), said)
+    def _where(self, item: Json) -> bytes:
+        return b',"item_id":"%b"%b' % (item["id"].encode(), self._index)
 
     def _close_part(self) -> None:
         item, kind = self._item, self.open
-        if item is None or kind in ("", *CALLS, *QUIET):
+        if item is None or kind in _NO_PARTS:
             return
         said = "".join(self.pieces)
         part: Json
@@ -222,26 +226,28 @@ class Items:
         else:
             part, done, parts = {"type": kind, kind: said}, {kind: said}, "content"
         if self.listener is not None:
-            self.listener.event(f"{_DELTAS[kind]}.done", {**self._place(), **done})
-            self._tell_part(self.listener, "done", part)
+            self.listener.event(f"{DELTAS[kind]}.done", self._place, done)
+            self.listener.event(f"{_part_of(kind)}.done", self._place, {"part": part})
         self.open = ""
         item[parts].append(part)
 
     # Items ---------------------------------------------------------------------------------------
 
-    def _open_item(self, kind: str, more: Json | None = None) -> None:
+    def _open_item(self, kind: str, more: Json) -> Json:
         while self._item is not None:  # what a call held back may open another
             self.close()
         identity = item_id(kind, self.response, len(self.output))
-        item: Json = {"id": identity, "type": kind, "status": "in_progress", **(more or {})}
-        if kind == "message":
-            item |= {"role": "assistant", "content": []}
-        elif kind == THOUGHT:
-            item["summary"] = []
-            self._thought = SealedThought(upstream=self._upstream)
+        item: Json = {"id": identity, "type": kind, "status": "in_progress", **more}
         self._item = item
+        if self.listener is not None:
+            self._index = b',"output_index":%d,' % len(self.output)
+            self.listener.event("response.output_item.added", self._index, {"item": item})
         self.output.append(item)
-        self._tell_item("added", item)
+        return item
+
+    def _open_thought(self) -> None:
+        self._open_item(THOUGHT, {"summary": []})
+        self._thought = SealedThought(upstream=self._upstream)
 
     def _call(self, start: ToolCallStart) -> None:
         kind = self.tools.item_kind(start.name, start.kind)
@@ -249,10 +255,11 @@ class Items:
             self._open_item(kind, {"call_id": start.id, **shown(kind, {})})
         else:
             named = self.tools.own_name(start.name)
-            self._open_item(kind, {"call_id": start.id, **named, _CALL_KEYS[kind]: ""})
+            item = self._open_item(kind, {"call_id": start.id, **named, _CALL_KEYS[kind]: ""})
+            if self.listener is not None:
+                self._place = self._where(item)
+                self.listener.begin(kind, self._place)
         self.open, self.pieces = kind, []
-        if self.listener is not None and kind not in QUIET:
-            self._head(self._where())
 
     def close(self, status: str = "completed") -> None:
         """Close what is open; `status` of what the end of the answer has cut."""
@@ -268,7 +275,7 @@ class Items:
             item["status"] = status
             if item["type"] == THOUGHT and (self._thought.text or self._thought.members):
                 item["encrypted_content"] = sealed(self._thought, self.secret)
-            self._tell_item("done", item)
+            self._tell_done(item)
         self._item, self.open = None, ""
         held, self._held = self._held, []
         for event in held:
@@ -280,22 +287,21 @@ class Items:
         if status != "completed":
             return  # some clients make every call that is done
         named = {"name": item["name"]} if key == "arguments" else {}
-        done = {**self._where(), **named, key: said}
         if self.listener is not None:
-            self.listener.event(f"{_DELTAS[item['type']]}.done", done)
-        self._tell_item("done", item)
+            done = {**named, key: said}
+            self.listener.event(f"{DELTAS[item['type']]}.done", self._place, done)
+        self._tell_done(item)
 
     def _close_quiet_call(self, item: Json, status: str) -> None:
         said = "".join(self.pieces)
         item["status"] = status
         if status == "completed":
             item |= shown(item["type"], orjson.loads(said) if is_json_object(said) else {})
-            self._tell_item("done", item)
+            self._tell_done(item)
 
-    def _tell_item(self, step: str, item: Json) -> None:
+    def _tell_done(self, item: Json) -> None:
         if self.listener is not None:
-            said = {"output_index": len(self.output) - 1, "item": item}
-            self.listener.event(f"response.output_item.{step}", said)
+            self.listener.event("response.output_item.done", self._index, {"item": item})
 
     # The rest ------------------------------------------------------------------------------------
 
@@ -317,7 +323,7 @@ class Items:
 
     def _keep(self, name: str, value: Any) -> None:
         if self._item is None or self._item["type"] != THOUGHT:
-            self._open_item(THOUGHT)
+            self._open_thought()
         known = self._thought.members.get(name, ())
         self._thought.members[name] = [*known, *(value if isinstance(value, list) else [value])]
 
@@ -328,21 +334,21 @@ class Items:
             return
         for one in found:
             said = {"type": one["type"], **one.get(one["type"], {})}
-            where = {**self._place(), "annotation_index": len(self._annotations)}
+            told = {"annotation_index": len(self._annotations), "annotation": said}
             self._annotations.append(said)
             if self.listener is not None:
                 kind = "response.output_text.annotation.added"
-                self.listener.event(kind, {**where, "annotation": said})
+                self.listener.event(kind, self._place, told)
 
     def _note(self, note: Note) -> None:
         if note not in self.late:
             self.late += (note,)
 
     def _finish(self, finish: Finish) -> None:
-        status = str(how_it_ended(finish.reason, self.refused)["status"])
-        self.close("completed" if self._held else status)
+        status = how_it_ended(finish.reason, self.refused).status
+        if self._held:
+            self.close()
         self.close(status)
-        said = {item["type"] for item in self.output} - {THOUGHT}
-        if status == "completed" and not said:
+        if status == "completed" and _ONLY_THOUGHTS.issuperset(map(_type, self.output)):
             self._open_part(TEXT)  # clients look for a last message
             self.close()

@@ -42,7 +42,11 @@ class ParsedResponse:
 
     request: ChatRequest
     echo: Echo
+    stored: bool
+    """Its answer is to be kept."""
     tools: ToolSet
+    declared: bytes
+    """Its tools as answers repeat them."""
     items: Callable[[], Iterable[bytes]]
     """Those that are new, as JSON."""
     before: list[str]
@@ -71,7 +75,7 @@ class ParsedResponse:
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
         heading, how = self._heading(stamp), how_it_ended(end.reason, refused=False)
-        output = text_alone(heading.id, events, how["status"])
+        output = text_alone(heading.id, events, how.status)
         if output is not None:
             return b"".join(heading.finished(how, output, end.usage))
         items = Items(heading.id, self.tools, self.request.call.secret)
@@ -84,7 +88,8 @@ class ParsedResponse:
         return KeptRecord(response_id(stamp.id), value, self.before)
 
     def _heading(self, stamp: Stamp) -> ResponseHeading:
-        return ResponseHeading(response_id(stamp.id), stamp.created, self.echo)
+        identity = response_id(stamp.id)
+        return ResponseHeading(identity, stamp.created, self.echo, self.declared, self.stored)
 
 
 def parse(
@@ -124,8 +129,10 @@ def parse(
         refuse_losses(receipt)
     if known is not None:
         known.keep(said.settled, joined=True)
-    echo = fields.echo.done(text, kept.keeps and fields.stores)
-    return ParsedResponse(request, echo, tools, said.items, said.before, receipt)
+    stored = kept.keeps and fields.stores
+    return ParsedResponse(
+        request, fields.echo, stored, tools, text, said.items, said.before, receipt
+    )
 
 
 class _Said(NamedTuple):

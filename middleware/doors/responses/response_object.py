@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,61 +12,79 @@ from adapters.receipts import Note, Receipt
 from middleware.doors.responses.fields import Echo
 from middleware.doors.x_usetool import usage_parts, warnings_object
 
-_CUT: Mapping[FinishReason, str] = {
-    "length": "max_output_tokens",
-    "content_filter": "content_filter",
-}
 USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none")
+_HEAD = b'{"id":"%b","object":"response","created_at":%d,'
+_NOTHING_YET = b'{"output":[],"usage":null}'
+
+
+class Ending(NamedTuple):
+    """How far an answer is."""
+
+    status: str
+    members: bytes
+    """Those of its object that tell of it."""
+
+
+def ending(status: str, **more: Any) -> Ending:
+    usual = {"status": status, "background": False, "error": None, "incomplete_details": None}
+    return Ending(status, orjson.dumps(usual | more)[1:-1] + b",")
+
+
+_GOES_ON, _COMPLETED = ending("in_progress"), ending("completed")
+_CUT: Mapping[FinishReason, Ending] = {
+    "length": ending("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    "content_filter": ending("incomplete", incomplete_details={"reason": "content_filter"}),
+}
+
+
+def how_it_ended(reason: FinishReason, refused: bool) -> Ending:
+    """A refusal in words is a whole answer."""
+    if refused and reason == "content_filter":
+        return _COMPLETED
+    return _CUT.get(reason, _COMPLETED)
 
 
 @value_class
 class ResponseHeading:
     id: str
+    """One of ours: no JSON says it otherwise."""
     created: int
     echo: Echo
+    tools: bytes
+    """As the request declared them."""
+    stored: bool
 
     def begun(self) -> bytes:
         """The object of an answer that goes on. Tools may be long, and nobody reads them there."""
-        return b"".join(self._parts({"status": "in_progress"}, b"[]", []))
+        return b"".join(self._parts(_GOES_ON, b"[]", _NOTHING_YET))
 
-    def ended(self, how: Json, output: list[Json], **more: Any) -> Sequence[bytes]:
-        """The whole object, in pieces; `how` it ended."""
-        return self._parts(how, self.echo.tools, output, **more)
+    def ended(self, how: Ending, output: list[Json], usage: Json | None, own: Json) -> Parts:
+        """The whole object, in pieces, with words of our own; `how` it ended."""
+        last = {"output": output, "usage": usage, **own}
+        return self._parts(how, self.tools, orjson.dumps(last))
 
     def finished(
         self,
-        how: Json,
+        how: Ending,
         output: list[Json],
         usage: Usage | None,
         late: Receipt = (),
         told: Json | None = None,
-    ) -> Sequence[bytes]:
+    ) -> Parts:
         """The same of an answer that has its end; with what is `told` beside it."""
         if usage is None:
-            return self.ended(how, output, **own_words((*late, USAGE_UNKNOWN), told or {}, None))
-        return self.ended(how, output, usage=tokens(usage), **own_words(late, told or {}, usage))
+            return self.ended(how, output, None, own_words((*late, USAGE_UNKNOWN), told, None))
+        return self.ended(how, output, tokens(usage), own_words(late, told, usage))
 
-    def _parts(self, how: Json, tools: bytes, output: list[Json], **more: Any) -> Sequence[bytes]:
-        said = {
-            "id": self.id,
-            "object": "response",
-            "created_at": self.created,
-            "status": "",
-            "background": False,
-            "error": None,
-            "incomplete_details": None,
-            **how,
-        }
-        last = {"output": output, "usage": None, **more}
-        return orjson.dumps(said)[:-1], b",", *self.echo.text(tools), b",", orjson.dumps(last)[1:]
+    def _parts(self, how: Ending, tools: bytes, last: bytes) -> Parts:
+        echo, head = self.echo, _HEAD % (self.id.encode(), self.created)
+        stored = b"true" if self.stored else b"false"
+        members = echo.before, tools, echo.between, stored, echo.behind
+        return head, how.members, *members, b",", last[1:]
 
 
-def how_it_ended(reason: FinishReason, refused: bool) -> Json:
-    """Status and what goes with it; a refusal in words is a whole answer."""
-    why = _CUT.get(reason)
-    if why is None or (refused and reason == "content_filter"):
-        return {"status": "completed"}
-    return {"status": "incomplete", "incomplete_details": {"reason": why}}
+Parts = Sequence[bytes]
+"""Of an object, as tools may be long."""
 
 
 def tokens(usage: Usage) -> Json:
@@ -83,10 +101,10 @@ def tokens(usage: Usage) -> Json:
     }
 
 
-def own_words(late: Receipt, told: Json, usage: Usage | None) -> Json:
+def own_words(late: Receipt, told: Json | None, usage: Usage | None) -> Json:
     """What is ours to tell and could not stand in the headers."""
-    parts = usage_parts(usage)
+    parts = usage_parts(usage) if usage is not None and usage.parts else None
     if not (late or told or parts):
         return {}
-    own = (warnings_object(late) if late else {}) | told
+    own = (warnings_object(late) if late else {}) | (told or {})
     return {"x_usetool": own | ({"usage": parts} if parts else {})}
