@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -21,7 +21,7 @@ from adapters.protocol import (
     ToolCallDelta,
 )
 from adapters.receipts import Receipt
-from middleware.doors.chat.words import BURST, arguments_of, text_of
+from middleware.doors.chat.words import BURST
 from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
 from middleware.doors.responses.output import CALLS, DELTAS, TEXT, THOUGHT, Items
@@ -38,12 +38,12 @@ from middleware.doors.responses.tools import ToolSet
 _dumps, _logprobs_of = orjson.dumps, attrgetter("logprobs")
 # What no JSON has: between the number of a frame and its piece, and between two frames.
 _NAME, _NEXT = orjson.Fragment(b"\0"), orjson.Fragment(b"\1")
-_SAID: Mapping[type[Event], tuple[Set[str], Callable[[Any], str]]] = {
-    TextDelta: ({TEXT}, text_of),
-    ReasoningDelta: ({THOUGHT}, text_of),
-    ToolCallDelta: (CALLS, arguments_of),
+_BELONGS: Mapping[type[Event], Set[str]] = {
+    TextDelta: {TEXT},
+    ReasoningDelta: {THOUGHT},
+    ToolCallDelta: CALLS,
 }
-"""What is open where an event is a piece of it, and the piece."""
+"""What is open where an event is a piece of it."""
 
 
 @lru_cache(maxsize=64)
@@ -57,6 +57,10 @@ def _head_of_pieces(kind: str) -> bytes:
     """A frame up to the place of its piece."""
     name = f"{DELTAS[kind]}.delta".encode()
     return b'event: %b\ndata: {"type":"%b"' % (name, name)
+
+
+_CREATED = _head("response.created") % 0 + b',"response":'
+_IN_PROGRESS = b"}\n\n" + _head("response.in_progress") % 1 + b',"response":'
 
 
 class Frames:
@@ -84,7 +88,7 @@ class Frames:
         if self._number == 0:
             self._begin()
         elif not self._items.output:
-            self._object("in_progress", (self._heading.begun(),))
+            self._object("in_progress", self._heading.begun())
         else:
             self._frames += (_head("keepalive") % self._number, b"}\n\n")
             self._number += 1
@@ -133,17 +137,18 @@ class Frames:
     def _write_runs(self, events: Sequence[Event]) -> None:
         """The same for so many that most stand behind their like."""
         for kind, group in groupby(events, type):
-            if (said := _SAID.get(kind)) is not None:
-                self._write_run([*group], *said)
+            if kind in _BELONGS:
+                self._write_run(kind, [*group])
             else:
                 for event in group:
                     self._rarer(event)
 
-    def _write_run(self, run: list[Any], belongs: Set[str], piece_of: Callable[[Any], str]) -> None:
-        logged = type(run[0]) is TextDelta and any(map(_logprobs_of, run))
+    def _write_run(self, kind: type[Event], run: list[Any]) -> None:
+        belongs = _BELONGS[kind]
+        logged = kind is TextDelta and any(map(_logprobs_of, run))
         for at, event in enumerate(run):
             if self._items.open in belongs and not logged:
-                if pieces := [*filter(None, map(piece_of, run[at:]))]:
+                if pieces := _pieces_of(kind, run[at:]):
                     self._say_all(pieces)
                 return
             self._rarer(event)
@@ -191,13 +196,21 @@ class Frames:
 
     def _begin(self) -> None:
         begun = self._heading.begun()
-        self._object("created", (begun,))
-        self._object("in_progress", (begun,))
+        self._frames += (_CREATED, *begun, _IN_PROGRESS, *begun, b"}\n\n")
+        self._number = 2
 
     def _object(self, status: str, response: Parts) -> None:
         head = _head(f"response.{status}") % self._number
         self._frames += (head, b',"response":', *response, b"}\n\n")
         self._number += 1
+
+
+def _pieces_of(kind: type[Event], run: list[Any]) -> list[str]:
+    if kind is ToolCallDelta:
+        said = [event.arguments for event in run]
+    else:
+        said = [event.text for event in run]
+    return [*filter(None, said)]
 
 
 def finished(

@@ -126,12 +126,9 @@ class Items:
                 opened, append = self.open, self.pieces.append
 
     def add(self, event: Event) -> None:
-        if self.open in _HOLDING and self._waits_for_call(event):
+        if self.open in _HOLDING and type(event) not in _OF_ALL and self._is_in_call():
             self._held.append(event)
-        else:
-            self._add(event)
-
-    def _add(self, event: Event) -> None:
+            return
         match event:  # what is in every answer first
             case Opened():
                 self._upstream = event.upstream.name
@@ -139,12 +136,12 @@ class Items:
                 self._finish(event)
             case TextDelta(text, logprobs):
                 self._say(TEXT, text, logprobs)
+            case ToolCallStart():
+                self._call(event)
             case ReasoningDelta(text):
                 self._say(THOUGHT, text)
             case ToolCallDelta(_, arguments):
                 self._argue(arguments)
-            case ToolCallStart():
-                self._call(event)
             case RefusalDelta(text):
                 self.refused = True
                 self._say(REFUSAL, text)
@@ -155,10 +152,8 @@ class Items:
             case _:
                 assert_never(event)
 
-    def _waits_for_call(self, event: Event) -> bool:
+    def _is_in_call(self) -> bool:
         """An upstream may speak in the middle of a call, an item's pieces stand together."""
-        if type(event) in _OF_ALL:
-            return False
         return bool(self._held) or not is_json_object("".join(self.pieces))
 
     # Pieces --------------------------------------------------------------------------------------
@@ -277,18 +272,19 @@ class Items:
                 item["encrypted_content"] = sealed(self._thought, self.secret)
             self._tell_done(item)
         self._item, self.open = None, ""
-        held, self._held = self._held, []
-        for event in held:
-            self.add(event)
+        if self._held:
+            held, self._held = self._held, []
+            for event in held:
+                self.add(event)
 
     def _close_call(self, item: Json, status: str) -> None:
-        key, said = _CALL_KEYS[item["type"]], "".join(self.pieces)
-        item |= {"status": status, key: said}
+        key = _CALL_KEYS[item["type"]]
+        said = item[key] = "".join(self.pieces)
+        item["status"] = status
         if status != "completed":
             return  # some clients make every call that is done
-        named = {"name": item["name"]} if key == "arguments" else {}
         if self.listener is not None:
-            done = {**named, key: said}
+            done = {"name": item["name"], key: said} if key == "arguments" else {key: said}
             self.listener.event(f"{DELTAS[item['type']]}.done", self._place, done)
         self._tell_done(item)
 

@@ -14,7 +14,8 @@ from middleware.doors.x_usetool import usage_parts, warnings_object
 
 USAGE_UNKNOWN = Note("usage_unknown", "usage", "the upstream reported none")
 _HEAD = b'{"id":"%b","object":"response","created_at":%d,'
-_NOTHING_YET = b'{"output":[],"usage":null}'
+_JSON: Mapping[bool, bytes] = {True: b"true", False: b"false"}
+_NOTHING_YET = b',"output":[],"usage":null}'
 
 
 class Ending(NamedTuple):
@@ -54,14 +55,14 @@ class ResponseHeading:
     """As the request declared them."""
     stored: bool
 
-    def begun(self) -> bytes:
+    def begun(self) -> Parts:
         """The object of an answer that goes on. Tools may be long, and nobody reads them there."""
-        return b"".join(self._parts(_GOES_ON, b"[]", _NOTHING_YET))
+        return self._parts(_GOES_ON, b"[]", _NOTHING_YET)
 
     def ended(self, how: Ending, output: list[Json], usage: Json | None, own: Json) -> Parts:
-        """The whole object, in pieces, with words of our own; `how` it ended."""
+        """The whole object, with words of our own; `how` it ended."""
         last = {"output": output, "usage": usage, **own}
-        return self._parts(how, self.tools, orjson.dumps(last))
+        return self._parts(how, self.tools, b",%b" % orjson.dumps(last)[1:])
 
     def finished(
         self,
@@ -74,13 +75,13 @@ class ResponseHeading:
         """The same of an answer that has its end; with what is `told` beside it."""
         if usage is None:
             return self.ended(how, output, None, own_words((*late, USAGE_UNKNOWN), told, None))
-        return self.ended(how, output, tokens(usage), own_words(late, told, usage))
+        own = own_words(late, told, usage) if late or told or usage.parts else {}
+        return self.ended(how, output, tokens(usage), own)
 
     def _parts(self, how: Ending, tools: bytes, last: bytes) -> Parts:
-        echo, head = self.echo, _HEAD % (self.id.encode(), self.created)
-        stored = b"true" if self.stored else b"false"
-        members = echo.before, tools, echo.between, stored, echo.behind
-        return head, how.members, *members, b",", last[1:]
+        head, stored = _HEAD % (self.id.encode(), self.created), _JSON[self.stored]
+        before, between, behind = self.echo
+        return head, how.members, before, tools, between, stored, behind, last
 
 
 Parts = Sequence[bytes]
