@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -23,7 +24,7 @@ GO_ON = "(continue)"
 
 OpenAI answers with a new message; LangGraph and Dify end conversations so.
 """
-_PLAIN_ROLES = ("user", "system", "developer")
+_PLAIN_ROLES, _role = frozenset(("user", "system", "developer")), itemgetter("role")
 # Nothing to normalise: no space outside strings, no escape inside them.
 _CANONICAL = re.compile(r'(?:[^\s"\\]++|"[^"\\]*+")*+')
 MOST_REWRITTEN = 1 << 20
@@ -143,6 +144,9 @@ def settle(
     Where something is known of it, all calls are canonical (`with_canonical_calls`), and those
     messages were settled before without a note: no result is the first of them.
     """
+    new = [*messages[: known.start], *messages[known.stop :]] if known else messages
+    if _PLAIN_ROLES.issuperset(map(_role, new)):
+        return tuple(messages), ()
     settled = _Settlement(repair, canonical=known is not None)
     done = 0
     if known and not _goes_on(messages, known.stop):
