@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 from typing import Any, Protocol, Self
 
 import orjson
@@ -35,9 +34,7 @@ _NEAR = 1 << 10
 _NONE = range(0)
 """Nothing was settled before, but arguments are in their one form."""
 
-_role = methodcaller("get", "role")
 _raw = attrgetter("raw")
-_ASSISTANTS = ("assistant", "assistant")
 _SYSTEM = frozenset(("system", "developer"))
 
 
@@ -100,7 +97,7 @@ class RecognizedRequest:
         conversation as it came is remembered as one piece all the same.
         """
         self._skim.keep()
-        if (settled or joined) and (first := _first(self._items)):
+        if (settled or joined) and len(self._items) > 2 and (first := _first(self._items)):
             self._skim.join(self._items, first, settled)
         self._skim.body = b""  # nobody looks at it again, and an answer may take long
 
@@ -158,8 +155,13 @@ def settled_alone(known: RecognizedRequest, repair: bool) -> tuple[Json, ...] | 
 
 def _are_turns(messages: Sequence[Json]) -> bool:
     """Whether no two of them are one turn of the assistant; what is no message is part of one."""
-    roles = [*map(_role, messages)]
-    return None not in roles and _ASSISTANTS not in pairwise(roles)
+    before = ""
+    for message in messages:
+        role = message.get("role")
+        if role is None or role == before == "assistant":
+            return False
+        before = role
+    return True
 
 
 def recognize(body: bytes, seen: Seen | None, owner: str, form: Form) -> RecognizedRequest | None:
