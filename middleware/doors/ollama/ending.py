@@ -9,7 +9,6 @@ import orjson
 from adapters.protocol import Aside, Finish, Json, ToolCallDelta, ToolCallStart
 from adapters.receipts import Note, Notes
 from adapters.shared.history import canonical, is_json_object
-from middleware.doors.ollama.forms import DURATIONS
 from middleware.doors.x_usetool import warnings_object
 
 _FILTERED = Note("refusal", "done_reason", "a filter ended the answer: Ollama has no word for it")
@@ -39,16 +38,27 @@ class Ending:
         if finish.reason == "content_filter":
             self.notes.add(*_FILTERED)
         reason = "length" if self.cut or finish.reason == "length" else "stop"
-        seconds = (total, first, first, total - first)
-        said: Json = {"done": True, "done_reason": reason}
-        # Speeds are made of these by dividing.
-        said |= {name: max(1, int(s * 1e9)) for name, s in zip(DURATIONS, seconds, strict=True)}
+        begun = _nanoseconds(first)
+        said: Json = {
+            "done": True,
+            "done_reason": reason,
+            "total_duration": _nanoseconds(total),
+            "load_duration": begun,
+            "prompt_eval_duration": begun,
+            "eval_duration": _nanoseconds(total - first),
+        }
         if finish.usage is not None:
             said["prompt_eval_count"] = finish.usage.prompt
             said["eval_count"] = finish.usage.completion
-        receipt = self.notes.receipt()
-        own = (warnings_object(receipt) if receipt else {}) | self.told
-        return {**said, "x_usetool": own} if own else said
+        if self.notes or self.told:
+            receipt = self.notes.receipt()
+            said["x_usetool"] = (warnings_object(receipt) if receipt else {}) | self.told
+        return said
+
+
+def _nanoseconds(seconds: float) -> int:
+    """Speeds are made of these by dividing."""
+    return max(1, int(seconds * 1e9))
 
 
 @dataclass(slots=True)

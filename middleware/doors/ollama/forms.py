@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import orjson
 
@@ -55,6 +56,7 @@ def timestamp(now: float) -> str:
     return f"{second(whole)}.{int((now - whole) * 1e9):09d}Z"
 
 
+@lru_cache(maxsize=4)
 def second(whole: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 

@@ -51,12 +51,9 @@ class OllamaConversation:
         self.messages.append(_message(self, message, len(self.messages)))
 
     def finish(self) -> list[Json]:
-        self.end_round()
-        return self.messages
-
-    def end_round(self) -> None:
         if self.waiting:
             self.regular = False
+        return self.messages
 
 
 def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
@@ -70,67 +67,83 @@ def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
 
 def _message(conversation: OllamaConversation, message: Json, position: int) -> Json:
     role, content = message["role"].lower(), message.get("content") or ""
-    where = f"messages[{position}]."
     if role not in _ROLES:
-        raise BadRequest(
-            f"Invalid value for '{where}role': expected one of {', '.join(_ROLES)}, but got "
-            f"'{role[:_SHOWN]}' instead.",
-            param=f"{where}role",
-        )
-    images = message.get("images")
-    if images and role in _SHOWING:
-        content = with_images(content, images, where)
-    elif images:
-        text = "only a user and a tool show images"
-        conversation.notes.add("member_dropped", f"{where}images", text)
-    written: Json = {"role": role, "content": content}
+        raise _unknown(role, f"messages[{position}].role")
+    if images := message.get("images"):
+        content = _beside(conversation, content, images, role, f"messages[{position}].")
     if role == "tool":
-        if identity := _answered(conversation, message):
-            written["tool_call_id"] = identity
-        return written
-    conversation.end_round()
+        identity = _answered(conversation, message)
+        written = {"role": role, "content": content}
+        return {**written, "tool_call_id": identity} if identity else written
+    if conversation.waiting:
+        conversation.regular = False
     if role == "assistant":
-        written |= _assistant(conversation, message, position)
-        if not (content or "tool_calls" in written):
-            conversation.regular = False
-    return written
+        return _assistant(conversation, message, content, position)
+    return {"role": role, "content": content}
 
 
-def _assistant(conversation: OllamaConversation, message: Json, position: int) -> Json:
-    written: Json = {}
+def _unknown(role: str, where: str) -> BadRequest:
+    return BadRequest(
+        f"Invalid value for '{where}': expected one of {', '.join(_ROLES)}, but got "
+        f"'{role[:_SHOWN]}' instead.",
+        param=where,
+    )
+
+
+def _beside(
+    conversation: OllamaConversation, content: Any, images: Iterable[str], role: str, where: str
+) -> Any:
+    if role in _SHOWING:
+        return with_images(content, images, where)
+    text = "only a user and a tool show images"
+    conversation.notes.add("member_dropped", f"{where}images", text)
+    return content
+
+
+def _assistant(
+    conversation: OllamaConversation, message: Json, content: Any, position: int
+) -> Json:
+    written: Json = {"role": "assistant", "content": content}
     if thought := message.get("thinking"):
         written["reasoning_content"] = thought
     if calls := message.get("tool_calls"):
         written["tool_calls"] = _calls(conversation, calls, position)
+    elif not content:
+        conversation.regular = False
     return written
 
 
 def _calls(conversation: OllamaConversation, calls: Iterable[Json], position: int) -> list[Json]:
     written: dict[str, Json] = {}
+    names: dict[str, str] = {}
     for index, call in enumerate(calls):
-        name = call["function"]["name"]
-        where = f"messages[{position}].tool_calls[{index}].function.arguments"
-        arguments = _arguments(conversation, call["function"].get("arguments"), where)
+        function = call["function"]
+        name, given = function["name"], function.get("arguments")
+        if type(given) is not dict:
+            where = f"messages[{position}].tool_calls[{index}].function.arguments"
+            given = _odd_arguments(conversation, given, where)
+        arguments = given if type(given) is str else orjson.dumps(given).decode()
         identity = call.get("id")
         if not identity or identity in written:
             made = orjson.dumps((position, index, name, arguments))
             identity = f"call_{blake2b(made, digest_size=12).hexdigest()}"
-        function = {"name": name, "arguments": arguments}
-        written[identity] = {"id": identity, "type": "function", "function": function}
-    conversation.calls = {name: call["function"]["name"] for name, call in written.items()}
-    conversation.waiting = {**conversation.calls}
+        said = {"name": name, "arguments": arguments}
+        written[identity] = {"id": identity, "type": "function", "function": said}
+        names[identity] = name
+    conversation.calls, conversation.waiting = names, names.copy()
     return [*written.values()]
 
 
-def _arguments(conversation: OllamaConversation, arguments: Any, where: str) -> str:
+def _odd_arguments(conversation: OllamaConversation, arguments: Any, where: str) -> str | Json:
+    """Those that are no object."""
     if isinstance(arguments, str):
         conversation.notes.add("arguments_as_text", where, "they are an object in Ollama's API")
         return arguments
-    if not isinstance(arguments, dict | None):
+    if arguments is not None:
         raise BadRequest(
             f"Invalid type for '{where}': expected an object.", code="invalid_type", param=where
         )
-    return orjson.dumps(arguments or {}).decode()
+    return {}
 
 
 def _answered(conversation: OllamaConversation, message: Json) -> str:
@@ -139,8 +152,8 @@ def _answered(conversation: OllamaConversation, message: Json) -> str:
     identity = message.get("tool_call_id")
     if identity not in conversation.calls:
         tool = message.get("tool_name") or message.get("name")
-        of_tool = (one for one, name in waiting.items() if name == tool)
-        identity = next(of_tool if tool else iter(waiting), "")
+        likely = (one for one, name in waiting.items() if name == tool) if tool else iter(waiting)
+        identity = next(likely, "")
     if waiting.pop(identity, None) is None:
         conversation.regular = False
     return identity

@@ -74,8 +74,8 @@ def whole(form: LineForm, model: str, stamp: Stamp, events: Iterable[Event]) -> 
         raise Truncated("The upstream's answer has no end.")
     calls = said.calls.objects(said.ending, said.finish)
     now = stamp.now()
-    answer: Json = {"model": model, "created_at": timestamp(now)}
-    answer |= form.said("".join(said.texts), "".join(said.thoughts), calls)
+    words = form.said("".join(said.texts), "".join(said.thoughts), calls)
+    answer = {"model": model, "created_at": timestamp(now), **words}
     if said.logprobs:
         answer["logprobs"] = said.logprobs
     return orjson.dumps(answer | said.ending.members(said.finish, 0, now - stamp.began))
