@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from adapters.errors import TooLarge
-from adapters.protocol import ChatRequest, Event, Events, Finish, Noted, value_class
+from adapters.protocol import (
+    Adapter,
+    ChatRequest,
+    Event,
+    Events,
+    Finish,
+    Noted,
+    Planned,
+    value_class,
+)
 from adapters.receipts import Note
 from adapters.shared.marks import marks
 from middleware.cassettes.selection import Selection
@@ -21,7 +29,6 @@ from middleware.doors.door import (
 )
 from middleware.server.runtime import Runtime
 from middleware.server.transport.intake import Caller
-from middleware.wrappers.base import Wrapper
 from middleware.wrappers.recall import Entry, Limits, Store, StoreFailure, digest
 
 _LONGEST = Limits().max_entry
@@ -122,10 +129,13 @@ def _not_kept(why: str) -> Note:
     return Note("recall_not_kept", "", f"{why}; later requests cannot name this answer")
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping(Wrapper):
-    """Keeps what is answered before the client hears that it is over."""
+@value_class
+class Keeping(Adapter):
+    """Keeps what is answered before the client hears that it is over. No `Wrapper`, as those are
+    frozen: one is made for each answer.
+    """
 
+    inner: Adapter
     answers: KeptAnswers
     door: KeepingDoor
     parsed: ParsedRequest
@@ -140,6 +150,9 @@ class Keeping(Wrapper):
                 yield await self._kept(batch, events) if type(batch[-1]) is Finish else batch
         finally:
             await batches.aclose()
+
+    def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
+        return self.inner.plan(request)
 
     async def _kept(self, batch: tuple[Event, ...], events: Sequence[Event]) -> tuple[Event, ...]:
         record = self.door.record(self.parsed, self.stamp, events)
