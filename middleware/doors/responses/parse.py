@@ -53,7 +53,7 @@ class ParsedResponse:
     """Ids of the answers before it."""
     receipt: Receipt = ()
     last: list[tuple[Sequence[Event], bytes]] = field(default_factory=list, compare=False)
-    """What was folded last: what is kept of a plain answer is what its client gets."""
+    """What was kept last: of a plain answer it is what its client gets."""
 
     @property
     def ready(self) -> None:
@@ -66,9 +66,7 @@ class ParsedResponse:
         for known, body in self.last:
             if known == events:
                 return body
-        body = self._folded(stamp, events)
-        self.last[:] = [(events, body)]
-        return body
+        return self._folded(stamp, events)
 
     def _folded(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
         end = events[-1] if events else None
@@ -84,7 +82,9 @@ class ParsedResponse:
 
     def record(self, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         """What is kept of it."""
-        value = packed(self.fold(stamp, events), self.items(), self.before)
+        body = self._folded(stamp, events)
+        self.last[:] = [(events, body)]
+        value = packed(body, self.items(), self.before)
         return KeptRecord(response_id(stamp.id), value, self.before)
 
     def _heading(self, stamp: Stamp) -> ResponseHeading:
@@ -111,8 +111,9 @@ def parse(
     else:
         said = _pieces(known, notes, call.secret, repair)
     fields, (tools, offered, text, _) = said.fields, said.tools
-    choice = tools.choice(fields.choice)
-    native = tools.native(fields.choice, notes)
+    choice, native = None, None
+    if tools.hosted or fields.choice is not None:
+        choice, native = tools.choice(fields.choice), tools.native(fields.choice, notes)
     notes += fields.receipt
     request = ChatRequest(
         model=fields.model,
