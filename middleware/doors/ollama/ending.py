@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import orjson
@@ -72,6 +73,9 @@ class HeldCalls:
 
     def go_on(self, event: ToolCallDelta) -> None:
         self._held[-1][1].append(event.arguments)
+
+    def go_on_with(self, events: Iterable[ToolCallDelta]) -> None:
+        self._held[-1][1].extend([event.arguments for event in events])
 
     def objects(self, ending: Ending, finish: Finish) -> list[Json]:
         """What is said of them; a call without an object of arguments is none."""

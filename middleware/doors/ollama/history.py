@@ -48,7 +48,22 @@ class OllamaConversation:
         return OllamaConversation(notes, [*self.messages], self.calls, waiting, self.regular)
 
     def add(self, message: Json) -> None:
-        self.messages.append(_message(self, message, len(self.messages)))
+        role, content = message["role"].lower(), message.get("content") or ""
+        position = len(self.messages)
+        if role not in _ROLES:
+            raise _unknown(role, f"messages[{position}].role")
+        if images := message.get("images"):
+            content = _beside(self, content, images, role, f"messages[{position}].")
+        written: Json = {"role": role, "content": content}
+        if role == "tool":
+            if identity := _answered(self, message):
+                written["tool_call_id"] = identity
+        else:
+            if self.waiting:
+                self.regular = False
+            if role == "assistant":
+                _say_more(self, written, message, position)
+        self.messages.append(written)
 
     def finish(self) -> list[Json]:
         if self.waiting:
@@ -63,23 +78,6 @@ def with_images(text: Any, images: Iterable[str] | None, where: str) -> Any:
         return text
     said = text if isinstance(text, list) else [{"type": "text", "text": text}] if text else []
     return [*said, *shown]
-
-
-def _message(conversation: OllamaConversation, message: Json, position: int) -> Json:
-    role, content = message["role"].lower(), message.get("content") or ""
-    if role not in _ROLES:
-        raise _unknown(role, f"messages[{position}].role")
-    if images := message.get("images"):
-        content = _beside(conversation, content, images, role, f"messages[{position}].")
-    if role == "tool":
-        identity = _answered(conversation, message)
-        written = {"role": role, "content": content}
-        return {**written, "tool_call_id": identity} if identity else written
-    if conversation.waiting:
-        conversation.regular = False
-    if role == "assistant":
-        return _assistant(conversation, message, content, position)
-    return {"role": role, "content": content}
 
 
 def _unknown(role: str, where: str) -> BadRequest:
@@ -100,17 +98,16 @@ def _beside(
     return content
 
 
-def _assistant(
-    conversation: OllamaConversation, message: Json, content: Any, position: int
-) -> Json:
-    written: Json = {"role": "assistant", "content": content}
+def _say_more(
+    conversation: OllamaConversation, written: Json, message: Json, position: int
+) -> None:
+    """What an assistant has beside its text."""
     if thought := message.get("thinking"):
         written["reasoning_content"] = thought
     if calls := message.get("tool_calls"):
         written["tool_calls"] = _calls(conversation, calls, position)
-    elif not content:
+    elif not written["content"]:
         conversation.regular = False
-    return written
 
 
 def _calls(conversation: OllamaConversation, calls: Iterable[Json], position: int) -> list[Json]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, assert_never
 
 import orjson
@@ -22,6 +24,7 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Receipt
+from middleware.doors.chat.words import BURST
 from middleware.doors.door import Stamp
 from middleware.doors.endpoint import NDJSON
 from middleware.doors.ollama.ending import Ending, HeldCalls
@@ -33,7 +36,18 @@ _dumps = orjson.dumps
 _MOMENT = 0.001
 """Seconds that lines may have the same time: to write it is half of what a line costs."""
 _END_OF_TIME = b'Z",'
+_GAP = orjson.Fragment(b"\0")
+"""What no JSON has."""
+_logprobs_of = attrgetter("logprobs")
 _Rarer = TextDelta | RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
+
+
+def _lines_of(before: bytes, run: Sequence[TextDelta | ReasoningDelta], behind: bytes) -> bytes:
+    """A line of each, all of them written at once."""
+    parts: list[Any] = [_GAP] * (2 * len(run) - 1)
+    parts[::2] = [event.text for event in run]
+    said = _dumps(parts)[1:-1].replace(b",\0,", behind + before)
+    return b"".join((before, said, behind))
 
 
 class Lines:
@@ -65,8 +79,13 @@ class Lines:
         return error_line(error, untold)
 
     def render(self, events: Sequence[Event]) -> bytes:
-        frames: list[bytes] = []
         begun, dated = self._time()
+        if len(events) >= BURST:
+            return b"".join(self._runs(events, begun + dated))
+        return self._each(events, begun, dated)
+
+    def _each(self, events: Iterable[Event], begun: bytes, dated: bytes) -> bytes:
+        frames: list[bytes] = []
         for event in events:
             # What makes up almost all of a stream comes first.
             if type(event) is ToolCallDelta:
@@ -78,6 +97,19 @@ class Lines:
             else:
                 frames.append(self._line(event))
         return b"".join(frames)
+
+    def _runs(self, events: Sequence[Event], begun: bytes) -> Iterator[bytes]:
+        """The same for so many that most stand behind their like."""
+        for kind, group in groupby(events, type):
+            run: list[Any] = [*group]
+            if kind is ToolCallDelta:
+                self._calls.go_on_with(run)
+            elif kind is TextDelta and not any(map(_logprobs_of, run)):
+                yield _lines_of(begun + self._text, run, self._behind_text)
+            elif kind is ReasoningDelta:
+                yield _lines_of(begun + self._thought, run, self._behind_thought)
+            else:
+                yield self._each(run, begun, b"")
 
     def _line(self, event: _Rarer) -> bytes:
         match event:
@@ -108,9 +140,9 @@ class Lines:
         return (self._say("", calls) if calls else b"") + self._say("", more=ended)
 
     def _say(self, text: str, calls: Sequence[Json] = (), more: Json | None = None) -> bytes:
-        line: Json = {"model": self._model, "created_at": timestamp(self._now())}
-        line |= {**self._form.said(text, "", calls), "done": False, **(more or {})}
-        return _dumps(line) + b"\n"
+        words = self._form.said(text, "", calls)
+        line = {"model": self._model, "created_at": timestamp(self._now()), **words, "done": False}
+        return _dumps(line | more if more else line, option=orjson.OPT_APPEND_NEWLINE)
 
     def _time(self) -> tuple[bytes, bytes]:
         """How every line begins, up to the last digit of its time."""

@@ -29,6 +29,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
+from middleware.doors.chat.words import BURST
 from middleware.doors.door import Stamp
 from middleware.doors.ollama.errors import error_body
 from middleware.doors.ollama.forms import CHAT_LINES, GENERATE_LINES, LineForm, loaded
@@ -167,6 +168,29 @@ def test_how_events_were_cut_makes_no_difference(said: list[Event], data: Any) -
     assert {name: text for name, text in found.items() if text} == {
         name: text for name, text in expected.items() if text
     }
+
+
+LOGGED = TextDelta("a", ({"token": "a", "logprob": -1.0},))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.lists(WORDS.map(TextDelta) | st.just(LOGGED), max_size=3),
+            st.lists(WORDS.map(ReasoningDelta), max_size=3),
+            st.lists(WORDS.map(RefusalDelta), max_size=2),
+            st.sampled_from([CALLS[3:6], (Noted((LATE,)),), (Aside("own_block", 1),)]),
+        )
+    ),
+    st.sampled_from((CHAT_LINES, GENERATE_LINES)),
+)
+def test_many_events_at_once_are_written_as_each_alone(
+    said: list[Sequence[Event]], form: LineForm
+) -> None:
+    events: list[Event] = [OPENED, *[one for run in said for one in [*run] * BURST], CALLS[-1]]
+    still = Stamp("req_1", 1_800_000_000, lambda: 1_800_000_000.25, 1_800_000_000.0)
+    alone, together = (Lines(form, "m", still) for _ in range(2))
+    assert together.render(events) == b"".join([alone.render([event]) for event in events])
 
 
 def test_a_prompts_answer_is_a_response() -> None:
