@@ -66,13 +66,13 @@ class ParsedResponse:
         for known, body in self.last:
             if known == events:
                 return body
-        return self._folded(stamp, events)
+        return self._folded(self._heading(stamp), events)
 
-    def _folded(self, stamp: Stamp, events: Sequence[Event]) -> bytes:
+    def _folded(self, heading: ResponseHeading, events: Sequence[Event]) -> bytes:
         end = events[-1] if events else None
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
-        heading, how = self._heading(stamp), how_it_ended(end.reason, refused=False)
+        how = how_it_ended(end.reason, refused=False)
         output = text_alone(heading.id, events, how.status)
         if output is not None:
             return b"".join(heading.finished(how, output, end.usage))
@@ -82,10 +82,10 @@ class ParsedResponse:
 
     def record(self, stamp: Stamp, events: Sequence[Event]) -> KeptRecord:
         """What is kept of it."""
-        body = self._folded(stamp, events)
+        heading = self._heading(stamp)
+        body = self._folded(heading, events)
         self.last[:] = [(events, body)]
-        value = packed(body, self.items(), self.before)
-        return KeptRecord(response_id(stamp.id), value, self.before)
+        return KeptRecord(heading.id, packed(body, self.items(), self.before), self.before)
 
     def _heading(self, stamp: Stamp) -> ResponseHeading:
         identity = response_id(stamp.id)
