@@ -26,12 +26,12 @@ from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
 from middleware.doors.responses.output import CALLS, DELTAS, TEXT, THOUGHT, Items
 from middleware.doors.responses.response_object import (
-    Ending,
     Parts,
     ResponseHeading,
-    ending,
+    ResponseStatus,
     how_it_ended,
     own_words,
+    status_of,
 )
 from middleware.doors.responses.tools import ToolSet
 
@@ -103,7 +103,7 @@ class Frames:
         why = failure(error, request_id)
         for item in items.output[-1:]:
             item["status"] = "incomplete" if item["status"] == "in_progress" else item["status"]
-        failed = self._heading.ended(ending("failed", error=why), items.output, None, own)
+        failed = self._heading.ended(status_of("failed", error=why), items.output, None, own)
         self._object("failed", failed)
         items.listener = None
         return self._written()
@@ -170,7 +170,7 @@ class Frames:
         self._items.add(event)
         if type(event) is Finish:
             how, response = finished(self._heading, self._items, event, self._told)
-            self._object(how.status, response)
+            self._object(how.word, response)
             self._items.listener = None  # what is over must not hold itself
 
     def _written(self) -> bytes:
@@ -215,7 +215,7 @@ def _pieces_of(kind: type[Event], run: list[Any]) -> list[str]:
 
 def finished(
     heading: ResponseHeading, items: Items, finish: Finish, told: Json
-) -> tuple[Ending, Parts]:
+) -> tuple[ResponseStatus, Parts]:
     """How an answer ended, and its whole object."""
     how = how_it_ended(finish.reason, items.refused)
     told = told | {"steps": items.steps} if items.steps else told

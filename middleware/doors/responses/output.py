@@ -6,7 +6,7 @@ each step, whoever folds an answer does not listen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Protocol, assert_never
@@ -40,7 +40,6 @@ _HOLDING = QUIET | {"function_call"}
 _ONLY_THOUGHTS, _type = frozenset({THOUGHT}), itemgetter("type")
 _OF_ALL = frozenset({ToolCallDelta, ToolCallStart, Finish, Noted, Opened})
 """Events that wait for no call."""
-_TEXT_ALONE = (Opened, TextDelta, Finish)
 _CALL_KEYS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 DELTAS: Mapping[str, str] = {
     TEXT: "response.output_text",
@@ -55,18 +54,6 @@ _EMPTY: Mapping[str, Json] = {
     THOUGHT: {"part": {"type": "summary_text", "text": ""}},
 }
 """Parts as they begin."""
-
-
-def text_alone(response: str, events: Sequence[Event], status: str) -> list[Json] | None:
-    """The items of an answer that is one text, as most are; None: it is another."""
-    if tuple(map(type, events)) != _TEXT_ALONE:
-        return None
-    said = events[1]
-    if type(said) is not TextDelta or not said.text or said.logprobs:
-        return None
-    part = {"type": TEXT, "text": said.text, "logprobs": [], "annotations": []}
-    item: Json = {"id": item_id("message", response, 0), "type": "message", "status": status}
-    return [{**item, "role": "assistant", "content": [part]}]
 
 
 def _part_of(kind: str) -> str:
@@ -142,6 +129,11 @@ class Items:
                 self._say(THOUGHT, text)
             case ToolCallDelta(_, arguments):
                 self._argue(arguments)
+            case _:
+                self._add_rarer(event)
+
+    def _add_rarer(self, event: RefusalDelta | Aside | Noted) -> None:
+        match event:
             case RefusalDelta(text):
                 self.refused = True
                 self._say(REFUSAL, text)
@@ -341,7 +333,7 @@ class Items:
             self.late += (note,)
 
     def _finish(self, finish: Finish) -> None:
-        status = how_it_ended(finish.reason, self.refused).status
+        status = how_it_ended(finish.reason, self.refused).word
         if self._held:
             self.close()
         self.close(status)

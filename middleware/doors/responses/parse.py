@@ -11,7 +11,16 @@ import orjson
 from pydantic import ValidationError
 
 from adapters.errors import Truncated
-from adapters.protocol import ChatRequest, Event, Finish, Json, RequestContext, value_class
+from adapters.protocol import (
+    ChatRequest,
+    Event,
+    Finish,
+    Json,
+    Opened,
+    RequestContext,
+    TextDelta,
+    value_class,
+)
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
 from adapters.shared.history import settle
@@ -21,9 +30,9 @@ from middleware.doors.mistakes import refusal
 from middleware.doors.recognition import RecognizedRequest, recognize, settle_items, settled_alone
 from middleware.doors.responses.fields import Echo, RequestFields, read_fields
 from middleware.doors.responses.frames import Frames, finished
-from middleware.doors.responses.ids import response_id
+from middleware.doors.responses.ids import item_id, response_id
 from middleware.doors.responses.items import ItemReader
-from middleware.doors.responses.output import Items, text_alone
+from middleware.doors.responses.output import TEXT, Items
 from middleware.doors.responses.recognition import RESPONSES_FORM, KnownRest, KnownTools, told
 from middleware.doors.responses.response_object import ResponseHeading, how_it_ended
 from middleware.doors.responses.shapes import BODY
@@ -31,6 +40,7 @@ from middleware.doors.responses.state import Kept, packed
 from middleware.doors.responses.tools import ToolSet
 
 _LOCAL = RequestContext()
+_TEXT_ALONE = (Opened, TextDelta, Finish)
 _NO_TOOLS = KnownTools(ToolSet())
 _NONE = range(0)
 """Nothing was settled before, but arguments are in their one form."""
@@ -73,7 +83,7 @@ class ParsedResponse:
         if type(end) is not Finish:
             raise Truncated("The upstream's answer has no end.")
         how = how_it_ended(end.reason, refused=False)
-        output = text_alone(heading.id, events, how.status)
+        output = _text_alone(heading.id, events, how.word)
         if output is not None:
             return b"".join(heading.finished(how, output, end.usage))
         items = Items(heading.id, self.tools, self.request.call.secret)
@@ -90,6 +100,18 @@ class ParsedResponse:
     def _heading(self, stamp: Stamp) -> ResponseHeading:
         identity = response_id(stamp.id)
         return ResponseHeading(identity, stamp.created, self.echo, self.declared, self.stored)
+
+
+def _text_alone(response: str, events: Sequence[Event], status: str) -> list[Json] | None:
+    """The items of an answer that is one text, as most are; None: it is another."""
+    if tuple(map(type, events)) != _TEXT_ALONE:
+        return None
+    said = events[1]
+    if type(said) is not TextDelta or not said.text or said.logprobs:
+        return None
+    part = {"type": TEXT, "text": said.text, "logprobs": [], "annotations": []}
+    item: Json = {"id": item_id("message", response, 0), "type": "message", "status": status}
+    return [{**item, "role": "assistant", "content": [part]}]
 
 
 def parse(

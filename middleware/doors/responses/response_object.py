@@ -18,27 +18,27 @@ _JSON: Mapping[bool, bytes] = {True: b"true", False: b"false"}
 _NOTHING_YET = b',"output":[],"usage":null}'
 
 
-class Ending(NamedTuple):
+class ResponseStatus(NamedTuple):
     """How far an answer is."""
 
-    status: str
+    word: str
     members: bytes
     """Those of its object that tell of it."""
 
 
-def ending(status: str, **more: Any) -> Ending:
+def status_of(status: str, **more: Any) -> ResponseStatus:
     usual = {"status": status, "background": False, "error": None, "incomplete_details": None}
-    return Ending(status, orjson.dumps(usual | more)[1:-1] + b",")
+    return ResponseStatus(status, orjson.dumps(usual | more)[1:-1] + b",")
 
 
-_GOES_ON, _COMPLETED = ending("in_progress"), ending("completed")
-_CUT: Mapping[FinishReason, Ending] = {
-    "length": ending("incomplete", incomplete_details={"reason": "max_output_tokens"}),
-    "content_filter": ending("incomplete", incomplete_details={"reason": "content_filter"}),
+_GOES_ON, _COMPLETED = status_of("in_progress"), status_of("completed")
+_CUT: Mapping[FinishReason, ResponseStatus] = {
+    "length": status_of("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    "content_filter": status_of("incomplete", incomplete_details={"reason": "content_filter"}),
 }
 
 
-def how_it_ended(reason: FinishReason, refused: bool) -> Ending:
+def how_it_ended(reason: FinishReason, refused: bool) -> ResponseStatus:
     """A refusal in words is a whole answer."""
     if refused and reason == "content_filter":
         return _COMPLETED
@@ -59,14 +59,16 @@ class ResponseHeading:
         """The object of an answer that goes on. Tools may be long, and nobody reads them there."""
         return self._parts(_GOES_ON, b"[]", _NOTHING_YET)
 
-    def ended(self, how: Ending, output: list[Json], usage: Json | None, own: Json) -> Parts:
+    def ended(
+        self, how: ResponseStatus, output: list[Json], usage: Json | None, own: Json
+    ) -> Parts:
         """The whole object, with words of our own; `how` it ended."""
         last = {"output": output, "usage": usage, **own}
         return self._parts(how, self.tools, b",%b" % orjson.dumps(last)[1:])
 
     def finished(
         self,
-        how: Ending,
+        how: ResponseStatus,
         output: list[Json],
         usage: Usage | None,
         late: Receipt = (),
@@ -78,7 +80,7 @@ class ResponseHeading:
         own = own_words(late, told, usage) if late or told or usage.parts else {}
         return self.ended(how, output, tokens(usage), own)
 
-    def _parts(self, how: Ending, tools: bytes, last: bytes) -> Parts:
+    def _parts(self, how: ResponseStatus, tools: bytes, last: bytes) -> Parts:
         head, stored = _HEAD % (self.id.encode(), self.created), _JSON[self.stored]
         before, between, behind = self.echo
         return head, how.members, before, tools, between, stored, behind, last
