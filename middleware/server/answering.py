@@ -31,6 +31,7 @@ from middleware.server.transport.responses import (
     send_json,
 )
 from middleware.server.visits import Visit
+from middleware.wrappers.base import Batches
 from middleware.wrappers.calls import NotAsked
 
 _GONE = 499
@@ -212,6 +213,9 @@ class Answer:
                     headers = self._noted(stream, batch)
                     if headers is not None:
                         await stream.start(headers)
+                    if type(batch) is Batches:
+                        await stream.write_each(batch.apart, self.connection is not None)
+                        continue
                 if type(last) is Finish:
                     self.visit.finish = last
                     self._unwatch()
@@ -232,9 +236,10 @@ class Answer:
         return headers
 
     def _note_late(self, batch: Sequence[Event]) -> None:
-        for event in batch:
-            if type(event) is Noted:
-                self.visit.receipt += event.receipt
+        if Noted in map(type, batch):
+            for event in batch:
+                if type(event) is Noted:
+                    self.visit.receipt += event.receipt
 
     def _tell_cost(self, writer: Stream) -> None:
         added = self._close_bill()

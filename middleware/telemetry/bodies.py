@@ -44,5 +44,5 @@ class Bodies:
 
 
 def _keep(kept: bytearray, message: Message) -> None:
-    piece = message.get("body", b"")
-    kept += piece[: _MOST - len(kept)]
+    for piece in message.get("pieces") or (message.get("body", b""),):
+        kept += piece[: _MOST - len(kept)]

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from adapters.protocol import Adapter, ChatRequest, Event, Events, Opened, Planned
 from adapters.receipts import Receipt
+
+
+class Batches(tuple[Event, ...]):
+    """What several say, as none of them is waited for."""
+
+    apart: Sequence[tuple[Event, ...]]
+    """Each of them: it is to reach the client by itself."""
+
+    @classmethod
+    def of(cls, apart: Sequence[tuple[Event, ...]]) -> Batches:
+        batches = cls(chain.from_iterable(apart))
+        batches.apart = apart
+        return batches
 
 
 class Fork(Adapter):

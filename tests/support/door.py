@@ -25,7 +25,7 @@ from middleware import config
 from middleware.routing import Routes
 from middleware.server.app import Gateway, create
 from middleware.server.signposts import CHAT
-from middleware.server.transport.responses import CONNECTION
+from middleware.server.transport.responses import CONNECTION, PIECES
 from middleware.wrappers.route import Route
 from tests.support.adapters import PATIENCE
 
@@ -114,6 +114,14 @@ class Leaving:
         self._leaves.set()
 
 
+def _apart(message: Message) -> list[Message]:
+    """Several pieces as the connection makes chunks of them."""
+    if message["type"] != PIECES:
+        return [dict(message)]
+    more = {"type": "http.response.body", "more_body": True}
+    return [{**more, "body": piece} for piece in message["pieces"]]
+
+
 @dataclass
 class Door:
     app: Gateway
@@ -140,7 +148,7 @@ class Door:
             return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
-            heard.sent.append(dict(message))
+            heard.sent += _apart(message)
             heard.moved.set()
             if heard.complete:  # which servers report as a disconnect too
                 over.set()

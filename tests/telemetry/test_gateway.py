@@ -7,7 +7,12 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.types import Message
 
+from middleware import config
+from middleware.server.last import Scrubber
+from middleware.server.transport.responses import PIECES
+from middleware.telemetry.bodies import Bodies
 from tests.support.day_one import Running, running
 from tests.telemetry.collector import CLIENT, SERVER, collecting
 
@@ -108,6 +113,23 @@ def test_bodies_are_in_the_log_where_they_are_wanted_without_keys() -> None:
         assert "sk-abc" not in gateway.log.getvalue()
 
     run(script, '[server]\nkeys = ["secret-key"]\n[telemetry]\nlog_bodies = true\n')
+
+
+def test_pieces_that_are_told_at_once_are_in_the_log_too() -> None:
+    told, bodies = list[Message](), Bodies()
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    async def go() -> None:
+        tell = bodies.told(send)
+        await tell({"type": PIECES, "pieces": [b"a", b"", b"b"]})
+        await tell({"type": "http.response.body", "body": b"c"})
+
+    asyncio.run(go())
+    assert len(told) == 2
+    scrubber = Scrubber(config.parse(DEMO, environment={}))
+    assert bodies.line(scrubber)["answer"] == "abc"
 
 
 def test_a_gateway_that_stops_has_told_its_traces() -> None:

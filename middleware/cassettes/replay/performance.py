@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from adapters.errors import GatewayError
@@ -21,15 +22,21 @@ from adapters.protocol import (
 )
 from middleware.cassettes.errors import ConnectionCut
 from middleware.cassettes.replay.wire import Drift
+from middleware.wrappers.base import Batches
 
 _TURN_OVER = 16
 """Batches after which others get their turn, where none is waited for."""
+_WORTH_IT = 4
+"""So many are given together."""
 
 
 class Batch(NamedTuple):
     at: float
     """Milliseconds since the question, as recorded."""
     events: tuple[Event, ...]
+
+
+_events_of = attrgetter("events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,8 @@ class Performer:
             for begin in range(0, len(batches), _TURN_OVER):
                 if begin:
                     await asyncio.sleep(0)
-                for _, events in batches[begin : begin + _TURN_OVER]:
+                turn = [*map(_events_of, batches[begin : begin + _TURN_OVER])]
+                for events in _together(turn) if len(turn) >= _WORTH_IT else turn:
                     yield events
         if self.resets:
             raise ConnectionCut
@@ -125,6 +133,13 @@ class Performer:
 
     def plan(self, request: ChatRequest) -> tuple[Planned, ...]:
         return self.performance.planned
+
+
+def _together(batches: list[tuple[Event, ...]]) -> Iterable[tuple[Event, ...]]:
+    """The same as one, but for what ends an answer."""
+    if type(batches[-1][-1]) is not Finish:
+        return (Batches.of(batches),)
+    return Batches.of(batches[:-1]), batches[-1]
 
 
 def altered(performance: Performance, reason: FinishReason | None, refuses: bool) -> Performance:

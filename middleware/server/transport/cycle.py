@@ -7,7 +7,7 @@ twice, and looks for a client's leaving only where a task waits for that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from middleware.server.transport.intake import HEADERS
-from middleware.server.transport.responses import CONNECTION
+from middleware.server.transport.responses import CONNECTION, PIECES
 from middleware.server.transport.urls import read_url
 
 _CONTROL = bytes({*range(32), 127} - {9})
@@ -177,6 +177,8 @@ class Cycle(RequestResponseCycle):
             self._continue(message.get("body", b""), message.get("more_body", False))
         elif kind == "http.response.start" and not self.response_started:
             self._begin(message["status"], message.get("headers", ()))
+        elif kind == PIECES and self.response_started and not self.response_complete:
+            self._continue_apart(message["pieces"])
         else:
             raise RuntimeError(f"The app sent '{kind}' where no response may have it.")
         return self._sent
@@ -217,6 +219,18 @@ class Cycle(RequestResponseCycle):
             self.transport.write(said)
         if not more:
             self._complete()
+
+    def _continue_apart(self, pieces: Sequence[bytes]) -> None:
+        """The same for several pieces, of which none is the last."""
+        head, self._head = self._head, b""
+        if self.chunked_encoding:
+            said = b"".join([b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece])
+        else:
+            said = self._measured(b"".join(pieces), True)
+        if self._gathered is not None:
+            self._gather(head + said, self._gathered, True)
+        elif head or said:
+            self.transport.write(head + said)
 
     def _gather(self, said: bytes, before: bytearray, more: bool) -> None:
         if more and not before:

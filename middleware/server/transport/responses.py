@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from starlette.types import Send
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
+from adapters.protocol import Event
 from middleware.doors.door import Stream
 from middleware.server.terminal import one_line
 
 CONNECTION = "usetool.connection"
 """Where in a request's scope its `ClientConnection` stands."""
+PIECES = "usetool.response.pieces"
+"""A message of ASGI's, of our own: parts of a body, each a chunk, of which more follow."""
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
 # Proxies must neither buffer a stream nor change it.
@@ -123,6 +127,17 @@ class EventStream:
         await sent
         self._busy = False
         self._moved = self._loop.time()
+
+    async def write_each(self, batches: Iterable[Sequence[Event]], together: bool) -> None:
+        """Write what each batch says as a piece of its own, in one go where they may be told so."""
+        pieces = [*map(self.writer.render, batches)]
+        if not together or sum(map(len, pieces)) > HIGH_WATER_LIMIT:
+            for piece in pieces:
+                await self.write(piece)
+            return
+        if self._ping is not None:
+            await asyncio.wait([self._ping])
+        await self._wait_for(self._send({"type": PIECES, "pieces": pieces}))
 
     async def last(self, frames: bytes) -> None:
         """Write the last frames and end the response; nothing is written after them."""

@@ -8,7 +8,10 @@ from typing import Any
 
 import uvicorn
 
+from tests.server.transport.talking import Hasty
+
 _DATE = (b"date", b"today")
+BEFORE = b"HTTP/1.1 200 OK\r\ndate: today\r\n"
 
 
 class Sound:
@@ -79,3 +82,27 @@ def connected(how: uvicorn.Config) -> tuple[Any, Paper]:
     protocol, paper = make(how, state, {}), Paper()
     protocol.connection_made(paper)
     return protocol, paper
+
+
+def serving(app: Any, keep_alive: int = 5) -> tuple[Any, Paper]:
+    return connected(
+        uvicorn.Config(
+            app,
+            log_level="critical",
+            http=Hasty,
+            interface="asgi3",
+            ws="none",
+            timeout_keep_alive=keep_alive,
+        )
+    )
+
+
+def heard(app: Any, request: bytes, count: int = 1) -> list[bytes]:
+    """What is written for a request, write by write."""
+
+    async def scene() -> list[bytes]:
+        protocol, paper = serving(app)
+        protocol.data_received(request)
+        return await paper.until(count)
+
+    return asyncio.run(scene())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any
 
 import pytest
 from starlette.types import Message
 
+from adapters.protocol import Event, Noted, TextDelta
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.words import Heading
 from middleware.doors.door import PING
@@ -104,6 +106,42 @@ def test_a_stream_says_what_it_is_and_that_nobody_may_hold_it_back() -> None:
         (b"a", True),
         (b"b", False),
     ]
+
+
+PAIR: list[tuple[Event, ...]] = [(TextDelta("a"),), (Noted(()),), (TextDelta("b" * 100),)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "together", "kinds"),
+    [
+        (PAIR, True, ["start", "pieces", "body"]),
+        (PAIR, False, ["start", "body", "body", "body", "body"]),
+        ([*PAIR, (TextDelta("c" * 70_000),)], True, ["start", *["body"] * 5]),
+    ],
+)
+def test_what_several_batches_say_is_told_at_once_where_pieces_stay_apart(
+    batches: list[tuple[Event, ...]], together: bool, kinds: list[str]
+) -> None:
+    async def script(stream: EventStream, _: Wire) -> None:
+        await stream.start()
+        await stream.write_each(batches, together)
+        await stream.last(b"end")
+
+    wire, alone = play(script), Chunks(Heading("", 0, ""))
+    assert wire.kinds() == kinds
+    said = [message.get("pieces", [message.get("body")]) for message in wire.sent[1:]]
+    assert [*chain.from_iterable(said)] == [*map(alone.render, batches), b"end"]
+
+
+def test_what_is_told_at_once_waits_for_a_heartbeat_that_is_under_way() -> None:
+    async def script(stream: EventStream, wire: Wire) -> None:
+        wire.hold()
+        await asyncio.sleep(BEAT * 2)
+        writing = asyncio.create_task(stream.write_each(PAIR, True))
+        await wire.release(3)
+        await writing
+
+    assert play(script, BEAT).kinds()[:3] == ["start", "body", "pieces"]
 
 
 def test_silence_before_the_first_event_starts_the_stream_with_pings() -> None:

@@ -9,43 +9,15 @@ from typing import Any
 
 import orjson
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from middleware import config
 from middleware.server.app import create
-from middleware.server.transport.responses import CONNECTION
 from middleware.server.transport.serving import settings
-from tests.server.transport.paper import Paper, connected
+from tests.server.transport.paper import BEFORE, connected, heard, serving
 from tests.server.transport.talking import BODY, HEAD, ONE, Hasty, answers, echo, posted, say
 from tests.support.adapters import Wait, repeating
 from tests.support.door import DEMO, OPENED, TEXT, chat, door
-
-BEFORE = b"HTTP/1.1 200 OK\r\ndate: today\r\n"
-
-
-def serving(app: Any, keep_alive: int = 5) -> tuple[Any, Paper]:
-    return connected(
-        uvicorn.Config(
-            app,
-            log_level="critical",
-            http=Hasty,
-            interface="asgi3",
-            ws="none",
-            timeout_keep_alive=keep_alive,
-        )
-    )
-
-
-def heard(app: Any, request: bytes, count: int = 1) -> list[bytes]:
-    """What is written for a request, write by write."""
-
-    async def scene() -> list[bytes]:
-        protocol, paper = serving(app)
-        protocol.data_received(request)
-        return await paper.until(count)
-
-    return asyncio.run(scene())
 
 
 async def measured(_: Scope, __: Receive, send: Send) -> None:
@@ -107,77 +79,6 @@ def test_a_head_leaves_with_the_first_piece_and_the_end_with_the_last() -> None:
     first, *rest = heard(in_pieces, ONE, 3)
     assert first == BEFORE + b"transfer-encoding: chunked\r\n\r\n3\r\none\r\n"
     assert rest == [b"3\r\ntwo\r\n", b"5\r\nthree\r\n0\r\n\r\n"]
-
-
-async def gathered(scope: Scope, _: Receive, send: Send) -> None:
-    scope[CONNECTION].gather()
-    await say(send, b"one", more=True)
-    await say(send, b"", more=True, begun=True)
-    await say(send, b"two", more=True, begun=True)
-    await asyncio.sleep(0)
-    await say(send, b"three", more=True, begun=True)
-    await asyncio.sleep(0)
-    await say(send, b"four", more=True, begun=True)
-    await say(send, b"five", begun=True)
-
-
-def test_what_is_gathered_leaves_by_turns_of_the_loop_in_pieces_of_its_own() -> None:
-    assert heard(gathered, ONE, 3) == [
-        BEFORE + b"transfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n",
-        b"5\r\nthree\r\n",
-        b"4\r\nfour\r\n4\r\nfive\r\n0\r\n\r\n",
-    ]
-
-
-def test_no_more_is_gathered_than_a_connection_takes() -> None:
-    async def app(scope: Scope, _: Receive, send: Send) -> None:
-        scope[CONNECTION].gather()
-        await say(send, b"", more=True)
-        for piece in [bytes(10_000)] * 30:
-            await say(send, piece, more=True, begun=True)
-        await say(send, b"", begun=True)
-
-    *writes, _ = heard(app, ONE, 5)
-    assert [round(len(write), -4) for write in writes] == [70_000] * 4
-
-
-def test_what_was_gathered_leaves_before_a_connection_is_cut() -> None:
-    async def app(scope: Scope, _: Receive, send: Send) -> None:
-        scope[CONNECTION].gather()
-        await say(send, b"one", more=True)
-        scope[CONNECTION].cut()
-
-    async def scene() -> None:
-        protocol, paper = serving(app)
-        protocol.data_received(ONE)
-        (said,) = await paper.until(1)
-        assert said.endswith(b"\r\n\r\n3\r\none\r\n")
-        assert paper.closed
-
-    asyncio.run(scene())
-
-
-def test_nothing_overtakes_what_was_gathered() -> None:
-    async def app(scope: Scope, _: Receive, send: Send) -> None:
-        scope[CONNECTION].gather()
-        await say(send, b"one", more=True)
-        assert scope[CONNECTION].eof_received()  # which looks whether the client still listens
-        await say(send, b"two", begun=True)
-
-    first, filler, last, *_ = heard(app, ONE, 3)
-    assert first.endswith(b"\r\n\r\n3\r\none\r\n")
-    assert (filler, last) == (b"8\r\n: ping\n\n\r\n", b"3\r\ntwo\r\n0\r\n\r\n")
-
-
-def test_what_was_gathered_for_a_client_that_left_is_not_written() -> None:
-    async def app(scope: Scope, _: Receive, send: Send) -> None:
-        scope[CONNECTION].gather()
-        await say(send, b"one", more=True)
-        scope[CONNECTION].transport.close()
-        await asyncio.sleep(0)
-        await say(send, b"two", begun=True)
-
-    assert heard(app, ONE, 0) == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
