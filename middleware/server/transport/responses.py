@@ -136,7 +136,7 @@ class EventStream:
                 await self.write(piece)
             return
         if self._ping is not None:
-            await asyncio.wait([self._ping])
+            await _end_of(self._ping)
         await self._wait_for(self._send({"type": PIECES, "pieces": pieces}))
 
     async def last(self, frames: bytes) -> None:

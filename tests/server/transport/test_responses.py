@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -300,13 +300,22 @@ def test_a_header_stays_one_line(value: str, sent: bytes) -> None:
     assert raw({"x-upstream-model": value}) == [(b"x-upstream-model", sent)]
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_behind_a_ping_that_could_not_be_sent_nothing_is(ends: bool) -> None:
+WAYS: Mapping[str, Callable[[EventStream], Awaitable[None]]] = {
+    "a piece": lambda stream: stream.write(b"a"),
+    "several": lambda stream: stream.write_each([()], True),
+    "the last": lambda stream: stream.last(b"a"),
+}
+
+
+@pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
+def test_behind_a_ping_that_could_not_be_sent_nothing_is(
+    write: Callable[[EventStream], Awaitable[None]],
+) -> None:
     async def script(stream: EventStream, wire: Wire) -> None:
         await stream.start()
         wire.broken = True
         await quiet()
         with pytest.raises(OSError, match="gone"):
-            await (stream.last(b"a") if ends else stream.write(b"a"))
+            await write(stream)
 
     assert play(script, BEAT).kinds() == ["start"]
