@@ -136,6 +136,10 @@ class _Settlement:
         return self.notes.add
 
 
+ARE_CANONICAL = range(0)
+"""Known of messages of which none was settled before, but whose calls are in their one form."""
+
+
 def settle(
     messages: Sequence[Json], repair: bool = False, known: range | None = None
 ) -> tuple[tuple[Json, ...], Receipt]:

@@ -19,7 +19,7 @@ from adapters.protocol import Json, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.beginnings import writer_of
 from adapters.shared.cache import fitted
-from adapters.shared.history import MOST_REWRITTEN, settle
+from adapters.shared.history import ARE_CANONICAL, MOST_REWRITTEN, settle
 from middleware.doors.body import MAX_VALUES
 from middleware.doors.seen import Piece, Seen, size_of
 from middleware.doors.skim import ArrayMember, Check, Skim
@@ -31,8 +31,6 @@ _TOOLS = ArrayMember("tools")
 _NEAR = 1 << 10
 """Bytes of the beginning: what stands before both of conversation and tools is mostly short."""
 
-_NONE = range(0)
-"""Nothing was settled before, but arguments are in their one form."""
 
 _raw = attrgetter("raw")
 _SYSTEM = frozenset(("system", "developer"))
@@ -133,7 +131,7 @@ def settle_items(
     messages, receipt = (*before, *reader.finish()), reader.notes.receipt()
     if reader.regular:
         return messages, receipt, ()
-    settled, changed = settle(messages, repair, _NONE)
+    settled, changed = settle(messages, repair, ARE_CANONICAL)
     return settled, receipt, changed
 
 

@@ -11,7 +11,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
+from adapters.shared.history import ARE_CANONICAL, settle
 from middleware.doors.body import read_object
 from middleware.doors.door import Stamp
 from middleware.doors.messages.answer import Answering
@@ -28,8 +28,6 @@ from middleware.doors.recognition import RecognizedRequest, recognize
 from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
-_NONE = range(0)
-"""Nothing was settled before, but arguments are in their one form."""
 
 
 @value_class
@@ -133,7 +131,7 @@ def _read(
     talk = ReadConversation(call.secret, Exact(body, data["messages"]), notes)
     for position, turn in enumerate(data["messages"]):
         talk.add(turn, position)
-    messages, changed = _settled([*rest.system, *talk.messages], repair, _NONE)
+    messages, changed = _settled([*rest.system, *talk.messages], repair, ARE_CANONICAL)
     notes.add_all(changed)
     receipt = notes.receipt()
     if strict:

@@ -12,7 +12,7 @@ from adapters.errors import BadRequest
 from adapters.protocol import ChatRequest, Event, Json, RequestContext, value_class
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
+from adapters.shared.history import ARE_CANONICAL, settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.chat.checks import require_distinct_names
 from middleware.doors.door import Stamp
@@ -28,8 +28,6 @@ from middleware.doors.recognition import recognize, settle_items
 from middleware.doors.seen import Seen
 
 _LOCAL = RequestContext()
-_NONE = range(0)
-"""Nothing was settled before, but arguments are in their one form."""
 _WITHOUT_MODEL = ("template", "raw", "context")
 """What is about the text a model is given, of which the gateway knows nothing."""
 
@@ -81,7 +79,7 @@ def parse_chat(
     messages, receipt, changed = settle_items(known.messages, begin, "ollama", True)
     notes.add_all(receipt + changed)
     parsed = _parsed(known.rest, messages, known.tools or (), _How(CHAT_LINES, notes, strict, call))
-    known.keep(settled=True)
+    known.keep(settled=False, joined=True)
     return parsed
 
 
@@ -132,7 +130,7 @@ def _read(body: bytes, shape: TypeAdapter[Any], notes: Notes) -> Json:
 
 
 def _settled(messages: list[Json], notes: Notes) -> tuple[Json, ...]:
-    settled, changed = settle(messages, True, _NONE)
+    settled, changed = settle(messages, True, ARE_CANONICAL)
     notes.add_all(changed)
     return settled
 

@@ -23,7 +23,7 @@ from adapters.protocol import (
 )
 from adapters.receipts import Notes, Receipt
 from adapters.shared.fields import refuse_losses
-from adapters.shared.history import settle
+from adapters.shared.history import ARE_CANONICAL, settle
 from middleware.doors.body import asked_so, read_object
 from middleware.doors.door import KeptRecord, Stamp
 from middleware.doors.mistakes import refusal
@@ -42,8 +42,6 @@ from middleware.doors.responses.tools import ToolSet
 _LOCAL = RequestContext()
 _TEXT_ALONE = (Opened, TextDelta, Finish)
 _NO_TOOLS = KnownTools(ToolSet())
-_NONE = range(0)
-"""Nothing was settled before, but arguments are in their one form."""
 
 
 @value_class
@@ -180,7 +178,7 @@ def _whole(body: bytes, kept: Kept, reader: ItemReader) -> _Said:
     items = [*_own_items(data["input"], kept, notes)]
     before = kept.ids_before(data.get("previous_response_id"))
     messages, tools = _messages(data, items, kept, reader)
-    settled, changed = settle(messages, reader.repair, _NONE)
+    settled, changed = settle(messages, reader.repair, ARE_CANONICAL)
     notes.add_all(changed)
     text = orjson.dumps(data.get("tools") or ())
     known = KnownTools(tools, tuple(tools.tools), text)
