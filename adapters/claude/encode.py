@@ -31,7 +31,7 @@ from adapters.protocol import ChatRequest, Json, value_class
 from adapters.receipts import Note, Notes, Receipt
 from adapters.shared.beginnings import array
 from adapters.shared.fields import Fields
-from adapters.shared.toolbox import Toolbox, text_of
+from adapters.shared.toolbox import Toolbox, tools_text
 from adapters.shared.unknown_members import UnknownMembers
 
 # "Extra inputs are not permitted" for sampling fields, even at their default values.
@@ -159,7 +159,7 @@ def _kept_as_text(
     if tools is written.tools and written.text is not None:
         body["tools"] = written.text
     elif native is not None and _are(tools, declared := native.value.get("tools")):
-        body["tools"] = orjson.Fragment(text_of(declared, request.call.owner))
+        body["tools"] = orjson.Fragment(tools_text(declared, request.call.owner))
     return body
 
 

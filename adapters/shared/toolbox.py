@@ -148,7 +148,7 @@ def said_in(key: bytes) -> list[Json]:
     return said
 
 
-def text_of(tools: tuple[Json, ...], owner: str) -> bytes:
+def tools_text(tools: tuple[Json, ...], owner: str) -> bytes:
     """Tools as JSON, by what is remembered of them."""
     key = key_of(tools, owner)
     return _text_in(key) if key else orjson.dumps(tools)

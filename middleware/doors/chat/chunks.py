@@ -28,15 +28,13 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note, Receipt
+from middleware.doors.bursts import BURST, delta_arguments, delta_text
 from middleware.doors.chat.errors import error_frame
 from middleware.doors.chat.words import (
-    BURST,
     THINKING_BLOCKS,
     Heading,
-    arguments_of,
     echoed,
     joined,
-    text_of,
 )
 from middleware.doors.door import PING
 from middleware.doors.endpoint import SSE
@@ -122,11 +120,11 @@ class Chunks:
         for kind, group in groupby(events, type):
             run: list[Any] = [*group]
             if kind is TextDelta and not any(one.logprobs for one in run):
-                yield _chunks_of(self._text, [*map(text_of, run)])
+                yield _chunks_of(self._text, [*map(delta_text, run)])
             elif kind is ToolCallDelta:
-                yield _chunks_of(self._arguments, [*map(arguments_of, run)])
+                yield _chunks_of(self._arguments, [*map(delta_arguments, run)])
             elif kind is ReasoningDelta:
-                yield _chunks_of(self._thought, [*map(text_of, run)])
+                yield _chunks_of(self._thought, [*map(delta_text, run)])
             else:
                 yield b"".join([self._rare(one, events) for one in run])
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from adapters.protocol import Finish, Json, value_class
 
 THINKING_BLOCKS = "thinking_blocks"
-BURST = 24
-"""So many events are worth a look at which are alike: a fast upstream, or a replay."""
-text_of, arguments_of = attrgetter("text"), attrgetter("arguments")
 
 
 @value_class

@@ -11,7 +11,7 @@ from typing import Any
 
 from adapters.protocol import ChatRequest, Finish, Json, Usage
 from adapters.receipts import Note, Receipt
-from adapters.shared.toolbox import text_of
+from adapters.shared.toolbox import tools_text
 from middleware.doors.messages.words import signature
 from middleware.doors.x_usetool import warnings_object
 
@@ -127,7 +127,7 @@ def estimate(request: ChatRequest, messages: int | None = None) -> int:
     """
     weight = sum(map(weight_of, request.messages)) if messages is None else messages
     if tools := request.tools:
-        weight += _BYTE * len(text_of(tools, request.call.owner)) + _TOKEN * _TOOLS
+        weight += _BYTE * len(tools_text(tools, request.call.owner)) + _TOKEN * _TOOLS
     return max(1, -(-weight // _TOKEN))
 
 

@@ -27,7 +27,7 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Receipt
-from middleware.doors.chat.words import BURST, arguments_of, text_of
+from middleware.doors.bursts import BURST, delta_arguments, delta_text
 from middleware.doors.endpoint import SSE
 from middleware.doors.messages.answer import (
     Answering,
@@ -113,9 +113,9 @@ class MessageEvents:
             if kind is TextDelta:
                 if self._kind != "text":
                     self._begin("text", _EMPTY_TEXT, frames)
-                frames.append(self._deltas(_TEXT, [*map(text_of, run)]))
+                frames.append(self._deltas(_TEXT, [*map(delta_text, run)]))
             elif kind is ToolCallDelta:
-                frames.append(self._deltas(_INPUT, [*map(arguments_of, run)]))
+                frames.append(self._deltas(_INPUT, [*map(delta_arguments, run)]))
             else:
                 for event in run:
                     if kind is ReasoningDelta:

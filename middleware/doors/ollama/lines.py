@@ -24,7 +24,7 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Receipt
-from middleware.doors.chat.words import BURST
+from middleware.doors.bursts import BURST
 from middleware.doors.door import Stamp
 from middleware.doors.endpoint import NDJSON
 from middleware.doors.ollama.ending import Ending, HeldCalls

@@ -21,7 +21,7 @@ from adapters.protocol import (
     ToolCallDelta,
 )
 from adapters.receipts import Receipt
-from middleware.doors.chat.words import BURST
+from middleware.doors.bursts import BURST
 from middleware.doors.endpoint import SSE
 from middleware.doors.responses.errors import failure
 from middleware.doors.responses.output import CALLS, DELTAS, TEXT, THOUGHT, Items

@@ -8,7 +8,7 @@ import tracemalloc
 import orjson
 
 from adapters.shared.cache import by_identity
-from adapters.shared.toolbox import REMEMBERED, declared_tools, key_of, said_in, text_of, toolbox
+from adapters.shared.toolbox import REMEMBERED, declared_tools, key_of, said_in, toolbox, tools_text
 from tests.adapters.shared.test_toolbox import ALL, WEATHER, request
 
 
@@ -66,6 +66,6 @@ def test_owners_have_their_tools_apart() -> None:
     tools = (WEATHER,)
     one, other = key_of(tools, "one"), key_of(tools, "other")
     assert one != other
-    assert said_in(one) == said_in(other) == orjson.loads(text_of(tools, "third"))
+    assert said_in(one) == said_in(other) == orjson.loads(tools_text(tools, "third"))
     assert declared_tools(one) == declared_tools(other)
     assert declared_tools(one).tools is not declared_tools(other).tools

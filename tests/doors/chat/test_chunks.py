@@ -24,9 +24,9 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
+from middleware.doors.bursts import BURST
 from middleware.doors.chat.chunks import Chunks
 from middleware.doors.chat.fold import Fold
-from middleware.doors.chat.words import BURST
 from tests.doors.chat.written import LOGPROB, OPENED, heading, read, whole, written
 
 KINDS: tuple[CallKind, ...] = ("function", "custom")

@@ -25,7 +25,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from middleware.doors.chat.words import BURST
+from middleware.doors.bursts import BURST
 from middleware.doors.messages.words import signer
 from tests.doors.messages.answers import STAMP, message_of, parsed, streamed, whole
 

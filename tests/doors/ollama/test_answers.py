@@ -29,7 +29,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from middleware.doors.chat.words import BURST
+from middleware.doors.bursts import BURST
 from middleware.doors.door import Stamp
 from middleware.doors.ollama.errors import error_body
 from middleware.doors.ollama.forms import CHAT_LINES, GENERATE_LINES, LineForm, loaded

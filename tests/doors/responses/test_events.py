@@ -26,7 +26,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note
-from middleware.doors.chat.words import BURST
+from middleware.doors.bursts import BURST
 from tests.doors.responses.written import OPENED, STAMP, frames, kinds, read, streamed, whole
 
 A, B = TextDelta("a"), TextDelta("b")
