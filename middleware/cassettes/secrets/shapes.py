@@ -32,6 +32,9 @@ _has_member = search_for(
 _KEY = re.compile(KEY_SHAPES, re.ASCII)  # no letter of another script belongs to a key
 # Base64 of any JSON, SK-1005, Bearer authentication, pk_users_email, xai-toolkit.
 _WORDS = re.compile(r"eyJ[^.]*+$|[SPR]K[-_]|(?!sk-)(?!.*(?:\d|[a-z][A-Z]))")
+_BASE64 = re.compile(r"[\w+/\-]*+", re.ASCII)
+_CODED = 512
+"""Characters of base64 that stand beside no key, without anything between."""
 _PLACEHOLDERS = "[{$<."
 """What begins a mark, or what is to be filled in."""
 _SAID = rf"(?![{re.escape(_PLACEHOLDERS)}])"
@@ -74,8 +77,16 @@ def shapes_of(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _KEY.finditer(text):
         scheme, space, token = found[0].rpartition(" ")
         start, token = found.start() + len(scheme + space), token.rstrip(".")
-        if not _WORDS.match(token):
+        if not (_WORDS.match(token) or _is_in_base64(text, *found.span())):
             yield start, start + len(token), "key"
+
+
+def _is_in_base64(text: str, start: int, end: int) -> bool:
+    """Of some hundred images one has by chance what looks like a key, and would be no image any
+    more.
+    """
+    beside = text[max(0, start - _CODED) : start], text[end : end + _CODED]
+    return any(len(one) == _CODED and _BASE64.fullmatch(one) for one in beside)
 
 
 def is_credential(name: str, value: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+from random import Random
 from typing import Any
 
 import pytest
@@ -163,6 +165,21 @@ def test_keys_of_all_makers(head: str) -> None:
     assert rest not in blotted["content"]
     assert blotted["content"].startswith("\n")
     assert blotted["content"].endswith("], äß")
+
+
+IMAGE = base64.b64encode(Random(7).randbytes(3000)).decode()
+BY_CHANCE = "/AIzan6qcVngLhiYkGtev3WR"
+
+
+@pytest.mark.parametrize("at", [0, 600, 2000, len(IMAGE) - len(BY_CHANCE)])
+@pytest.mark.parametrize("around", ["{}", "data:image/png;base64,{}", "See {} here."])
+def test_what_only_looks_like_a_key_within_an_image_stays(at: int, around: str) -> None:
+    image = IMAGE[:at] + BY_CHANCE + IMAGE[at + len(BY_CHANCE) :]
+    text = around.format(image)
+    assert blot(text) == text
+    known = blot(text.replace(BY_CHANCE[1:], "client-key-77"))
+    assert "client-key-77" not in known
+    assert "AIza" not in blot(f"{text} AIzan6qcVngLhiYkGtev3WR")[-30:]
 
 
 def test_names_of_members_count_in_objects() -> None:
