@@ -39,7 +39,7 @@ _MOST_NOTES = 64
 _TOGETHER = 16
 """Texts that are looked at as one: where a mark stands in one of them, each is read."""
 _text_of = attrgetter("text")
-_OVERTAKES = frozenset({ReasoningDelta, RefusalDelta, Aside})
+_OVERTAKES = frozenset({ReasoningDelta, Aside})
 _BARE_OBJECT = re.compile(r"\s*(?:```\w*\s*)?(\{.*)", re.DOTALL)
 
 
@@ -56,7 +56,9 @@ class TextAnswer:
         self._waiting: list[Event] = []
         """What came of an answer from which a call is demanded, before the call."""
         self._native = False
-        """The upstream made a call of its own: its text is text from then on."""
+        """The upstream made a call of its own."""
+        self._over = False
+        """It did, or refused: its text is text from then on."""
         self._notes: Receipt = ()
         self._corrections: list[Ready] = []
         self._usage: Usage | None = None
@@ -107,7 +109,7 @@ class TextAnswer:
             return batch
         out: list[Event] = []
         for kind, group in groupby(batch, type):
-            if kind is TextDelta and not self._native:
+            if kind is TextDelta and not self._over:
                 out += self._read([*map(_text_of, group)])
             elif kind is ToolCallDelta and self._is_as_numbered:
                 out += group
@@ -138,7 +140,7 @@ class TextAnswer:
             return False
         if type(event) is ToolCallDelta:
             return self._is_as_numbered
-        if type(event) is not TextDelta or self._native or event.logprobs or not event.text:
+        if type(event) is not TextDelta or self._over or event.logprobs or not event.text:
             return False
         passes = self._reader.passes(event.text)
         if passes:
@@ -168,7 +170,9 @@ class TextAnswer:
                 out += self._native_call(event)
             case Finish():
                 return self._with_last(event, out)
-            case TextDelta() | ReasoningDelta() | RefusalDelta() | Aside() | Noted():
+            case RefusalDelta():
+                out += (*self._text_left(), event)
+            case TextDelta() | ReasoningDelta() | Aside() | Noted():
                 out.append(event)
             case _:
                 assert_never(event)
@@ -177,8 +181,7 @@ class TextAnswer:
     def _with_last(self, finish: Finish, out: list[Event]) -> list[Event]:
         """With what was held until the end; nothing if all of it is one call's bare arguments."""
         self.finish, self._usage = finish, finish.usage
-        if not self._native:
-            out += self._reader.close(finish.reason)
+        out += self._text_left(finish.reason)
         if self._missing and (call := self._bare_arguments()):
             self._corrections = [call]
             self._waiting, out = [], []
@@ -198,11 +201,16 @@ class TextAnswer:
             return None
         return None if arguments.wrong else Ready(tool.name, arguments.text)
 
+    def _text_left(self, reason: FinishReason = "stop") -> Iterator[Event]:
+        """What is held of a text that is over."""
+        if not self._over:
+            self._over = True
+            yield from self._reader.close(reason)
+
     def _native_call(self, event: ToolCallStart | ToolCallDelta) -> Iterator[Event]:
         """The upstream's own call, behind those that were read in its text."""
-        if not self._native:
-            self._native = True
-            yield from self._reader.close("stop")
+        self._native = True
+        yield from self._text_left()
         made = len(self._judge.made)
         yield replace(event, index=event.index + made) if made else event
 

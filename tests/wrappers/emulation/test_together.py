@@ -13,6 +13,7 @@ from adapters.protocol import (
     Finish,
     Opened,
     ReasoningDelta,
+    RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -40,7 +41,7 @@ WORDS = (
 SAID: st.SearchStrategy[Event] = st.one_of(
     st.sampled_from(WORDS).map(TextDelta),
     st.sampled_from(WORDS).map(lambda word: TextDelta(word, ({"token": word},))),
-    st.just(ReasoningDelta("hm")),
+    st.sampled_from([ReasoningDelta("hm"), RefusalDelta("no")]),
 )
 WRAPPERS = (EmulatedTools, LeakRescue)
 
@@ -93,6 +94,13 @@ def test_a_burst_says_what_its_pieces_say(
     assert (
         said(wrapper, [events[:2], *filter(None, (events[2:cut], events[max(cut, 2) :]))]) == alone
     )
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_text_that_is_refused_behind_it_keeps_its_place(cut: int) -> None:
+    events = answer(TextDelta("I would\n"), RefusalDelta("no"))
+    heard_all = said(LeakRescue, [events[:cut], events[cut:]])
+    assert joined(heard_all)[1:3] == [TextDelta("I would\n"), RefusalDelta("no")]
 
 
 HARMLESS = (
