@@ -24,4 +24,5 @@ def read_vectors(said: Any, link: Link) -> Json:
 
 
 def _has_vector(one: Any) -> bool:
-    return isinstance(one, dict) and isinstance(one.get("embedding"), list | str)
+    # In base64 it is a text, of a sparse one some servers make an object.
+    return isinstance(one, dict) and isinstance(one.get("embedding"), list | str | dict)

@@ -119,6 +119,24 @@ def test_an_answer_without_vectors_is_the_upstreams_error(
     asyncio.run(run())
 
 
+def test_a_vector_of_another_form_reaches_its_client() -> None:
+    async def run() -> None:
+        sparse = {"embedding": {"indices": [1], "values": [0.5]}, "index": 0}
+
+        def forms(path: str, head: str, body: Json) -> tuple[str, bytes]:
+            return "200 OK", orjson.dumps({"data": [sparse]})
+
+        async with (
+            loopback(answering(Seen(), forms)) as up,
+            running(RELAY.replace("URL", up.url)) as gateway,
+        ):
+            asked: Json = {"model": "relay/e", "input": "a"}
+            status, answer = await gateway.post("/v1/embeddings", asked)
+            assert (status, answer["data"]) == (200, [sparse])
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("vectors", [5, ["x"], [[0.5], [0.5]], [["x"]], [[None]]])
 def test_ollamas_vectors_are_lists_of_numbers(vectors: object) -> None:
     async def run() -> None:
