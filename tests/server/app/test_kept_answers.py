@@ -26,6 +26,7 @@ from adapters.protocol import (
 from middleware.wrappers.recall import Limits, MemoryStore, StoreFailure
 from tests.server.app.playing import play
 from tests.support.adapters import FakeAdapter, Wait
+from tests.support.day_one import running
 from tests.support.door import Door, Heard, door
 
 PATH = "/v1/responses"
@@ -270,3 +271,25 @@ def test_a_long_answer_is_not_kept_and_says_so() -> None:
         assert heard.headers["x-usetool-warnings"] == "recall_not_kept"
 
     run(script, (OPENED, TextDelta("a" * (5 << 20)), END))
+
+
+LIVE = """
+[cassettes]
+mode = "replay"
+[upstreams.script]
+kind = "scripted"
+[models.live]
+upstream = "script"
+cassettes = "live"
+"""
+
+
+def test_without_recall_a_model_that_cassettes_leave_alone_says_so_too() -> None:
+    async def script() -> tuple[int, str]:
+        async with running(LIVE) as gateway:
+            asked = {"model": "live", "input": "hi"}
+            async with gateway.session.post(gateway.url + PATH, json=asked) as heard:
+                return heard.status, heard.headers.get("x-usetool-warnings", "")
+
+    status, told = play(script)
+    assert (status, "recall_not_kept" in told) == (200, True)
