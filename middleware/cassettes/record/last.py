@@ -8,7 +8,7 @@ from dataclasses import replace
 from adapters.errors import BadRequest
 from adapters.protocol import RequestContext
 from adapters.wire.capture import MOST
-from middleware.cassettes.asks import error_object
+from middleware.cassettes.asks import body_of, error_object
 from middleware.cassettes.cassette import Cassette, CassetteTurn
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import RawTurn
@@ -49,7 +49,9 @@ def _blotted(raw: RawTurn, blotter: Blotter) -> CassetteTurn:
 def _raw(record: Record) -> RawTurn:
     visit = record.visit
     call = RequestContext(visit.id, streamed=visit.streamed)
-    operation: Operation = "embeddings" if visit.path.endswith("/embeddings") else "chat"
+    operation: Operation = visit.operation
+    if operation == "embeddings" and "input" not in body_of(record.body):
+        raise _refused("it has no 'input', as POST /v1/embeddings takes it")
     body, door = record.body, DOORS.at.get(visit.path, FALLBACK)
     own = ("", b"")
     if door is not FALLBACK:

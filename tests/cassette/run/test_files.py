@@ -307,3 +307,28 @@ def test_of_a_request_that_was_kept_in_part_none_is_made(
     assert last(folder, behaves, asking("Much.")) == 1
     assert "only the first 262144 are kept" in capsys.readouterr().err
     assert not (folder / "bug.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "status"),
+    [
+        ("/v1/embeddings", "input", 200),
+        ("/api/embed", "input", 200),
+        ("/api/embeddings", "prompt", 400),
+    ],
+)
+def test_a_question_for_vectors_becomes_one_where_it_is_asked_as_openai_has_it(
+    path: str, text: str, status: int
+) -> None:
+    async def go() -> int:
+        vectors = json.dumps({"data": [{"embedding": [0.5], "index": 0}]}).encode()
+        async with (
+            loopback(answers(vectors)) as up,
+            running(CONFIG.replace("URL", up.url)) as gateway,
+        ):
+            assert (await gateway.post(path, {"model": "m", text: "a"}))[0] == 200
+            listed = await gateway.get("/v1/x_usetool/last")
+            identity = listed[1]["data"][0]["id"]
+            return (await gateway.get(f"/v1/x_usetool/last/{identity}/cassette"))[0]
+
+    assert asyncio.run(go()) == status
