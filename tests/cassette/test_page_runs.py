@@ -199,7 +199,7 @@ def test_requests_that_have_happened_and_files_of_others(reader: Reader, provide
     with served(RELAY.format(url=provider)) as url:
         kept = post(f"{url}/v1{CHAT}", {**FIRST, "model": "sonnet"})
         last, importing, har, slim = shown("sh", "usetool last").splitlines()
-        named = last.replace("req_0123456789abcdef01234567", kept.headers["x-request-id"])
+        named = last.replace("req_0123456789abcdef0123456789ab", kept.headers["x-request-id"])
         assert reader.usetool(named.replace("last", f"last --url {url}/v1", 1)).code == 0
     reader.write("cassettes/shop.yaml", Path("bug.yaml").read_text("utf-8"))
     assert reader.usetool("usetool cassette verify shop bug.yaml").code == 0
