@@ -28,7 +28,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.receipts import Note, Receipt
-from middleware.doors.bursts import BURST, delta_arguments, delta_text
+from middleware.doors.bursts import BURST, delta_arguments, delta_text, surround
 from middleware.doors.chat.errors import error_frame
 from middleware.doors.chat.words import (
     THINKING_BLOCKS,
@@ -53,17 +53,6 @@ _NO_FORM: _Form = (b"", b"")
 _WITH_TEXT, _WITHOUT_TEXT = (
     _dumps({"role": "assistant", "content": content}) for content in ("", None)
 )
-_GAP = orjson.Fragment(b"\0")
-"""Stands between two texts, as no JSON has it."""
-
-
-def _chunks_of(form: _Form, texts: list[str]) -> bytes:
-    """A chunk of each, all of them written at once."""
-    parts: list[Any] = [_GAP] * (2 * len(texts) - 1)
-    parts[::2] = texts
-    before, behind = form
-    said = _dumps(parts)[1:-1].replace(b",\0,", behind + before)
-    return b"".join((before, said, behind))
 
 
 class Chunks:
@@ -120,11 +109,11 @@ class Chunks:
         for kind, group in groupby(events, type):
             run: list[Any] = [*group]
             if kind is TextDelta and not any(one.logprobs for one in run):
-                yield _chunks_of(self._text, [*map(delta_text, run)])
+                yield surround([*map(delta_text, run)], *self._text)
             elif kind is ToolCallDelta:
-                yield _chunks_of(self._arguments, [*map(delta_arguments, run)])
+                yield surround([*map(delta_arguments, run)], *self._arguments)
             elif kind is ReasoningDelta:
-                yield _chunks_of(self._thought, [*map(delta_text, run)])
+                yield surround([*map(delta_text, run)], *self._thought)
             else:
                 yield b"".join([self._rare(one, events) for one in run])
 

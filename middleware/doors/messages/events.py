@@ -27,7 +27,7 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Receipt
-from middleware.doors.bursts import BURST, delta_arguments, delta_text
+from middleware.doors.bursts import BURST, delta_arguments, delta_text, surround
 from middleware.doors.endpoint import SSE
 from middleware.doors.messages.answer import (
     Answering,
@@ -126,8 +126,7 @@ class MessageEvents:
     def _deltas(self, name: bytes, run: list[str]) -> bytes:
         """What is said in the open block, piece by piece."""
         self._said += sum(map(len, run))
-        head = self._head + name
-        return b"%b%b%b" % (head, (_TAIL + head).join(map(_dumps, run)), _TAIL)
+        return surround(run, self._head + name, _TAIL)
 
     def _write(self, event: _Rarer, frames: list[bytes]) -> None:
         match event:

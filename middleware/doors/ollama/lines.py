@@ -24,7 +24,7 @@ from adapters.protocol import (
     ToolCallStart,
 )
 from adapters.receipts import Receipt
-from middleware.doors.bursts import BURST
+from middleware.doors.bursts import BURST, delta_text, surround
 from middleware.doors.door import Stamp
 from middleware.doors.endpoint import NDJSON
 from middleware.doors.ollama.ending import Ending, HeldCalls
@@ -36,18 +36,8 @@ _dumps = orjson.dumps
 _MOMENT = 0.001
 """Seconds that lines may have the same time: to write it is half of what a line costs."""
 _END_OF_TIME = b'Z",'
-_GAP = orjson.Fragment(b"\0")
-"""What no JSON has."""
 _logprobs_of = attrgetter("logprobs")
 _Rarer = TextDelta | RefusalDelta | ToolCallStart | Opened | Aside | Noted | Finish
-
-
-def _lines_of(before: bytes, run: Sequence[TextDelta | ReasoningDelta], behind: bytes) -> bytes:
-    """A line of each, all of them written at once."""
-    parts: list[Any] = [_GAP] * (2 * len(run) - 1)
-    parts[::2] = [event.text for event in run]
-    said = _dumps(parts)[1:-1].replace(b",\0,", behind + before)
-    return b"".join((before, said, behind))
 
 
 class Lines:
@@ -105,9 +95,10 @@ class Lines:
             if kind is ToolCallDelta:
                 self._calls.go_on_with(run)
             elif kind is TextDelta and not any(map(_logprobs_of, run)):
-                yield _lines_of(begun + self._text, run, self._behind_text)
+                yield surround([*map(delta_text, run)], begun + self._text, self._behind_text)
             elif kind is ReasoningDelta:
-                yield _lines_of(begun + self._thought, run, self._behind_thought)
+                before = begun + self._thought
+                yield surround([*map(delta_text, run)], before, self._behind_thought)
             else:
                 yield self._each(run, begun, b"")
 
