@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -42,7 +42,6 @@ Heard = Fold | tuple[Event, ...]
 """An answer as far as it was heard; one that came at once as it came."""
 new_fold = partial(Fold, Heading("", 0, ""))
 _NOBODY = Upstream("recorded")
-_PLAIN = (Opened, TextDelta, Finish)
 _OWN = frozenset({"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call"})
 _FIGURES = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = ("prompt_tokens_details", "completion_tokens_details")
@@ -100,43 +99,27 @@ def folded(
     error: Json | None = None,
 ) -> RecordedAnswer:
     """What events come to, also those of an answer without an end."""
-    fold = new_fold()
-    fold.add(events)
-    return RecordedAnswer(**_told_in_fold(fold, created, status, error))
+    return RecordedAnswer(**told_in(tuple(events), created, status, error))
 
 
 def heard_more(heard: Heard | None, events: tuple[Event, ...]) -> Fold:
     """Fold events as they come: those that wait for it are many, and dear to find again."""
-    fold = new_fold() if heard is None or isinstance(heard, tuple) else heard
-    if isinstance(heard, tuple):
-        fold.add(heard)
+    fold = _fold_of(heard or ())
     fold.add(events)
+    return fold
+
+
+def _fold_of(heard: Heard) -> Fold:
+    if isinstance(heard, Fold):
+        return heard
+    fold = new_fold()
+    fold.add(heard)
     return fold
 
 
 def told_in(heard: Heard, created: int | None, status: int, error: Json | None) -> Json:
     """Members of a `RecordedAnswer`."""
-    if not isinstance(heard, tuple):
-        return _told_in_fold(heard, created, status, error)
-    if len(heard) != len(_PLAIN) or tuple(map(type, heard)) != _PLAIN:
-        return _told_in_fold(heard_more(None, heard), created, status, error)
-    # Nearly every plain answer. To fold its three events costs as much as all the rest of it.
-    opened, text, finish = cast(tuple[Opened, TextDelta, Finish], heard)
-    usage, upstream = finish.usage, opened.upstream
-    return {
-        "status": status,
-        "message": {"role": "assistant", "content": text.text or None},
-        "finish_reason": finish.reason,
-        "usage": usage_object(usage) if usage else None,
-        "logprobs": {"content": [*text.logprobs], "refusal": None} if text.logprobs else None,
-        "system_fingerprint": upstream.fingerprint,
-        "service_tier": upstream.tier,
-        "error": error,
-        "created": created,
-    }
-
-
-def _told_in_fold(fold: Fold, created: int | None, status: int, error: Json | None) -> Json:
+    fold = _fold_of(heard)
     message = fold.message()
     if not message["refusal"]:
         del message["refusal"]

@@ -89,8 +89,9 @@ class RecordingAdapter(Adapter):
             if failure is not None:
                 status = status if heard else failure.status
                 told = error_object(failure)
-            came = self.visitor, capture, heard, status, told, left, None
-            self.keeper.put(RawTurn(*came, capture.tools, capture.offered))
+            visitor, tools, offered = self.visitor, capture.tools, capture.offered
+            turn = RawTurn(visitor, capture, heard, status, told, left, None, tools, offered)
+            self.keeper.put(turn)
 
 
 async def recorded_vectors(

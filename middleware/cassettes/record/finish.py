@@ -19,7 +19,7 @@ from middleware.cassettes.file import (
     turn_from_json,
     write_cassette,
 )
-from middleware.cassettes.record.lines import raw_of
+from middleware.cassettes.record.lines import TurnRow, raw_of
 from middleware.cassettes.record.lock import locked
 from middleware.cassettes.record.merge import USUAL, Policy, merged
 from middleware.cassettes.record.parts import PartContent, read_parts
@@ -111,10 +111,10 @@ def told_clear(names: Sequence[str]) -> str:
 def cassette_of(found: PartContent, keep_retries: bool = False) -> Cassette:
     """The turns in the order in which they came, session by session."""
     turns = [
-        replace(turn_of(raw_of(line), keep_retries), at=line["at"])
-        if "calls" in line
-        else turn_from_json(line, "a part of a recording")
-        for line in found.turns
+        replace(turn_of(raw_of(turn), keep_retries), at=turn.at)
+        if isinstance(turn, TurnRow)
+        else turn_from_json(turn, "a part of a recording")
+        for turn in found.turns
     ]
     turns.sort(key=lambda turn: (turn.session, turn.at))
     return Cassette(

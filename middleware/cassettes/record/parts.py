@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import IO
@@ -16,6 +15,7 @@ from typing import IO
 import orjson
 
 from adapters.protocol import Json
+from middleware.cassettes.record.lines import TurnRow, read_turn
 from middleware.cassettes.record.offers import joined_routes, offer_name
 
 _MARK = ".part-"
@@ -107,7 +107,7 @@ class PartContent:
     run: str = ""
     mode: str = "record"
     server: Json | None = None
-    turns: list[Json] = field(default_factory=list)
+    turns: list[Json | TurnRow] = field(default_factory=list)
     routes: dict[str, Json] = field(default_factory=dict)
     facts: list[Json] = field(default_factory=list)
 
@@ -120,40 +120,33 @@ def read_parts(paths: Sequence[Path]) -> PartContent:
         with open(path, "rb") as lines:
             while line := lines.readline(_MOST_LINE):
                 with suppress(orjson.JSONDecodeError, EOFError):
-                    _take(found, _with_bodies(orjson.loads(line), lines), known)
+                    _take(found, _read(line, lines), known)
     return found
 
 
-def read_line(written: bytes) -> Json:
-    """A turn that has bodies, as it is written."""
-    lines = BytesIO(written + b"\n")
-    return _with_bodies(orjson.loads(lines.readline()), lines)
+def _read(line: bytes, lines: IO[bytes]) -> Json | TurnRow:
+    said = orjson.loads(line)
+    return read_turn(said, lines) if isinstance(said, list) or "bodies" in said else said
 
 
-def _with_bodies(line: Json, lines: IO[bytes]) -> Json:
-    if "bodies" in line:
-        line["bodies"] = [_body(lines, size) for size in line["bodies"]]
-    return line
-
-
-def _body(lines: IO[bytes], size: int) -> bytes:
-    body = lines.read(size + 1)
-    if len(body) <= size:
-        raise EOFError
-    return body[:-1]
-
-
-def _take(found: PartContent, line: Json, known: set[str]) -> None:
-    if "run" in line:
+def _take(found: PartContent, line: Json | TurnRow, known: set[str]) -> None:
+    if isinstance(line, TurnRow):
+        _take_turn(found, line, line.id, known)
+    elif "run" in line:
         found.run, found.mode = line["run"], line["mode"]
         found.server = lenient(found.server, line["server"])
     elif "route" in line:
         found.routes = joined_routes(found.routes, [(line["route"], line["is"])])
     elif "fact" in line:
         found.facts.append(line["fact"])
-    elif line["id"] not in known:  # two parts may hold the same turn
-        known.add(line["id"])
-        found.turns.append(line)
+    else:
+        _take_turn(found, line, line["id"], known)
+
+
+def _take_turn(found: PartContent, turn: Json | TurnRow, identity: str, known: set[str]) -> None:
+    if identity not in known:  # two parts may hold the same turn
+        known.add(identity)
+        found.turns.append(turn)
 
 
 def lenient(known: Mapping[str, object] | None, new: Mapping[str, object]) -> Json:

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter
+from io import BytesIO
 from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
@@ -21,11 +20,12 @@ from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.file import (
     turn_to_json,
 )
+from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
-from middleware.cassettes.record.lines import lines_of, raw_of
+from middleware.cassettes.record.lines import lines_of, raw_of, read_turn
 from middleware.cassettes.record.offers import with_offers
-from middleware.cassettes.record.parts import Part, new_part, read_line
+from middleware.cassettes.record.parts import Part, new_part
 from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 
@@ -41,17 +41,15 @@ _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
 
 
-class WaitingTurn(NamedTuple):
-    """One that is to be written."""
+class TurnPlace(NamedTuple):
+    """Where turns belong that are to be written."""
 
-    place: tuple[str, str, str]
-    """The name of its cassette, the mode, and the key its client came with."""
+    cassette: CassetteName
+    mode: str
+    key: str
+    """What their client came with."""
     model: str
-    offered: Sequence[Json]
-    line: bytes
-
-
-_place_of, _line_of = attrgetter("place"), attrgetter("line")
+    offered: Sequence[Json] = ()
 
 
 @dataclass(slots=True)
@@ -68,7 +66,12 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[WaitingTurn | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[bytes | TurnPlace | None] = field(default_factory=SimpleQueue)
+    """Turns behind their place; None: no more will come."""
+    _asked: tuple[object, ...] = ()
+    """The place that was put last."""
+    _place: TurnPlace | None = None
+    """That of what is being written."""
     _taken: int = 0
     """Bytes of turns so far, counted by who puts them."""
     _done: int = 0
@@ -100,8 +103,11 @@ class Recorder:
             return
         self._taken = taken
         visitor = turn.visitor
-        place = visitor.name.name, visitor.mode, visitor.key
-        self._queue.put(WaitingTurn(place, visitor.model, turn.offered, line))
+        asked = visitor.name, visitor.mode, visitor.key, visitor.model
+        if turn.offered or asked != self._asked:
+            self._asked = asked
+            self._queue.put(TurnPlace(*asked, turn.offered))
+        self._queue.put(line)
 
     def _work(self) -> None:
         """Write what was gathered."""
@@ -116,38 +122,39 @@ class Recorder:
             self._take(filter(None, batch))
         self._over = True
 
-    def _take(self, batch: Iterable[WaitingTurn]) -> None:
+    def _take(self, batch: Iterable[bytes | TurnPlace]) -> None:
         """Write turns, and take all to the disk."""
         if self.problems:
             return
         try:
-            for (name, mode, key), turns in groupby(batch, _place_of):
-                self._keys[key] = None
-                self._write(self._part(name, mode), turns, key)
+            for one in _lumps(batch):
+                if isinstance(one, TurnPlace):
+                    self._place = one
+                elif self._place is not None:
+                    self._write(one, self._place)
             for part in self._parts.values():
                 part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 
-    def _write(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
-        for lump in _lumps(turns):
-            self._tell_news(part, lump, key)
-            lines = [*map(_line_of, lump)]
-            part.write(self._without_secrets(lines, key))
-            self._done += sum(map(len, lines))
+    def _write(self, lines: Sequence[bytes], place: TurnPlace) -> None:
+        self._keys[place.key] = None
+        part = self._part(place.cassette.name, place.mode)
+        self._tell_news(part, place)
+        part.write(self._without_secrets(lines, place.key))
+        self._done += sum(map(len, lines))
 
-    def _tell_news(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
+    def _tell_news(self, part: Part, place: TurnPlace) -> None:
         """What reads turns, if the part does not have it yet."""
-        for turn in turns:
-            model, offered = turn.model, turn.offered
-            if part.is_news(model, offered):
-                routes = with_offers(dict(self.routes(model)), model, offered)
-                blotter = self.blotter.turn(key)
-                for name, route in routes.items():
-                    part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
+        model, offered = place.model, place.offered
+        if part.is_news(model, offered):
+            routes = with_offers(dict(self.routes(model)), model, offered)
+            blotter = self.blotter.turn(place.key)
+            for name, route in routes.items():
+                part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
         if part.facts < self.facts.added:
             part.facts = self.facts.added
-            for fact in told_facts(self.facts, self.blotter.turn(key)):
+            for fact in told_facts(self.facts, self.blotter.turn(place.key)):
                 part.write(orjson.dumps({"fact": fact}))
 
     def _without_secrets(self, lines: Sequence[bytes], key: str) -> bytes:
@@ -160,10 +167,11 @@ class Recorder:
             return together
         if len(lines) > 1:
             return b"\n".join([self._without_secrets([line], key) for line in lines])
-        line = read_line(together)
-        turn = turn_of(raw_of(line), self.settings.keep_retries)
+        head, _, bodies = together.partition(b"\n")
+        row = read_turn(orjson.loads(head), BytesIO(bodies + b"\n"))
+        turn = turn_of(raw_of(row), self.settings.keep_retries)
         told = turn_to_json(blotted(turn, self.blotter.turn(key)))
-        return orjson.dumps({**told, "at": line["at"]})
+        return orjson.dumps({**told, "at": row.at})
 
     def _stop(self, problem: str) -> None:
         self.problems.append(problem)
@@ -206,16 +214,20 @@ class Recorder:
         return finished
 
 
-def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
-    """Turns that are searched together."""
-    lump: list[WaitingTurn] = []
+def _lumps(batch: Iterable[bytes | TurnPlace]) -> Iterator[list[bytes] | TurnPlace]:
+    """Lines of one place that are searched together."""
+    lump: list[bytes] = []
     size = 0
-    for turn in turns:
-        lump.append(turn)
-        size += len(turn.line)
-        if size > _LUMP:
+    for one in batch:
+        is_line = isinstance(one, bytes)
+        if lump and (size > _LUMP or not is_line):
             yield lump
             lump, size = [], 0
+        if isinstance(one, TurnPlace):
+            yield one
+        else:
+            lump.append(one)
+            size += len(one)
     if lump:
         yield lump
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from io import BytesIO
 from pathlib import Path
 
 import orjson
@@ -17,15 +18,23 @@ from adapters.protocol import (
     Opened,
     ReasoningDelta,
     RefusalDelta,
+    RequestContext,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
     Upstream,
     Usage,
 )
+from adapters.wire.capture import CapturedCall, CapturedFailure, CapturedTool
 from middleware.cassettes.asks import events_of, folded, heard_more, told_in
-from middleware.cassettes.cassette import CassetteTurn, Mode
+from middleware.cassettes.cassette import CassetteTurn, ExchangeFailure, Mode, RecordedAnswer
 from middleware.cassettes.file import turn_from_json, turn_to_json
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import RawTurn
+from middleware.cassettes.record.lines import lines_of, raw_of, read_turn
+from middleware.cassettes.record.turns import answer_of, turn_of
+from middleware.cassettes.selection import Selection
+from middleware.cassettes.visitor import Visitor
 from middleware.doors.chat.fold import Fold
 from middleware.doors.chat.words import Heading
 from tests.cassette.core.desk import asking, desk, streamed
@@ -35,6 +44,15 @@ def logged(token: str) -> Json:
     return {"token": token, "logprob": -0.25, "bytes": [*token.encode()], "top_logprobs": []}
 
 
+VISITOR = Visitor(
+    CassetteName("name", "session"),
+    Selection(lane="lane"),
+    *("m", "record", b'{"messages": []}', "key"),
+    RequestContext("req_1", headers={"x-one": "1"}),
+    created=7,
+    path="/v1/messages",
+    own=b'{"own": true}',
+)
 EVENTS: tuple[Event, ...] = (
     Opened((), Upstream("up", "big", fingerprint="fp_1", tier="priority")),
     TextDelta("Two ", (logged("Two"), logged(" "))),
@@ -89,9 +107,59 @@ def test_what_came_at_once_is_told_as_if_it_were_folded(
 ) -> None:
     events = (*opened, *said, finish)
     for status, error in ((200, None), (502, {"message": "cut"})):
-        told = told_in(events, 7, status, error)
-        assert told == told_in(_one_by_one(events), 7, status, error)
-        assert orjson.dumps(told) == orjson.dumps(told_in(_one_by_one(events), 7, status, error))
+        at_once, by_fold = (
+            _read_again(RawTurn(VISITOR, (), heard, status, error))
+            for heard in (events, _one_by_one(events))
+        )
+        assert at_once == by_fold
+        assert orjson.dumps(at_once) == orjson.dumps(by_fold)
+        assert (at_once.status, at_once.error, at_once.created) == (status, error, 7)
+
+
+def test_a_part_of_before_that_has_names_is_read() -> None:
+    call = {
+        "upstream": "up",
+        "url": "http://up/v1",
+        "status": 502,
+        "began": 5.5,
+        "headers": {"retry-after": "7"},
+        "chunks": [[5.75, [2]]],
+        "failure": {
+            "code": "upstream_cut",
+            "status": 502,
+            "again": "same",
+            "message": "It broke.",
+            "retry_after": "7",
+        },
+    }
+    line = {
+        "id": "req_1",
+        "at": 33,
+        "model": "m",
+        "session": "",
+        "lane": "",
+        "left": False,
+        "operation": "chat",
+        "created": 7,
+        "path": "",
+        "headers": {},
+        "calls": [call],
+        "answer": {"status": 502},
+        "bodies": [2, 0, 2, 2],
+        "tools": [{"name": "look", "arguments": "{}", "content": "Nothing.", "failed": True}],
+    }
+    turn = turn_of(raw_of(read_turn(line, BytesIO(b"{}\n\n{}\nhe\n"))))
+    (exchange,) = turn.exchanges
+    assert exchange.failure == ExchangeFailure("upstream_cut", 502, "same", "It broke.")
+    assert (exchange.body, exchange.headers) == (b"he", {"retry-after": "7"})
+    assert turn.tools == (CapturedTool("look", "{}", "Nothing.", True),)
+    assert turn.answer == RecordedAnswer(502)
+
+
+def _read_again(raw: RawTurn) -> RecordedAnswer:
+    """What a part says of an answer."""
+    head, _, bodies = lines_of(raw, 0).partition(b"\n")
+    return answer_of(raw_of(read_turn(orjson.loads(head), BytesIO(bodies + b"\n"))))
 
 
 def _one_by_one(events: tuple[Event, ...]) -> Fold:
@@ -105,6 +173,25 @@ def _one_by_one(events: tuple[Event, ...]) -> Fold:
 def test_what_came_at_once_is_folded_if_more_comes() -> None:
     fold = heard_more(EVENTS[:2], EVENTS[2:])
     assert told_in(fold, 7, 200, None) == told_in(_one_by_one(EVENTS), 7, 200, None)
+
+
+def test_a_line_says_all_of_a_turn() -> None:
+    call = CapturedCall("up", "http://up/v1", {}, (), None, b'{"sent": 1}', 5.5)
+    call.status, call.answer_headers, call.pieces = 502, {"retry-after": "7"}, [b"hea", b"rd"]
+    call.chunks = [(5.75, [3]), (5.875, [1, 1])]
+    call.failure = CapturedFailure("upstream_cut", 502, "same", "It broke.", "7")
+    other = CapturedCall("other", "http://other", {}, (), None, b"", 6.0)
+    tool = CapturedTool("look", "{}", "Nothing.", True, [{"url": "u"}], 9, 0.5, ("Noth", "ing."), 2)
+    raw = RawTurn(VISITOR, [call, other], None, 502, {"message": "cut"}, True, None, [tool])
+    head, _, bodies = lines_of(raw, 33).partition(b"\n")
+    row = read_turn(orjson.loads(head), BytesIO(bodies + b"\n"))
+    again = raw_of(row)
+    assert (row.at, again.left, again.visitor.call.headers) == (33, True, {"x-one": "1"})
+    assert [one._replace(pieces=(*one.pieces,)) for one in again.tools] == [tool]
+    told = turn_of(raw)
+    assert turn_of(again._replace(tools=[tool])) == told
+    assert told.exchanges[0].pieces != ()
+    assert told.own == {"own": True}
 
 
 LEDGER = '[ledger]\nurl = "sqlite:///usage.db"\n'

@@ -17,6 +17,7 @@ from adapters.protocol import Json
 from middleware.__main__ import main
 from middleware.cassettes.cassette import Mode
 from middleware.cassettes.record.finish import Finished
+from middleware.cassettes.record.lines import TurnRow
 from middleware.cassettes.record.merge import Policy
 from middleware.cassettes.record.parts import find_parts, read_parts
 from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, full_disk
@@ -185,6 +186,10 @@ def test_sessions_and_lanes_are_recorded_and_sessions_stay_together(tmp_path: Pa
 # What a crash leaves ------------------------------------------------------------------------------
 
 
+_TURN = b'\n["req_'
+"""How a turn begins in a part."""
+
+
 def crashed(folder: Path, *bodies: Json, name: str = "default") -> Path:
     """What a process left that was killed while it wrote its last turn."""
 
@@ -206,7 +211,7 @@ def crashed(folder: Path, *bodies: Json, name: str = "default") -> Path:
 
 
 def _last_turn(whole: bytes) -> int:
-    return whole.rindex(b'\n{"id":"req_') + 1
+    return whole.rindex(_TURN) + 1
 
 
 def _written(folder: Path, turns: int) -> bytes:
@@ -214,7 +219,7 @@ def _written(folder: Path, turns: int) -> bytes:
     for _ in range(500):
         for part in folder.glob("*.part-*"):
             whole = part.read_bytes()
-            if whole.count(b'"calls"') == turns and whole.endswith(b"\n"):
+            if whole.count(_TURN) == turns and whole.endswith(b"\n"):
                 return whole
         time.sleep(0.01)
     raise AssertionError("it was not written")
@@ -251,7 +256,8 @@ def test_of_a_part_whatever_is_whole_is_read(tmp_path: Path) -> None:
         part.write_bytes(whole[:size])
         turns = read_parts([part]).turns
         assert len(turns) == (2 if size == ends else 1)
-        assert all(b"the answer to" in turn["bodies"][-1] for turn in turns)
+        rows = [turn for turn in turns if isinstance(turn, TurnRow)]
+        assert [b"the answer to" in row.bodies[-1] for row in rows] == [True] * len(turns)
 
 
 def test_recovering_replaces_nothing(tmp_path: Path) -> None:
