@@ -293,7 +293,7 @@ class Journey:
         self.rounds = 0
         """How often the model was asked, where server tools are; each time is an ask."""
         self.tools: list[ServerCall] = []
-        self.before_next_ask: Callable[[int], Awaitable[None]] | None = None
+        self.before_next_ask: Callable[[int], Awaitable[None] | None] | None = None
         """To be told of each ask behind the first, with the bytes it has more."""
 
     def calls(self) -> list[UpstreamCall]:

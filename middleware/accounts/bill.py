@@ -10,6 +10,7 @@ from middleware.accounts.lengths import AnswerLengths
 from middleware.accounts.limits import Allowance, LimitReached
 from middleware.accounts.prices import Prices
 from middleware.server.visits import Visit
+from middleware.state.claims import Waiting
 
 _LETTERS = 4
 """Of a token, about."""
@@ -58,15 +59,23 @@ class Bill:
         """The limits of its client."""
         return self._allowance.headers if self._allowance is not None else ()
 
-    async def enter(self) -> None:
+    def enter(self) -> Waiting:
         """Take a place among its client's requests, or raise `LimitReached`; once."""
-        if self.visit.counted:
-            return
+        visit = self.visit
+        if visit.counted:
+            return None
         if self._allowance is not None:
-            await self._allowance.enter()
+            waiting = self._allowance.enter()
+            if waiting is not None:
+                return self._enter(waiting)
+        visit.counted = True
+        return None
+
+    async def _enter(self, waiting: Awaitable[None]) -> None:
+        await waiting
         self.visit.counted = True
 
-    def reserve(self, answer: int | None) -> Awaitable[None]:
+    def reserve(self, answer: int | None) -> Waiting:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
         assert self._allowance is not None
         visit = self.visit
@@ -77,7 +86,7 @@ class Bill:
         tokens, cost = self._likely(self.size // _LETTERS)
         return self._allowance.reserve(tokens, cost)
 
-    def _reserve_more(self, size: int) -> Awaitable[None]:
+    def _reserve_more(self, size: int) -> Waiting:
         """Take the same for another ask with so many bytes more, even beyond the limits: the
         client cannot do without what it was let in for.
         """
@@ -157,10 +166,11 @@ class Bill:
             self.visit.receipt += (_UNSAID,)
         return guess
 
-    def settle(self) -> Awaitable[None]:
+    def settle(self) -> Waiting:
         """Give back what was not used of what was taken of its client's limits."""
         assert self._allowance is not None
         visit = self.visit
+        visit.journey.before_next_ask = None  # the visit must not hold what holds it
         spent = visit.spent.prompt + visit.spent.completion if visit.spent else 0
         # What was played or refused is no request.
         none = visit.played or bool(visit.limit)

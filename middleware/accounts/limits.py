@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil, inf
 from typing import Literal
@@ -11,7 +11,8 @@ from typing import Literal
 from adapters.errors import Again, GatewayError
 from middleware.accounts.budgets import Term, Terms
 from middleware.config import ClientConfig, SpendingLimit
-from middleware.state.store import CounterLimit, State, Taken
+from middleware.state.claims import NamedClaims, OwnClaims, Waiting
+from middleware.state.store import CounterLimit, State, Taken, Wanted
 
 Limit = Literal["requests", "tokens", "concurrent", "budget"]
 _MINUTE = 60.0
@@ -46,11 +47,13 @@ class MinuteLimit:
         self.counter, self.most = f"{what}:{client}", most
         self._limit = f"x-ratelimit-limit-{what}".encode(), b"%d" % most
         self._remaining = f"x-ratelimit-remaining-{what}".encode()
-        self._reset = f"x-ratelimit-reset-{what}".encode()
+        self._reset = f"x-ratelimit-reset-{what}".encode(), _RESET
 
     def headers(self, used: float, reset: bytes) -> Iterable[tuple[bytes, bytes]]:
+        """`reset`: empty, or when it lets in again."""
         left = b"%d" % (self.most - used) if used < self.most else b"0"
-        return self._limit, (self._remaining, left), (self._reset, reset)
+        resets = (self._reset[0], reset) if reset else self._reset
+        return self._limit, (self._remaining, left), resets
 
 
 class ClientLimits:
@@ -95,20 +98,18 @@ class Allowance:
     def headers(self) -> list[tuple[bytes, bytes]]:
         """`x-ratelimit-*` of its limits."""
         told: list[tuple[bytes, bytes]] = []
-        sums = self._claims.sums
+        sums, full = self._claims.sums, self._full
         for minute in self._limits.minutes:
-            if minute.counter in sums:
-                reset = self._reset if minute.counter == self._full else _RESET
-                told += minute.headers(sums[minute.counter], reset)
+            counter = minute.counter
+            if counter in sums:
+                told += minute.headers(sums[counter], self._reset if counter == full else b"")
         return told
 
-    async def enter(self) -> None:
+    def enter(self) -> Waiting:
         """Take a place among its requests, or raise `LimitReached`: before its body is read."""
-        entering = self._limits.entering
-        if entering and (refused := await self._claims.take(entering)):
-            raise self._refusal(refused)
+        return self._take(self._limits.entering)
 
-    async def reserve(self, tokens: float, cost: float, beyond: bool = False) -> None:
+    def reserve(self, tokens: float, cost: float, beyond: bool = False) -> Waiting:
         """Take what it is likely to use, or raise `LimitReached`; with `beyond`, take it anyway."""
         limits, wanted = self._limits, []
         if limits.tokens.limit:
@@ -119,10 +120,21 @@ class Allowance:
             wanted.append((self._term.limit, cost))
         if beyond:
             wanted = [(replace(limit, limit=inf), amount) for limit, amount in wanted]
-        if wanted and (refused := await self._claims.take(wanted)):
+        return self._take(wanted)
+
+    def _take(self, wanted: Sequence[Wanted]) -> Waiting:
+        claims = self._claims
+        if not isinstance(claims, OwnClaims):
+            return self._take_afar(claims, wanted) if wanted else None
+        if wanted and (refused := claims.take(wanted)):
+            raise self._refusal(refused)
+        return None
+
+    async def _take_afar(self, claims: NamedClaims, wanted: Sequence[Wanted]) -> None:
+        if refused := await claims.take(wanted):
             raise self._refusal(refused)
 
-    def settle(self, tokens: int, cost: float, none: bool = False) -> Awaitable[None]:
+    def settle(self, tokens: int, cost: float, none: bool = False) -> Waiting:
         """Say what it really used; `none`: it is not to count as a request."""
         limits = self._limits
         amounts = {limits.concurrent.counter: 0.0, limits.tokens.counter: float(tokens)}

@@ -287,7 +287,7 @@ class Answer:
         own: Sequence[tuple[bytes, bytes]] = ()
         if self.bill is not None and self.bill.limited:
             own = self.bill.headers
-        if own:
+        if own and headers:
             headers = {
                 name: value for name, value in headers.items() if not name.startswith(_RATE_LIMIT)
             }

@@ -73,7 +73,9 @@ class Chat(Edge):
             return
         mode = admitted.mode and admitted.mode_of(model)
         if admitted.bill.limited or "replay" in (mode, admitted.mode):
-            await admitted.reserve(mode, _most_tokens(parsed.request))
+            waiting = admitted.reserve(mode, _most_tokens(parsed.request))
+            if waiting is not None:
+                await waiting
         if not mode:
             adapter: Adapter = runtime.routes_of(admitted.caller.client).find(model)
         elif mode in PLAYING:

@@ -38,6 +38,7 @@ from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
 from middleware.server.transport.responses import CONNECTION, raw
 from middleware.server.visits import Observer, Visit
+from middleware.state.claims import Waiting
 from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
@@ -77,16 +78,22 @@ class AdmittedRequest:
             return self.mode
         return self.runtime.mode(self.selection, model)
 
-    async def reserve(self, mode: str, answer: int | None) -> None:
+    def reserve(self, mode: str, answer: int | None) -> Waiting:
         """Take what it is likely to use of its client's limits; `answer` is its own limit."""
         bill = self.bill
         if mode == "replay":
             bill.forgive()
-            return
-        if not bill.visit.counted:  # it had seemed that a recording would answer
-            await bill.enter()
-        if bill.limited:
-            await bill.reserve(answer)
+            return None
+        if not bill.visit.counted:
+            return self._enter_late(answer)
+        return bill.reserve(answer) if bill.limited else None
+
+    async def _enter_late(self, answer: int | None) -> None:
+        """It had seemed that a recording would answer."""
+        if (waiting := self.bill.enter()) is not None:
+            await waiting
+        if self.bill.limited and (waiting := self.bill.reserve(answer)) is not None:
+            await waiting
 
     def answers(self, model: str = "") -> KeptAnswers:
         """Those of its client that are kept."""
@@ -166,8 +173,9 @@ class Edge:
             try:
                 self._close(answer, loop.time(), bodies)
             finally:  # whatever could not be told, nobody is kept out for it
-                if answer.bill is not None and answer.bill.limited:
-                    await answer.bill.settle()
+                bill = answer.bill
+                if bill is not None and bill.limited and (waiting := bill.settle()) is not None:
+                    await waiting
 
     def _draw(self) -> None:
         drawn = os.urandom(_DRAWN * _AT_ONCE)
@@ -185,8 +193,8 @@ class Edge:
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
         mode = runtime.mode(selection)
-        if mode != "replay":
-            await bill.enter()
+        if mode != "replay" and (waiting := bill.enter()) is not None:
+            await waiting
         record = self.records.begin(visit, owner)
         body = await read_body(scope, receive, server.max_body)
         bill.size, capture = len(body), None

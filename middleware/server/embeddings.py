@@ -100,7 +100,8 @@ async def _vectors_for(admitted: AdmittedRequest) -> Json:
     answer.visit.operation = "embeddings"
     routes = admitted.routes(asked.model)
     mode = admitted.mode_of(asked.model)
-    await admitted.reserve(mode, 0)
+    if (waiting := admitted.reserve(mode, 0)) is not None:
+        await waiting
     answer.watch()
     studio = admitted.runtime.studio
     if studio is None or admitted.selection is None:

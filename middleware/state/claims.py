@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from middleware.state.counter import Counter, Counters
 from middleware.state.store import CounterLimit, Hold, State, Taken, Wanted
 
+Waiting = Awaitable[None] | None
+"""What is to be waited for; None: it is done."""
 Part = tuple[CounterLimit, float, int, Counter]
 """What a request has of one counter: how much, in which bucket; plain, as each costs time."""
 
@@ -14,7 +16,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class OwnClaims:
-    """Of counters in this process. Nothing suspends."""
+    """Of counters in this process: nothing has to be waited for."""
 
     __slots__ = ("_counters", "ends", "parts", "shared", "sums")
 
@@ -27,8 +29,11 @@ class OwnClaims:
         self.ends = 0.0
         """From when on nothing of it counts, where it is kept by a name."""
 
-    async def take(self, wanted: Sequence[Wanted], now: float | None = None) -> Taken | None:
-        """What is taken twice of a counter is one, and begins now."""
+    def take(self, wanted: Sequence[Wanted], now: float | None = None) -> Taken | None:
+        """Take all that is wanted; or none of it, and say which was full.
+
+        What is taken twice of a counter is one, and begins now.
+        """
         counters, kept, parts = self._counters, self._counters.kept, self.parts
         now = now or counters.clock()
         before: list[Part] = []
@@ -71,8 +76,8 @@ class OwnClaims:
         self.sums.update(sums)
         return Taken(sums, full.counter, of(full, now).wait(full.limit, now))
 
-    async def settle(self, amounts: Mapping[str, float], now: float | None = None) -> None:
-        """What was never taken is not counted."""
+    def settle(self, amounts: Mapping[str, float], now: float | None = None) -> None:
+        """Put what was really used in place of what was taken; what never was is not counted."""
         counters = self._counters
         now = now or counters.clock()
         for name, used in amounts.items():
@@ -103,6 +108,7 @@ class NamedClaims:
         self.sums: dict[str, float] = {}
 
     async def take(self, wanted: Sequence[Wanted]) -> Taken | None:
+        """As `OwnClaims` does."""
         taken = await self._state.take(self._request, [Hold.of(*one) for one in wanted])
         self.sums.update(taken.sums)
         return taken if taken.refused else None

@@ -58,7 +58,7 @@ class MemoryState:
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:
         now, claims = self.clock(), self._named(request)
-        refusal = await claims.take([hold.wanted() for hold in holds], now)
+        refusal = claims.take([hold.wanted() for hold in holds], now)
         if refusal is not None:
             return refusal
         claims.shared -= {hold.counter for hold in holds}
@@ -68,7 +68,7 @@ class MemoryState:
     async def share(self, request: str, holds: Sequence[Hold], now: float) -> None:
         """Take whatever the limits say, as others have counted it too."""
         claims = self._named(request)
-        await claims.take([hold._replace(limit=inf).wanted() for hold in holds], now)
+        claims.take([hold._replace(limit=inf).wanted() for hold in holds], now)
         claims.shared |= {hold.counter for hold in holds}
         self._keep(request, claims, now)
 
@@ -89,7 +89,7 @@ class MemoryState:
         claims = self._requests.kept.get(request)
         if claims is None:
             return
-        await claims.settle(amounts)
+        claims.settle(amounts)
         left = claims.parts.values()
         if not left:
             del self._requests.kept[request]

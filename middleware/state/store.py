@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from adapters.protocol import value_class
+
+if TYPE_CHECKING:
+    from middleware.state.claims import NamedClaims, OwnClaims
 
 Home = Literal["memory", "file", "redis"]
 
@@ -67,20 +70,6 @@ class Mark(NamedTuple):
     """Seconds since 1970."""
 
 
-class Claims(Protocol):
-    """What one request has of counters."""
-
-    @property
-    def sums(self) -> Mapping[str, float]:
-        """Of every counter it has asked, as it was then."""
-
-    async def take(self, wanted: Sequence[Wanted]) -> Taken | None:
-        """Take all that is wanted; or none of it, and say which was full."""
-
-    def settle(self, amounts: Mapping[str, float]) -> Awaitable[None]:
-        """Put what was really used in place of what was taken; 0 gives back."""
-
-
 class State(Protocol):
     """Never raises, never blocks for long: what cannot be shared is counted by this process.
 
@@ -97,7 +86,7 @@ class State(Protocol):
     def marked(self) -> bool:
         """Whether there may be a mark to read; False saves to look, and to make up its name."""
 
-    def claims(self, request: str) -> Claims:
+    def claims(self, request: str) -> OwnClaims | NamedClaims:
         """What a request will have, to be kept by who counts it."""
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:

@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from middleware.accounts.limits import Allowance, ClientLimits, LimitReached
 from middleware.config import ClientConfig
+from middleware.state.claims import Waiting
 from middleware.state.memory import MemoryState
 from tests.accounts.counting import MODELS, parsed
 
@@ -41,10 +42,19 @@ class Desk:
 
     async def enters(self) -> bool:
         try:
-            await self.request().enter()
+            await done(self.request().enter())
         except LimitReached:
             return False
         return True
+
+
+async def done(waiting: Waiting) -> None:
+    """What is counted here never has to be waited for."""
+    assert waiting is None
+
+
+async def _reserve(request: Allowance) -> None:
+    await done(request.reserve(500, 0.0025))
 
 
 def client(said: str) -> ClientConfig:
@@ -87,9 +97,9 @@ def test_a_long_request_counts_from_its_beginning() -> None:
     async def script() -> None:
         desk = Desk(client("requests_per_minute = 1"))
         request = desk.request()
-        await request.enter()
+        await done(request.enter())
         desk.clock.now += 59
-        await request.settle(0, 0.0)
+        await done(request.settle(0, 0.0))
         assert not await desk.enters()
         desk.clock.now += 1.2
         assert await desk.enters()
@@ -104,11 +114,11 @@ def test_never_more_at_work_than_the_limit(steps: list[int]) -> None:
         at_work: list[Allowance] = []
         for step in steps:
             if step == 0 and at_work:
-                await at_work.pop().settle(0, 0.0)
+                await done(at_work.pop().settle(0, 0.0))
                 continue
             request = desk.request()
             try:
-                await request.enter()
+                await done(request.enter())
             except LimitReached:
                 assert len(at_work) == 3
             else:
@@ -125,10 +135,10 @@ def test_tokens_are_let_in_while_those_used_and_reserved_are_below_the_limit() -
         for _ in range(7):
             request = desk.request()
             try:
-                await request.reserve(300, 0.0)
+                await done(request.reserve(300, 0.0))
             except LimitReached:
                 continue
-            await request.settle(1000, 0.0)
+            await done(request.settle(1000, 0.0))
             let_in += 1
         assert let_in == 5
 
@@ -139,12 +149,10 @@ def test_what_is_reserved_at_once_is_counted() -> None:
     async def script() -> None:
         desk = Desk(client('budget = "0.01 USD/month"'))
         requests = [desk.request() for _ in range(20)]
-        found = await asyncio.gather(
-            *(one.reserve(500, 0.0025) for one in requests), return_exceptions=True
-        )
+        found = await asyncio.gather(*map(_reserve, requests), return_exceptions=True)
         assert [one is None for one in found] == [True] * 4 + [False] * 16
-        await requests[0].settle(0, 0.0)  # it failed: nothing was spent
-        await desk.request().reserve(500, 0.0025)
+        await done(requests[0].settle(0, 0.0))  # it failed: nothing was spent
+        await done(desk.request().reserve(500, 0.0025))
 
     asyncio.run(script())
 
@@ -164,8 +172,8 @@ def test_a_refusal_says_what_it_is_and_when_to_come_back(
     async def script() -> None:
         desk = Desk(client(said))
         for request in (desk.request(), desk.request()):
-            await request.enter()
-            await request.reserve(9, 0.5)
+            await done(request.enter())
+            await done(request.reserve(9, 0.5))
 
     with pytest.raises(LimitReached) as caught:
         asyncio.run(script())
@@ -182,8 +190,8 @@ def test_the_headers_count_down() -> None:
         told = []
         for _ in range(3):
             request = desk.request()
-            await request.enter()
-            await request.reserve(30, 0.0)
+            await done(request.enter())
+            await done(request.reserve(30, 0.0))
             told.append(dict(request.headers))
         left = [int(one[b"x-ratelimit-remaining-requests"]) for one in told]
         assert left == [2, 1, 0]

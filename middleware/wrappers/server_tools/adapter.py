@@ -166,7 +166,9 @@ class _Conversation:
     async def _next(self, answer: Round, journey: Journey) -> ChatRequest:
         """What the model is asked in the next round."""
         if (before := journey.before_next_ask) is not None:
-            await before(len(orjson.dumps(self.said)))
+            waiting = before(len(orjson.dumps(self.said)))
+            if waiting is not None:
+                await waiting
         # A call that was forced has been made, unless it was of what nobody offered.
         obeyed = any(call.start.name in self.menu.run_here for call in answer.run_here)
         request = self.menu.without_choice() if obeyed else self.menu.request

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -21,8 +22,10 @@ from adapters.protocol import (
     ToolCallStart,
     Usage,
 )
+from middleware.server.visits import TOGETHER
 from middleware.wrappers.emulation.emulated import EmulatedTools
 from middleware.wrappers.emulation.rescue import LeakRescue
+from tests.accounts.counting import KEY, counting
 from tests.support.adapters import FakeAdapter, repeating
 from tests.support.door import OPENED, USER, Door, door
 from tests.support.text_only import OSLO, TOOLS
@@ -41,6 +44,8 @@ MODELS: dict[str, Adapter] = {
     "rescued": LeakRescue(said()),
     "emulated": EmulatedTools(repeating(OPENED, TextDelta(TEXT), TextDelta(OSLO), END)),
 }
+KEEPS_NONE = "keep_last = 0"
+"""Else what is over is held by the record of the last requests."""
 MESSAGES: Json = {"messages": [USER], "max_tokens": 9}
 NATIVE = [{"name": "get_weather", "input_schema": {"type": "object"}}]
 BODIES: dict[str, Json] = {
@@ -51,14 +56,15 @@ BODIES: dict[str, Json] = {
 }
 
 
-async def left_by(app: Door, path: str, body: Json) -> Counter[str]:
+async def left_by(app: Door, path: str, body: Json, *headers: tuple[str, str]) -> Counter[str]:
     """Objects of ours that only the collector frees, by their types."""
-    heard = await app.ask(body, path=path)  # the first request of a kind loads modules
+    heard = await app.ask(body, path=path, headers=headers)  # the first of a kind loads modules
     assert heard.status == 200
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        await app.ask(body, path=path)
+        for _ in range(TOGETHER):  # so long log, metrics and ledger wait for more
+            await app.ask(body, path=path, headers=headers)
         await asyncio.sleep(0)
         gc.collect()
         kinds = Counter(type(one).__module__ + "." + type(one).__name__ for one in gc.garbage)
@@ -73,4 +79,35 @@ async def left_by(app: Door, path: str, body: Json) -> Counter[str]:
 @pytest.mark.parametrize("path", BODIES)
 def test_a_request_leaves_no_cycles(path: str, model: str, stream: bool) -> None:
     body = {"model": model, "stream": stream, **BODIES[path]}
-    assert not asyncio.run(left_by(door(MODELS), path, body))
+    assert not asyncio.run(left_by(door(MODELS, KEEPS_NONE), path, body))
+
+
+SERVER = f"[server]\n{KEEPS_NONE}\n"
+LIMITS = """
+requests_per_minute = 90
+tokens_per_minute = 90000
+concurrent = 3
+budget = "9 USD/day"
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("mode", ["off", "record", "replay"])
+@pytest.mark.parametrize("path", BODIES)
+def test_a_request_that_is_counted_and_recorded_leaves_no_cycles(
+    tmp_path: Path, path: str, mode: str, stream: bool
+) -> None:
+    folder = f'[cassettes]\nfolder = "{tmp_path}"\n'
+    app = counting(LIMITS, f'{SERVER}{folder}mode = "{mode}"\n', tmp_path / "usage.db")
+    body = {"model": "demo", "stream": stream, **BODIES[path]}
+    if mode == "replay":
+        asyncio.run(_recorded(counting("", f'{folder}mode = "record"\n'), path, body))
+    assert not asyncio.run(left_by(app, path, body, KEY))
+
+
+async def _recorded(app: Door, path: str, body: Json) -> None:
+    for _ in range(2):
+        await app.ask(body, path=path, headers=[KEY])
+    studio = app.app.chat.runtime.studio
+    assert studio is not None
+    await asyncio.to_thread(studio.recorder.finish)
