@@ -10,7 +10,7 @@ from middleware.accounts.lengths import AnswerLengths
 from middleware.accounts.limits import Allowance, LimitReached
 from middleware.accounts.prices import Prices
 from middleware.server.visits import Visit
-from middleware.state.claims import Waiting
+from middleware.state.store import Waiting
 
 _LETTERS = 4
 """Of a token, about."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from math import ceil, inf
 from typing import Literal
@@ -11,8 +11,7 @@ from typing import Literal
 from adapters.errors import Again, GatewayError
 from middleware.accounts.budgets import Term, Terms
 from middleware.config import ClientConfig, SpendingLimit
-from middleware.state.claims import NamedClaims, OwnClaims, Waiting
-from middleware.state.store import CounterLimit, State, Taken, Wanted
+from middleware.state.store import CounterLimit, State, Taken, Waiting, Wanted
 
 Limit = Literal["requests", "tokens", "concurrent", "budget"]
 _MINUTE = 60.0
@@ -123,15 +122,15 @@ class Allowance:
         return self._take(wanted)
 
     def _take(self, wanted: Sequence[Wanted]) -> Waiting:
-        claims = self._claims
-        if not isinstance(claims, OwnClaims):
-            return self._take_afar(claims, wanted) if wanted else None
-        if wanted and (refused := claims.take(wanted)):
-            raise self._refusal(refused)
-        return None
+        taken = self._claims.take(wanted) if wanted else None
+        if taken is None:
+            return None
+        if isinstance(taken, Taken):
+            raise self._refusal(taken)
+        return self._hear(taken)
 
-    async def _take_afar(self, claims: NamedClaims, wanted: Sequence[Wanted]) -> None:
-        if refused := await claims.take(wanted):
+    async def _hear(self, taken: Awaitable[Taken | None]) -> None:
+        if refused := await taken:
             raise self._refusal(refused)
 
     def settle(self, tokens: int, cost: float, none: bool = False) -> Waiting:

@@ -20,7 +20,7 @@ from middleware.cassettes.selection import PLAYING, PREFIX, without_prefix
 from middleware.cli.command import complain
 from middleware.config import Config
 from middleware.doors import DOORS, Door, remembering_doors
-from middleware.doors.door import ParsedRequest
+from middleware.doors.door import KeepingDoor, ParsedRequest
 from middleware.machine.memory import MemoryBoard
 from middleware.server.edge import AdmittedRequest, Edge
 from middleware.server.kept_answers import Keeping
@@ -82,9 +82,8 @@ class Chat(Edge):
             adapter = await _played(admitted, mode, parsed.request)
         else:
             adapter = _recorded(admitted, mode, parsed.request)
-        if keeping is not None and keeping.keeps(parsed):
-            answers = admitted.answers(model)
-            adapter = Keeping(adapter, answers, keeping, parsed, answer.stamp())
+        if keeping is not None:
+            adapter = _kept(adapter, admitted, keeping, parsed)
         admitted.body = b""
         # From here on a client that closes its connection cancels the upstream's answer.
         answer.watch()
@@ -106,6 +105,16 @@ class Chat(Edge):
         if admitted.mode == "replay" and runtime.studio and admitted.selection is not None:
             repair = repair or runtime.studio.repairs(admitted.selection)
         return door.parse(admitted.body, repair=repair, strict=server.strict, call=admitted.call)
+
+
+def _kept(
+    adapter: Adapter, admitted: AdmittedRequest, keeping: KeepingDoor, parsed: ParsedRequest
+) -> Adapter:
+    """The same; its answer is kept, if the client wants that."""
+    if not keeping.keeps(parsed):
+        return adapter
+    answers = admitted.answers(parsed.request.model)
+    return Keeping(adapter, answers, keeping, parsed, admitted.answer.stamp())
 
 
 async def _played(admitted: AdmittedRequest, mode: str, request: ChatRequest) -> Adapter:

@@ -38,7 +38,7 @@ from middleware.server.terminal import one_line, visible
 from middleware.server.transport.intake import Caller, header, read_body
 from middleware.server.transport.responses import CONNECTION, raw
 from middleware.server.visits import Observer, Visit
-from middleware.state.claims import Waiting
+from middleware.state.store import Waiting
 from middleware.telemetry.bodies import Bodies
 
 _LONGEST_PATH = 100
@@ -173,8 +173,8 @@ class Edge:
             try:
                 self._close(answer, loop.time(), bodies)
             finally:  # whatever could not be told, nobody is kept out for it
-                bill = answer.bill
-                if bill is not None and bill.limited and (waiting := bill.settle()) is not None:
+                waiting = _settled(answer.bill)
+                if waiting is not None:
                     await waiting
 
     def _draw(self) -> None:
@@ -253,6 +253,10 @@ class Edge:
             self.log.end(visit, now)
         else:
             self.log.write(visit.line(now) | bodies.line(self.runtime.scrubber))
+
+
+def _settled(bill: Bill | None) -> Waiting:
+    return bill.settle() if bill is not None and bill.limited else None
 
 
 def _session(scope: Scope) -> str:

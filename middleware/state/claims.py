@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from middleware.state.counter import Counter, Counters
 from middleware.state.store import CounterLimit, Hold, State, Taken, Wanted
 
-Waiting = Awaitable[None] | None
-"""What is to be waited for; None: it is done."""
 Part = tuple[CounterLimit, float, int, Counter]
 """What a request has of one counter: how much, in which bucket; plain, as each costs time."""
 
@@ -30,10 +28,7 @@ class OwnClaims:
         """From when on nothing of it counts, where it is kept by a name."""
 
     def take(self, wanted: Sequence[Wanted], now: float | None = None) -> Taken | None:
-        """Take all that is wanted; or none of it, and say which was full.
-
-        What is taken twice of a counter is one, and begins now.
-        """
+        """What is taken twice of a counter is one, and begins now."""
         counters, kept, parts = self._counters, self._counters.kept, self.parts
         now = now or counters.clock()
         before: list[Part] = []
@@ -77,7 +72,7 @@ class OwnClaims:
         return Taken(sums, full.counter, of(full, now).wait(full.limit, now))
 
     def settle(self, amounts: Mapping[str, float], now: float | None = None) -> None:
-        """Put what was really used in place of what was taken; what never was is not counted."""
+        """What was never taken is not counted."""
         counters = self._counters
         now = now or counters.clock()
         for name, used in amounts.items():
@@ -108,7 +103,6 @@ class NamedClaims:
         self.sums: dict[str, float] = {}
 
     async def take(self, wanted: Sequence[Wanted]) -> Taken | None:
-        """As `OwnClaims` does."""
         taken = await self._state.take(self._request, [Hold.of(*one) for one in wanted])
         self.sums.update(taken.sums)
         return taken if taken.refused else None

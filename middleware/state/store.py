@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from adapters.protocol import value_class
-
-if TYPE_CHECKING:
-    from middleware.state.claims import NamedClaims, OwnClaims
 
 Home = Literal["memory", "file", "redis"]
 
@@ -70,6 +67,24 @@ class Mark(NamedTuple):
     """Seconds since 1970."""
 
 
+Waiting = Awaitable[None] | None
+"""What is to be waited for; None: it is done."""
+
+
+class Claims(Protocol):
+    """What one request has of counters. Where those are here, nothing has to be waited for."""
+
+    @property
+    def sums(self) -> Mapping[str, float]:
+        """Of every counter it has asked, as it was then."""
+
+    def take(self, wanted: Sequence[Wanted]) -> Taken | Awaitable[Taken | None] | None:
+        """Take all that is wanted; or none of it, and say which was full."""
+
+    def settle(self, amounts: Mapping[str, float]) -> Waiting:
+        """Put what was really used in place of what was taken; 0 gives back."""
+
+
 class State(Protocol):
     """Never raises, never blocks for long: what cannot be shared is counted by this process.
 
@@ -86,7 +101,7 @@ class State(Protocol):
     def marked(self) -> bool:
         """Whether there may be a mark to read; False saves to look, and to make up its name."""
 
-    def claims(self, request: str) -> OwnClaims | NamedClaims:
+    def claims(self, request: str) -> Claims:
         """What a request will have, to be kept by who counts it."""
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:

@@ -11,8 +11,8 @@ from hypothesis import strategies as some
 
 from middleware.accounts.limits import Allowance, ClientLimits, LimitReached
 from middleware.config import ClientConfig
-from middleware.state.claims import Waiting
 from middleware.state.memory import MemoryState
+from middleware.state.store import Waiting
 from tests.accounts.counting import MODELS, parsed
 
 
