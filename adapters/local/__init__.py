@@ -84,7 +84,7 @@ class Local(Leaf):
         # Plain requests too: what does not call back cannot be cancelled.
         asking = replace(asking, streamed=True)
         asking.state.model = self.name
-        clock = Clock(self.link.timeouts, request.call.deadline)
+        clock = Clock(self.link.timeouts, request.call.deadline, request.call.now)
         listener = Listener(self.link, asking, {})
         answer = EngineAnswer(self.link.name)
         source = self.link.tapped(answer, self._url, asking.body, request.call.capture)

@@ -103,7 +103,7 @@ class Longtail(Leaf):
     async def stream(self, request: ChatRequest) -> Events:
         written = self._written(request)
         link = self.link.opened_with(request.call.key)
-        clock = Clock(self.link.timeouts, request.call.deadline)
+        clock = Clock(self.link.timeouts, request.call.deadline, request.call.now)
         listener = Listener(link, exchange(written, request.call), {})
         opened = self._opened(request.call)
         answer = _Answer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from adapters.protocol import Event, ReasoningDelta, ToolCallDelta, ToolCallStart
 from adapters.wire.http import Timeouts
@@ -20,8 +20,13 @@ _BLOCK = frozenset({ReasoningDelta, ToolCallStart, ToolCallDelta})
 class Clock:
     """How long to wait for the next bytes, from what was heard so far."""
 
-    def __init__(self, timeouts: Timeouts, deadline: float | None) -> None:
-        self._now = asyncio.get_running_loop().time
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        deadline: float | None,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        self._now = now or asyncio.get_running_loop().time
         self._timeouts = timeouts
         self.alive = False
         """Something came, if only a ping: it is at work, and `content` bounds how long."""

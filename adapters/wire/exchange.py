@@ -148,7 +148,7 @@ class Exchange(Generic[S]):
 
 async def converse(link: Link, exchange: Exchange[S], call: RequestContext) -> Events:
     """Send the request and yield one tuple of events per upstream read."""
-    clock = Clock(link.timeouts, call.deadline)
+    clock = Clock(link.timeouts, call.deadline, call.now)
     due = clock.until_headers(exchange.streamed)
     if link.opened_by:
         link = link.opened_with(call.key)
