@@ -7,6 +7,7 @@ as it was knows that nothing came since.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ _TICK = 100_000_000
 """Nanoseconds; of two writes within one tick of a file system's clock, which is ten times shorter,
 the second does not show.
 """
+_OFTEN = 0.001
+"""Seconds between two looks at the log from which on one is looked for several requests."""
 _TELLS = os.name != "nt"
 """Windows may say the time of a write only when the file is closed."""
 _CLOSED = -1
@@ -31,16 +34,39 @@ class Absences:
         self._keys: set[bytes] = set()
         self._written: tuple[int, int] | None = None
         """What the log told before they were looked for; None: nothing to rely on."""
+        self._looked, self._fresh = 0.0, False
+        """When the log was looked at, and whether nobody can have heard of what came since."""
 
     def has(self, key: bytes) -> bool:
         """Whether it is known to be absent; only while SQLite has the file open."""
+        if self._fresh:
+            return key in self._keys
         if self._written is not None:
             found = os.fstat(self._log)
             if (found.st_mtime_ns, found.st_size) == self._written and found.st_nlink:
+                self._share()
                 return key in self._keys
         self._keys.clear()
         self._written = self._state()
         return False
+
+    def _share(self) -> None:
+        """Let requests that are answered in this turn of the event loop rely on this look: they
+        had come before it, and no client names what it was not yet told.
+
+        To be told that the turn is over takes time, too: who is alone looks each time.
+        """
+        before, self._looked = self._looked, time.monotonic()
+        if self._looked - before < _OFTEN:
+            try:
+                asyncio.get_running_loop().call_soon(self.doubt)
+            except RuntimeError:  # no loop runs
+                return
+            self._fresh = True
+
+    def doubt(self) -> None:
+        """Look again the next time."""
+        self._fresh = False
 
     def add(self, key: bytes) -> None:
         """It was looked for behind the last `has`, and is not there."""
@@ -52,6 +78,7 @@ class Absences:
 
     def forget(self) -> None:
         """The file is closed: the next one has another log."""
+        self._fresh = False
         log, self._log, self._written = self._log, _CLOSED, None
         if log != _CLOSED:
             os.close(log)

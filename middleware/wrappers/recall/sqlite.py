@@ -121,6 +121,7 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE")
             self._write(connection, entries, used)
             connection.execute("COMMIT")
+            self._absences.doubt()
         except sqlite3.Error as error:
             connection.rollback()
             code = _code(error)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from middleware.wrappers.recall import SqliteStore
+from middleware.wrappers.recall.store import Entry
 from tests.wrappers.recall.stores import keep
 
 KEYS = [b"a", b"b", b"c"]
@@ -49,6 +52,39 @@ def test_what_was_written_just_now_is_not_relied_on(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "recall.sqlite3")
     keep(store, (b"other", b"v"))
     assert [questions(store, b"k") for _ in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize("by", ["another", "itself"])
+def test_one_look_serves_a_turn_of_the_loop_and_no_more(tmp_path: Path, by: str) -> None:
+    path = tmp_path / "recall.sqlite3"
+    store = SqliteStore(path)
+    keep(store, (b"other", b"v"))
+    rest(path)
+
+    async def script() -> None:
+        looks = 0
+        while not store._absences._fresh:  # two looks that follow each other are enough
+            assert store.get(b"k") is None
+            looks += 1
+            assert looks < 1000
+        writer = store if by == "itself" else SqliteStore(path)
+        assert writer._keep_now([Entry(b"k", b"told")], ())
+        if by == "itself":
+            assert store.get(b"k") == b"told"
+        await asyncio.sleep(0)  # whoever asks now may have been told by another
+        assert store.get(b"k") == b"told"
+
+    asyncio.run(script())
+
+
+def test_without_a_loop_nobody_relies_on_a_look(tmp_path: Path) -> None:
+    path = tmp_path / "recall.sqlite3"
+    store = SqliteStore(path)
+    keep(store, (b"other", b"v"))
+    rest(path)
+    assert [store.get(b"k") for _ in range(9)] == [None] * 9
+    keep(SqliteStore(path), (b"k", b"told"))
+    assert store.get(b"k") == b"told"
 
 
 STEPS = st.lists(
