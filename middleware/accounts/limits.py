@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from math import ceil, inf
 from typing import Literal
@@ -38,21 +38,16 @@ class LimitReached(GatewayError):
 
 
 class MinuteLimit:
-    """So much a minute, with what its headers always say."""
+    """So much a minute, with its headers as they are of most answers."""
 
-    __slots__ = ("_limit", "_remaining", "_reset", "counter", "most")
+    __slots__ = ("counter", "limit", "most", "remaining", "reset")
 
     def __init__(self, what: str, client: str, most: int) -> None:
         self.counter, self.most = f"{what}:{client}", most
-        self._limit = f"x-ratelimit-limit-{what}".encode(), b"%d" % most
-        self._remaining = f"x-ratelimit-remaining-{what}".encode()
-        self._reset = f"x-ratelimit-reset-{what}".encode(), _RESET
-
-    def headers(self, used: float, reset: bytes) -> Iterable[tuple[bytes, bytes]]:
-        """`reset`: empty, or when it lets in again."""
-        left = b"%d" % (self.most - used) if used < self.most else b"0"
-        resets = (self._reset[0], reset) if reset else self._reset
-        return self._limit, (self._remaining, left), resets
+        self.limit = f"x-ratelimit-limit-{what}".encode(), b"%d" % most
+        self.remaining = f"x-ratelimit-remaining-{what}".encode()
+        """The name alone."""
+        self.reset = f"x-ratelimit-reset-{what}".encode(), _RESET
 
 
 class ClientLimits:
@@ -99,9 +94,12 @@ class Allowance:
         told: list[tuple[bytes, bytes]] = []
         sums, full = self._claims.sums, self._full
         for minute in self._limits.minutes:
-            counter = minute.counter
+            counter, reset = minute.counter, minute.reset
             if counter in sums:
-                told += minute.headers(sums[counter], self._reset if counter == full else b"")
+                left = max(0, minute.most - sums[counter])
+                if counter == full:
+                    reset = reset[0], self._reset
+                told += minute.limit, (minute.remaining, b"%d" % left), reset
         return told
 
     def enter(self) -> Waiting:
