@@ -106,7 +106,7 @@ def _answer(raw: RawTurn) -> Json | _Values:
 
 def _figures(usage: Usage) -> _Values:
     tokens = usage.prompt, usage.completion, usage.cached, usage.cache_write
-    return *tokens, usage.reasoning, usage.extra
+    return *tokens, usage.reasoning, {**usage.extra}
 
 
 def read_turn(said: Json | _Values, lines: IO[bytes]) -> TurnRow:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import groupby
 from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.file import (
     turn_to_json,
 )
-from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
 from middleware.cassettes.record.lines import lines_of, raw_of, read_turn
@@ -42,14 +42,18 @@ _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 
 
 class TurnPlace(NamedTuple):
-    """Where turns belong that are to be written."""
+    """Where a turn belongs that is to be written."""
 
-    cassette: CassetteName
+    name: str
+    """Of its cassette."""
     mode: str
     key: str
-    """What their client came with."""
+    """What its client came with."""
     model: str
-    offered: Sequence[Json] = ()
+    offered: Sequence[Json]
+
+
+WaitingTurn = tuple[TurnPlace, bytes]
 
 
 @dataclass(slots=True)
@@ -66,12 +70,10 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[bytes | TurnPlace | None] = field(default_factory=SimpleQueue)
-    """Turns behind their place; None: no more will come."""
-    _asked: tuple[object, ...] = ()
-    """The place that was put last."""
+    _queue: SimpleQueue[WaitingTurn | None] = field(default_factory=SimpleQueue)
+    """None: no more will come."""
     _place: TurnPlace | None = None
-    """That of what is being written."""
+    """That of the last turn, as nearly all are of one."""
     _taken: int = 0
     """Bytes of turns so far, counted by who puts them."""
     _done: int = 0
@@ -103,11 +105,11 @@ class Recorder:
             return
         self._taken = taken
         visitor = turn.visitor
-        asked = visitor.name, visitor.mode, visitor.key, visitor.model
-        if turn.offered or asked != self._asked:
-            self._asked = asked
-            self._queue.put(TurnPlace(*asked, turn.offered))
-        self._queue.put(line)
+        asked = visitor.name.name, visitor.mode, visitor.key, visitor.model, turn.offered
+        place = self._place
+        if place is None or asked != place:
+            place = self._place = TurnPlace(*asked)
+        self._queue.put((place, line))
 
     def _work(self) -> None:
         """Write what was gathered."""
@@ -122,27 +124,29 @@ class Recorder:
             self._take(filter(None, batch))
         self._over = True
 
-    def _take(self, batch: Iterable[bytes | TurnPlace]) -> None:
+    def _take(self, batch: Iterable[WaitingTurn]) -> None:
         """Write turns, and take all to the disk."""
         if self.problems:
             return
         try:
-            for one in _lumps(batch):
-                if isinstance(one, TurnPlace):
-                    self._place = one
-                elif self._place is not None:
-                    self._write(one, self._place)
+            for (name, mode, key), turns in groupby(batch, _whose):
+                self._keys[key] = None
+                self._write(self._part(name, mode), turns, key)
             for part in self._parts.values():
                 part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
 
-    def _write(self, lines: Sequence[bytes], place: TurnPlace) -> None:
-        self._keys[place.key] = None
-        part = self._part(place.cassette.name, place.mode)
-        self._tell_news(part, place)
-        part.write(self._without_secrets(lines, place.key))
-        self._done += sum(map(len, lines))
+    def _write(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
+        for lump in _lumps(turns):
+            told = None
+            for place, _ in lump:
+                if place is not told:
+                    self._tell_news(part, place)
+                    told = place
+            lines = [line for _, line in lump]
+            part.write(self._without_secrets(lines, key))
+            self._done += sum(map(len, lines))
 
     def _tell_news(self, part: Part, place: TurnPlace) -> None:
         """What reads turns, if the part does not have it yet."""
@@ -214,20 +218,22 @@ class Recorder:
         return finished
 
 
-def _lumps(batch: Iterable[bytes | TurnPlace]) -> Iterator[list[bytes] | TurnPlace]:
-    """Lines of one place that are searched together."""
-    lump: list[bytes] = []
+def _whose(turn: WaitingTurn) -> tuple[str, str, str]:
+    """What is one for all that is searched and written together."""
+    name, mode, key, _, _ = turn[0]
+    return name, mode, key
+
+
+def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
+    """Turns that are searched together."""
+    lump: list[WaitingTurn] = []
     size = 0
-    for one in batch:
-        is_line = isinstance(one, bytes)
-        if lump and (size > _LUMP or not is_line):
+    for turn in turns:
+        lump.append(turn)
+        size += len(turn[1])
+        if size > _LUMP:
             yield lump
             lump, size = [], 0
-        if isinstance(one, TurnPlace):
-            yield one
-        else:
-            lump.append(one)
-            size += len(one)
     if lump:
         yield lump
 

@@ -19,6 +19,8 @@ the second does not show.
 """
 _OFTEN = 0.001
 """Seconds between two looks at the log from which on one is looked for several requests."""
+_LONGEST_TURN = 0.1
+"""Seconds; a loop that is closed tells nobody that its turn is over."""
 _TELLS = os.name != "nt"
 """Windows may say the time of a write only when the file is closed."""
 _CLOSED = -1
@@ -34,12 +36,12 @@ class Absences:
         self._keys: set[bytes] = set()
         self._written: tuple[int, int] | None = None
         """What the log told before they were looked for; None: nothing to rely on."""
-        self._looked, self._fresh = 0.0, False
-        """When the log was looked at, and whether nobody can have heard of what came since."""
+        self._looked = self._fresh_until = 0.0
+        """When the log was looked at, and until when nobody can have heard of what came since."""
 
     def has(self, key: bytes) -> bool:
         """Whether it is known to be absent; only while SQLite has the file open."""
-        if self._fresh:
+        if self._fresh_until and time.monotonic() < self._fresh_until:
             return key in self._keys
         if self._written is not None:
             found = os.fstat(self._log)
@@ -62,11 +64,11 @@ class Absences:
                 asyncio.get_running_loop().call_soon(self.doubt)
             except RuntimeError:  # no loop runs
                 return
-            self._fresh = True
+            self._fresh_until = self._looked + _LONGEST_TURN
 
     def doubt(self) -> None:
         """Look again the next time."""
-        self._fresh = False
+        self._fresh_until = 0.0
 
     def add(self, key: bytes) -> None:
         """It was looked for behind the last `has`, and is not there."""
@@ -78,7 +80,7 @@ class Absences:
 
     def forget(self) -> None:
         """The file is closed: the next one has another log."""
-        self._fresh = False
+        self.doubt()
         log, self._log, self._written = self._log, _CLOSED, None
         if log != _CLOSED:
             os.close(log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 
@@ -114,6 +115,16 @@ def test_what_came_at_once_is_told_as_if_it_were_folded(
         assert at_once == by_fold
         assert orjson.dumps(at_once) == orjson.dumps(by_fold)
         assert (at_once.status, at_once.error, at_once.created) == (status, error, 7)
+
+
+def test_what_parts_hold_in_order_only_grows_at_its_end() -> None:
+    """A part that a crash left may be read by the next version."""
+    tool = ("name", "arguments", "content", "failed", "sources", "cut", "seconds", "pieces")
+    assert CapturedTool._fields == (*tool, "order")
+    failure = ("code", "status", "again", "message", "retry_after")
+    assert CapturedFailure._fields == failure
+    usage = ("prompt", "completion", "cached", "cache_write", "reasoning", "extra")
+    assert tuple(field.name for field in fields(Usage))[: len(usage)] == usage
 
 
 def test_a_part_of_before_that_has_names_is_read() -> None:

@@ -86,10 +86,13 @@ def stuck(folder: Path) -> Iterator[Recorder]:
     assert finished.problem == ""
 
 
-def test_turns_that_come_too_fast_are_dropped_whole_and_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clients", [1, 2])
+def test_turns_that_come_too_fast_are_dropped_whole_and_counted(
+    tmp_path: Path, clients: int
+) -> None:
     with stuck(tmp_path) as recorder:
         for number in range(1, 1011):
-            recorder.put(raw(number))
+            recorder.put(raw(number, key=f"key-of-client-{number % clients}"))
         assert recorder.dropped == 10
     found = cassette(tmp_path, "t")
     assert [turn.id for turn in found.turns] == [f"req_{number}" for number in range(1001)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,7 +64,7 @@ def test_one_look_serves_a_turn_of_the_loop_and_no_more(tmp_path: Path, by: str)
 
     async def script() -> None:
         looks = 0
-        while not store._absences._fresh:  # two looks that follow each other are enough
+        while not store._absences._fresh_until:  # two looks that follow each other are enough
             assert store.get(b"k") is None
             looks += 1
             assert looks < 1000
@@ -75,6 +76,26 @@ def test_one_look_serves_a_turn_of_the_loop_and_no_more(tmp_path: Path, by: str)
         assert store.get(b"k") == b"told"
 
     asyncio.run(script())
+
+
+def test_a_loop_that_was_closed_is_not_relied_on(tmp_path: Path) -> None:
+    path = tmp_path / "recall.sqlite3"
+    store = SqliteStore(path)
+    keep(store, (b"other", b"v"))
+    rest(path)
+
+    async def script() -> None:
+        while not store._absences._fresh_until:
+            assert store.get(b"k") is None
+        raise SystemExit
+
+    loop = asyncio.SelectorEventLoop()
+    with pytest.raises(SystemExit):
+        loop.run_until_complete(script())
+    loop.close()  # without another turn
+    keep(SqliteStore(path), (b"k", b"told"))
+    time.sleep(0.11)
+    assert store.get(b"k") == b"told"
 
 
 def test_without_a_loop_nobody_relies_on_a_look(tmp_path: Path) -> None:
