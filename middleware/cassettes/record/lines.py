@@ -140,7 +140,7 @@ def raw_of(row: TurnRow) -> RawTurn:
     raw = RawTurn(visitor, calls, left=row.left, tools=tools)
     if isinstance(row.answer, dict):
         return raw._replace(answer=RecordedAnswer(**row.answer))
-    plain = _row(PlainRow, row.answer)
+    plain = PlainRow(*row.answer)
     return raw._replace(heard=_heard(plain), status=plain.status, error=plain.error)
 
 

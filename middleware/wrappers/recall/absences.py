@@ -18,7 +18,7 @@ _TICK = 100_000_000
 the second does not show.
 """
 _OFTEN = 0.001
-"""Seconds between two looks at the log from which on one is looked for several requests."""
+"""Seconds; looks that are closer to each other are a busy worker's, where one serves several."""
 _LONGEST_TURN = 0.1
 """Seconds; a loop that is closed tells nobody that its turn is over."""
 _TELLS = os.name != "nt"
