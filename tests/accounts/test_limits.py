@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from middleware.accounts.limits import Allowance, ClientLimits, LimitReached
 from middleware.config import ClientConfig
+from middleware.state.claims import NamedClaims
 from middleware.state.memory import MemoryState
 from middleware.state.store import Waiting
 from tests.accounts.counting import MODELS, parsed
@@ -31,6 +32,8 @@ class Desk:
     said: ClientConfig
     clock: Clock = field(default_factory=Clock)
     count: int = 0
+    afar: bool = False
+    """Counters are asked as if they were in another process."""
 
     def __post_init__(self) -> None:
         self.state = MemoryState(self.clock)
@@ -38,7 +41,11 @@ class Desk:
 
     def request(self) -> Allowance:
         self.count += 1
-        return Allowance(self.state, self.limits, f"req_{self.count}")
+        name = f"req_{self.count}"
+        allowance = Allowance(self.state, self.limits, name)
+        if self.afar:
+            allowance._claims = NamedClaims(self.state, name)
+        return allowance
 
     async def enters(self) -> bool:
         try:
@@ -153,6 +160,33 @@ def test_what_is_reserved_at_once_is_counted() -> None:
         assert [one is None for one in found] == [True] * 4 + [False] * 16
         await done(requests[0].settle(0, 0.0))  # it failed: nothing was spent
         await done(desk.request().reserve(500, 0.0025))
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize("afar", [False, True])
+def test_limits_are_the_same_wherever_they_are_counted(afar: bool) -> None:
+    async def waited(waiting: Waiting) -> None:
+        assert (waiting is not None) == afar
+        if waiting is not None:
+            await waiting
+
+    async def refused(request: Allowance) -> None:
+        with pytest.raises(LimitReached):
+            await waited(request.enter())
+
+    async def script() -> None:
+        desk = Desk(client("concurrent = 1\ntokens_per_minute = 100"), afar=afar)
+        first = desk.request()
+        await waited(first.enter())
+        await waited(first.reserve(30, 0.0))
+        assert dict(first.headers)[b"x-ratelimit-remaining-tokens"] == b"70"
+        await refused(desk.request())
+        await waited(first.settle(10, 0.0))
+        second = desk.request()
+        await waited(second.enter())
+        await waited(second.reserve(30, 0.0))
+        assert dict(second.headers)[b"x-ratelimit-remaining-tokens"] == b"60"
 
     asyncio.run(script())
 

@@ -31,13 +31,13 @@ SECRET = "the quick brown fox is our password"  # no shape that anybody would kn
 SCRIPTED = '[upstreams.s]\nkind = "scripted"\n[models.m]\nupstream = "s"\n'
 
 
-def raw(number: int, text: str = "hi", size: int = 0, key: str = "") -> RawTurn:
+def raw(number: int, text: str = "hi", size: int = 0, key: str = "", name: str = "t") -> RawTurn:
     call = CapturedCall("up", "http://up.test/x", {}, (), None, b"{}")
     call.pieces = [bytes(size)]
     context = RequestContext(f"req_{number}")
     body = orjson.dumps(asking(text))
     asked = "m", "record", body, key, context
-    visitor = Visitor(CassetteName("t"), Selection(), *asked, created=7)
+    visitor = Visitor(CassetteName(name), Selection(), *asked, created=7)
     return RawTurn(visitor, [call] if size else [])
 
 
@@ -96,6 +96,16 @@ def test_turns_that_come_too_fast_are_dropped_whole_and_counted(
         assert recorder.dropped == 10
     found = cassette(tmp_path, "t")
     assert [turn.id for turn in found.turns] == [f"req_{number}" for number in range(1001)]
+
+
+def test_turns_that_come_by_turns_are_each_in_their_own_cassette(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    for number in range(40):
+        recorder.put(raw(number, name=f"c{number % 3}", key=f"key-of-client-{number % 2}"))
+    assert [one.problem for one in recorder.finish()] == [""] * 3
+    for rest in range(3):
+        found = [turn.id for turn in cassette(tmp_path, f"c{rest}").turns]
+        assert sorted(found) == sorted(f"req_{number}" for number in range(rest, 40, 3))
 
 
 def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
