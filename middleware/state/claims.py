@@ -29,9 +29,10 @@ class OwnClaims:
 
     def take(self, wanted: Sequence[Wanted], now: float | None = None) -> Taken | None:
         """What is taken twice of a counter is one, and begins now."""
-        counters, kept, parts = self._counters, self._counters.kept, self.parts
+        counters, parts = self._counters, self.parts
+        kept, sums = counters.kept, self.sums
         now = now or counters.clock()
-        before: list[Part] = []
+        before: Sequence[Part] = ()
         for limit, amount in wanted:
             name = limit.counter
             counter = kept.get(name)
@@ -43,11 +44,11 @@ class OwnClaims:
                 return self._refusal(wanted, limit, now)
             if not counter.noted:
                 counters.note(counter)
-            self.sums[name] = found
+            sums[name] = found
             if name not in parts:
                 parts[name] = limit, amount, counter.current, counter
             else:
-                before.append(parts[name])
+                before = [*before, parts[name]]
                 parts[name] = _joined(parts[name], (limit, amount, counter.current, counter), now)
         return None
 
@@ -80,14 +81,16 @@ class OwnClaims:
             if part is None:
                 continue
             limit, amount, bucket, counter = part
-            counter.give(bucket, amount)
-            if used:
-                if counter.ends <= now or counters.kept.get(name) is not counter:
-                    counter = counters.of(limit, now)  # that one has ended, or is forgotten
-                if limit.sliding:
-                    counter.take(used, now, limit.seconds)
-                else:
-                    counter.spend(used, now + limit.seconds + counter.step)
+            if used and limit.sliding and counters.kept.get(name) is counter and counter.ends > now:
+                counter.exchange(bucket, amount, used, now, limit.seconds)
+            else:
+                counter.give(bucket, amount)
+                if used:
+                    counter = counters.of(limit, now)  # that one may have ended, or be forgotten
+                    if limit.sliding:
+                        counter.take(used, now, limit.seconds)
+                    else:
+                        counter.spend(used, now + limit.seconds + counter.step)
             if not counter.noted:
                 counters.note(counter)
 

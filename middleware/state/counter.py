@@ -115,6 +115,16 @@ class Counter:
             self._parts[bucket] -= amount
             self._sum -= amount
 
+    def exchange(self, bucket: int, amount: float, used: float, now: float, seconds: float) -> None:
+        """Put what was used in place of what was added; it begins now."""
+        if bucket == self.current and now <= self._until and now < self._due:
+            more = used - amount
+            self._parts[bucket] += more
+            self._sum += more
+        else:
+            self.give(bucket, amount)
+            self.take(used, now, seconds)
+
     def wait(self, limit: float, now: float) -> float:
         """Seconds until it is below a limit by itself; 0: it never is, or is now."""
         left = self.sum(now)
