@@ -92,10 +92,10 @@ def test_what_became_of_it_stands_in_the_row() -> None:
     assert told == ["overloaded", "client_gone"]
 
 
-def test_what_no_database_takes_is_never_tried(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spent", [Usage(1 << 70, -5), Usage(1 << 70, 0), Usage((1 << 53) + 1, 0)])
+def test_what_no_database_takes_is_never_tried(tmp_path: Path, spent: Usage) -> None:
     strange = ended()
-    strange.model = "a\0b"
-    strange.spent = Usage(1 << 70, -5)
+    strange.model, strange.spent = "a\0b", spent
     book = SqliteBook(tmp_path / "ledger.db")
     book.write([row_of(strange, 2.0, time.time())])
     book.close()

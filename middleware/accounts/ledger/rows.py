@@ -32,7 +32,8 @@ COLUMNS: Mapping[str, str] = {
     "first_event": "DOUBLE PRECISION",
 }
 Row = tuple[Any, ...]
-_MOST = 1 << 53
+_BITS = 53
+_MOST = 1 << _BITS
 _NOTHING = (0, 0, 0, 0, 0)
 
 
@@ -77,8 +78,6 @@ def _counts(used: Usage) -> Sequence[int]:
     prompt, completion = used.prompt, used.completion
     cached, written, thought = used.cached or 0, used.cache_write or 0, used.reasoning or 0
     figures = prompt, cached, written, completion, thought
-    # In C, or with a loop, it takes twice as long.
-    inner = 0 <= cached <= _MOST and 0 <= written <= _MOST and 0 <= thought <= _MOST
-    if inner and 0 <= prompt <= _MOST and 0 <= completion <= _MOST:
+    if not (prompt | cached | written | completion | thought) >> _BITS:  # each is small, none < 0
         return figures
     return [min(max(0, figure), _MOST) for figure in figures]

@@ -10,15 +10,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from middleware.accounts.ledger.book import CREATE, INDEX, INSERT, LedgerAway
+from middleware.accounts.ledger.book import CREATE, INDEX, LedgerAway
 from middleware.accounts.ledger.rows import COLUMNS, Row
 
 _PATIENCE = 1.0
 """Seconds to wait for others that write."""
 _ROW = f"({', '.join('?' * len(COLUMNS))})"
 _INSERT: Mapping[int, str] = {
-    rows: f"{INSERT.partition(' VALUES ')[0]} VALUES {', '.join([_ROW] * rows)} "
-    "ON CONFLICT (id) DO NOTHING"
+    # Its own words for a row that is there already, which take a tenth less than the standard's.
+    rows: f"INSERT OR IGNORE INTO usage ({', '.join(COLUMNS)}) VALUES {', '.join([_ROW] * rows)}"
     for rows in (128, 32, 4, 1)
 }
 """Rows → a statement that writes so many: behind each the thread waits for its turn again, which

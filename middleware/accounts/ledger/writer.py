@@ -48,12 +48,13 @@ class Ledger:
     def ended(self, visit: Visit, now: float) -> None:
         if not visit.counted:
             return
-        if self.pending >= _MOST:
+        if self._taken - self._written >= _MOST:
             self._lost += 1
             return
         self._taken += 1
-        self._ended.append((visit, now, time.time()))
-        if len(self._ended) >= TOGETHER:
+        ended = self._ended
+        ended.append((visit, now, time.time()))
+        if len(ended) >= TOGETHER:
             self._catch_up()
         if self._timer is None:
             loop = asyncio.get_running_loop()
