@@ -1,9 +1,10 @@
 """Who calls, what they may, what they used: clients, limits, budgets, ledger, prices.
 
-`Accounts` lives as long as the process, a `Bill` as long as a request.
+`Accounts` lives as long as the process, a `Bill` and an `Allowance` as long as a request.
 """
 
 from middleware.accounts.accounts import Accounts, open_accounts
+from middleware.accounts.allowance import Allowance
 from middleware.accounts.bill import Bill
 
-__all__ = ("Accounts", "Bill", "open_accounts")
+__all__ = ("Accounts", "Allowance", "Bill", "open_accounts")

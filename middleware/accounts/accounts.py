@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from adapters.protocol import Json
+from middleware.accounts.allowance import Allowance
 from middleware.accounts.bill import Bill
 from middleware.accounts.budgets import term_of
 from middleware.accounts.clients import Client
 from middleware.accounts.ledger import Ledger, open_book
 from middleware.accounts.lengths import AnswerLengths
-from middleware.accounts.limits import Allowance
 from middleware.accounts.prices import Prices
 from middleware.config import Config
 from middleware.server.visits import Observer, Visit
@@ -57,8 +57,10 @@ class Accounts:
     def bill(self, visit: Visit, client: Client, prices: Prices) -> Bill:
         """Begin what a request will have used."""
         limits = client.limits
-        allowance = Allowance(self.state, limits, visit.id) if limits is not None else None
-        return Bill(visit, prices, self.lengths, allowance)
+        if limits is None:
+            return Bill(visit, prices)
+        claims = self.state.claims(visit.id)
+        return Bill(visit, prices, Allowance(visit, limits, claims, prices, self.lengths))
 
     async def budget(self, client: Client) -> Json | None:
         """What a client may spend, and has spent; None: there is no end to it."""

@@ -72,7 +72,7 @@ class Chat(Edge):
             await answer.respond_json(parsed.ready(answer.stamp()))
             return
         mode = admitted.mode and admitted.mode_of(model)
-        if admitted.bill.limited or "replay" in (mode, admitted.mode):
+        if admitted.bill.allowance is not None or "replay" in (mode, admitted.mode):
             waiting = admitted.reserve(mode, _most_tokens(parsed.request))
             if waiting is not None:
                 await waiting

@@ -86,13 +86,15 @@ class AdmittedRequest:
             return None
         if not bill.visit.counted:
             return self._enter_late(answer)
-        return bill.reserve(answer) if bill.limited else None
+        allowance = bill.allowance
+        return None if allowance is None else allowance.reserve(bill.size, answer)
 
     async def _enter_late(self, answer: int | None) -> None:
         """It had seemed that a recording would answer."""
-        if (waiting := self.bill.enter()) is not None:
+        bill, allowance = self.bill, self.bill.allowance
+        if (waiting := bill.enter()) is not None:
             await waiting
-        if self.bill.limited and (waiting := self.bill.reserve(answer)) is not None:
+        if allowance is not None and (waiting := allowance.reserve(bill.size, answer)) is not None:
             await waiting
 
     def answers(self, model: str = "") -> KeptAnswers:
@@ -173,8 +175,8 @@ class Edge:
             try:
                 self._close(answer, loop.time(), bodies)
             finally:  # whatever could not be told, nobody is kept out for it
-                waiting = _settled(answer.bill)
-                if waiting is not None:
+                allowance = answer.allowance
+                if allowance is not None and (waiting := allowance.settle()) is not None:
                     await waiting
 
     def _draw(self) -> None:
@@ -192,7 +194,7 @@ class Edge:
         self.crowd.enter(visit.id, owner if runtime.asks_keys else "", server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
-        mode = runtime.mode(selection)
+        answer.allowance, mode = bill.allowance, runtime.mode(selection)
         if mode != "replay" and (waiting := bill.enter()) is not None:
             await waiting
         record = self.records.begin(visit, owner)
@@ -253,10 +255,6 @@ class Edge:
             self.log.end(visit, now)
         else:
             self.log.write(visit.line(now) | bodies.line(self.runtime.scrubber))
-
-
-def _settled(bill: Bill | None) -> Waiting:
-    return bill.settle() if bill is not None and bill.limited else None
 
 
 def _session(scope: Scope) -> str:

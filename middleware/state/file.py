@@ -66,7 +66,8 @@ class FileState:
         return self._thread is None or self._memory.marked
 
     def claims(self, request: str) -> OwnClaims:
-        self._begin()
+        if self._thread is None:
+            self._begin()
         return OwnClaims(self._memory.counters)
 
     async def take(self, request: str, holds: Sequence[Hold]) -> Taken:

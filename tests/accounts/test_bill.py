@@ -31,7 +31,7 @@ LETTERS = 16
 
 
 def billed(found: Visit, config: str = CONFIG) -> Visit:
-    bill = Bill(found, Prices(parsed(config)), AnswerLengths())
+    bill = Bill(found, Prices(parsed(config)))
     bill.close()
     bill.close()
     return found
@@ -94,7 +94,7 @@ def test_a_reasoner_that_was_left_when_it_had_thought_is_paid() -> None:
 def test_vectors_whose_upstream_counts_nothing_are_estimated() -> None:
     found = visit(UpstreamCall("demo", "up", "model", 1.0, outcome="ok"))
     found.operation = "embeddings"
-    bill = Bill(found, Prices(parsed(CONFIG)), AnswerLengths())
+    bill = Bill(found, Prices(parsed(CONFIG)))
     bill.size = 4000
     bill.close()
     assert (found.cost, found.spent) == (0.001, Usage(1000, 0))
@@ -130,7 +130,7 @@ def test_vectors_cost_their_prompt() -> None:
 def test_where_accounts_are_kept_a_missing_price_is_named(
     config: str, place: str, codes: list[str]
 ) -> None:
-    bill = Bill(visit(called(place)), Prices(parsed(config)), AnswerLengths())
+    bill = Bill(visit(called(place)), Prices(parsed(config)))
     assert [note.code for note in bill.missing()] == codes
 
 

@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from middleware.accounts.limits import Allowance, ClientLimits, LimitReached
+from adapters.errors import Busy
+from adapters.protocol import Usage
+from middleware.accounts.allowance import Allowance
+from middleware.accounts.lengths import AnswerLengths
+from middleware.accounts.limits import ClientLimits, LimitReached
+from middleware.accounts.prices import Prices
 from middleware.config import ClientConfig
 from middleware.state.claims import NamedClaims
 from middleware.state.memory import MemoryState
-from middleware.state.store import Waiting
-from tests.accounts.counting import MODELS, parsed
+from middleware.state.store import Claims, Waiting
+from tests.accounts.counting import MODELS, parsed, visit
+
+PRICES = Prices(parsed(MODELS))
+USD = 3.0e-6
+"""A token of an answer."""
 
 
 @dataclass
@@ -38,14 +47,15 @@ class Desk:
     def __post_init__(self) -> None:
         self.state = MemoryState(self.clock)
         self.limits = ClientLimits(self.said)
+        self.lengths = AnswerLengths()
 
     def request(self) -> Allowance:
         self.count += 1
         name = f"req_{self.count}"
-        allowance = Allowance(self.state, self.limits, name)
+        claims: Claims = self.state.claims(name)
         if self.afar:
-            allowance._claims = NamedClaims(self.state, name)
-        return allowance
+            claims = NamedClaims(self.state, name)
+        return Allowance(visit(name=name), self.limits, claims, PRICES, self.lengths)
 
     async def enters(self) -> bool:
         try:
@@ -61,7 +71,14 @@ async def done(waiting: Waiting) -> None:
 
 
 async def _reserve(request: Allowance) -> None:
-    await done(request.reserve(500, 0.0025))
+    await done(request.reserve(0, 500))
+
+
+def settled(request: Allowance, tokens: int = 0) -> Waiting:
+    """It ended, and had used so many."""
+    request.visit.spent = Usage(0, tokens)
+    request.visit.cost = tokens * USD
+    return request.settle()
 
 
 def client(said: str) -> ClientConfig:
@@ -106,7 +123,7 @@ def test_a_long_request_counts_from_its_beginning() -> None:
         request = desk.request()
         await done(request.enter())
         desk.clock.now += 59
-        await done(request.settle(0, 0.0))
+        await done(settled(request))
         assert not await desk.enters()
         desk.clock.now += 1.2
         assert await desk.enters()
@@ -121,7 +138,7 @@ def test_never_more_at_work_than_the_limit(steps: list[int]) -> None:
         at_work: list[Allowance] = []
         for step in steps:
             if step == 0 and at_work:
-                await done(at_work.pop().settle(0, 0.0))
+                await done(settled(at_work.pop()))
                 continue
             request = desk.request()
             try:
@@ -142,10 +159,10 @@ def test_tokens_are_let_in_while_those_used_and_reserved_are_below_the_limit() -
         for _ in range(7):
             request = desk.request()
             try:
-                await done(request.reserve(300, 0.0))
+                await done(request.reserve(0, 300))
             except LimitReached:
                 continue
-            await done(request.settle(1000, 0.0))
+            await done(settled(request, 1000))
             let_in += 1
         assert let_in == 5
 
@@ -154,12 +171,12 @@ def test_tokens_are_let_in_while_those_used_and_reserved_are_below_the_limit() -
 
 def test_what_is_reserved_at_once_is_counted() -> None:
     async def script() -> None:
-        desk = Desk(client('budget = "0.01 USD/month"'))
+        desk = Desk(client(f'budget = "{4 * 500 * USD:g} USD/month"'))
         requests = [desk.request() for _ in range(20)]
         found = await asyncio.gather(*map(_reserve, requests), return_exceptions=True)
         assert [one is None for one in found] == [True] * 4 + [False] * 16
-        await done(requests[0].settle(0, 0.0))  # it failed: nothing was spent
-        await done(desk.request().reserve(500, 0.0025))
+        await done(settled(requests[0]))  # it failed: nothing was spent
+        await done(desk.request().reserve(0, 500))
 
     asyncio.run(script())
 
@@ -179,13 +196,13 @@ def test_limits_are_the_same_wherever_they_are_counted(afar: bool) -> None:
         desk = Desk(client("concurrent = 1\ntokens_per_minute = 100"), afar=afar)
         first = desk.request()
         await waited(first.enter())
-        await waited(first.reserve(30, 0.0))
+        await waited(first.reserve(0, 30))
         assert dict(first.headers)[b"x-ratelimit-remaining-tokens"] == b"70"
         await refused(desk.request())
-        await waited(first.settle(10, 0.0))
+        await waited(settled(first, 10))
         second = desk.request()
         await waited(second.enter())
-        await waited(second.reserve(30, 0.0))
+        await waited(second.reserve(0, 30))
         assert dict(second.headers)[b"x-ratelimit-remaining-tokens"] == b"60"
 
     asyncio.run(script())
@@ -207,7 +224,7 @@ def test_a_refusal_says_what_it_is_and_when_to_come_back(
         desk = Desk(client(said))
         for request in (desk.request(), desk.request()):
             await done(request.enter())
-            await done(request.reserve(9, 0.5))
+            await done(request.reserve(0, 9))
 
     with pytest.raises(LimitReached) as caught:
         asyncio.run(script())
@@ -218,6 +235,22 @@ def test_a_refusal_says_what_it_is_and_when_to_come_back(
     assert error.message.startswith("This client")
 
 
+def test_what_an_answer_is_expected_to_take_is_learned_of_those_that_went_well() -> None:
+    async def script() -> None:
+        desk = Desk(client("tokens_per_minute = 10000"))
+        first, failing, last = desk.request(), desk.request(), desk.request()
+        await done(first.reserve(0, None))
+        assert first.headers[1][1] == b"9744"  # nothing is known: 256
+        await done(settled(first, 1000))
+        await done(failing.reserve(0, 5))
+        failing.visit.error = Busy("no")
+        await done(settled(failing, 5))
+        await done(last.reserve(0, None))
+        assert last.headers[1][1] == b"7995"
+
+    asyncio.run(script())
+
+
 def test_the_headers_count_down() -> None:
     async def script() -> None:
         desk = Desk(client("requests_per_minute = 3\ntokens_per_minute = 100"))
@@ -225,7 +258,7 @@ def test_the_headers_count_down() -> None:
         for _ in range(3):
             request = desk.request()
             await done(request.enter())
-            await done(request.reserve(30, 0.0))
+            await done(request.reserve(0, 30))
             told.append(dict(request.headers))
         left = [int(one[b"x-ratelimit-remaining-requests"]) for one in told]
         assert left == [2, 1, 0]
