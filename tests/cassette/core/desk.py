@@ -6,7 +6,7 @@ import asyncio
 import copy
 import io
 import resource
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -17,14 +17,21 @@ import orjson
 from starlette.types import Message
 
 from adapters.leaf import Leaf
-from adapters.protocol import Json
+from adapters.protocol import Json, RequestContext
+from adapters.wire.capture import CapturedCall
 from adapters.wire.http import Transport
 from middleware import config
 from middleware.cassettes.cassette import Cassette, Mode
 from middleware.cassettes.file import read_cassette
-from middleware.cassettes.record.finish import Finished
+from middleware.cassettes.names import CassetteName
+from middleware.cassettes.record.adapter import RawTurn
+from middleware.cassettes.record.finish import Finished, RecorderSettings
+from middleware.cassettes.record.recorder import Recorder
+from middleware.cassettes.secrets import Blotter
+from middleware.cassettes.selection import Selection
 from middleware.cassettes.setup import RunOptions, studio_of
 from middleware.cassettes.studio import Studio
+from middleware.cassettes.visitor import Visitor
 from middleware.config import Config
 from middleware.routing import Routes
 from middleware.server.app import Chat, Gateway, create
@@ -213,3 +220,34 @@ def _add(found: Json, name: str, value: Any) -> None:
         found[name] = value
     elif value:
         found[name] = found[name] + value if name in found else value
+
+
+def raw(number: int, text: str = "hi", size: int = 0, key: str = "", name: str = "t") -> RawTurn:
+    call = CapturedCall("up", "http://up.test/x", {}, (), None, b"{}")
+    call.pieces = [bytes(size)]
+    context = RequestContext(f"req_{number}")
+    body = orjson.dumps(asking(text))
+    asked = "m", "record", body, key, context
+    visitor = Visitor(CassetteName(name), Selection(), *asked, created=7)
+    return RawTurn(visitor, [call] if size else [])
+
+
+class Desktop:
+    """A recorder into a folder, and what it told people."""
+
+    def __init__(
+        self,
+        folder: Path,
+        secrets: dict[str, str] | None = None,
+        path: Callable[[str], Path] | None = None,
+        routes: Callable[[str], Iterable[tuple[str, Json]]] = lambda model: (),
+    ) -> None:
+        self.said: list[str] = []
+        self.folder = folder
+        settings = RecorderSettings(path or (lambda name: folder / f"{name}.yaml"))
+        # Its blotter knows no name of a secret, so it overlooks what has no shape.
+        self.recorder = Recorder(settings, Blotter({}), secrets or {}, routes, self.said.append)
+
+
+def texts_below(folder: Path) -> Iterator[bytes]:
+    return (path.read_bytes() for path in folder.rglob("*") if path.is_file())

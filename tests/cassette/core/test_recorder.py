@@ -6,60 +6,32 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import orjson
 import pytest
 
-from adapters.protocol import Finish, Json, RequestContext, TextDelta
-from adapters.wire.capture import CapturedCall
+from adapters.protocol import Finish, Json, TextDelta
 from middleware.cassettes.asks import new_fold
-from middleware.cassettes.names import CassetteName
-from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import RecorderSettings
 from middleware.cassettes.record.lock import locked
 from middleware.cassettes.record.recorder import Recorder
 from middleware.cassettes.secrets import Blotter, Redaction, TurnBlotter
-from middleware.cassettes.selection import Selection
-from middleware.cassettes.visitor import Visitor
-from tests.cassette.core.desk import Desk, asking, cassette, desk, full_disk
+from tests.cassette.core.desk import (
+    Desk,
+    Desktop,
+    asking,
+    cassette,
+    desk,
+    full_disk,
+    raw,
+    texts_below,
+)
 from tests.support.door import Heard
 
 SECRET = "the quick brown fox is our password"  # no shape that anybody would know
 SCRIPTED = '[upstreams.s]\nkind = "scripted"\n[models.m]\nupstream = "s"\n'
-
-
-def raw(number: int, text: str = "hi", size: int = 0, key: str = "", name: str = "t") -> RawTurn:
-    call = CapturedCall("up", "http://up.test/x", {}, (), None, b"{}")
-    call.pieces = [bytes(size)]
-    context = RequestContext(f"req_{number}")
-    body = orjson.dumps(asking(text))
-    asked = "m", "record", body, key, context
-    visitor = Visitor(CassetteName(name), Selection(), *asked, created=7)
-    return RawTurn(visitor, [call] if size else [])
-
-
-class Desktop:
-    """A recorder into a folder, and what it told people."""
-
-    def __init__(
-        self,
-        folder: Path,
-        secrets: dict[str, str] | None = None,
-        path: Callable[[str], Path] | None = None,
-        routes: Callable[[str], Iterable[tuple[str, Json]]] = lambda model: (),
-    ) -> None:
-        self.said: list[str] = []
-        self.folder = folder
-        settings = RecorderSettings(path or (lambda name: folder / f"{name}.yaml"))
-        # Its blotter knows no name of a secret, so it overlooks what has no shape.
-        self.recorder = Recorder(settings, Blotter({}), secrets or {}, routes, self.said.append)
-
-
-def texts_below(folder: Path) -> Iterator[bytes]:
-    return (path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 # A queue with an end ------------------------------------------------------------------------------
@@ -116,6 +88,45 @@ def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
     assert [turn.id for turn in cassette(tmp_path, "t").turns] == [
         *("req_0", "req_1", "req_2", "req_4")
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "gathered"), [(1, 0.02), (15, 0.02), (16, 3600.0), (17, 3600.0), (40, 3600.0)]
+)
+def test_turns_of_one_moment_come_to_the_disk_by_themselves(
+    tmp_path: Path, count: int, gathered: float
+) -> None:
+    async def go() -> None:
+        recorder = Desktop(tmp_path).recorder
+        recorder.gathers = gathered
+        for number in range(count):
+            recorder.put(raw(number))
+        ends = time.monotonic() + 10
+        while not all(b'"req_%d"' % number in _written(tmp_path) for number in range(count)):
+            assert time.monotonic() < ends
+            await asyncio.sleep(0.005)
+        (finished,) = recorder.finish()
+        assert finished.turns == count
+
+    asyncio.run(go())
+
+
+def _written(folder: Path) -> bytes:
+    return b"".join(texts_below(folder))
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_turns_that_were_not_told_yet_are_there_at_the_end(tmp_path: Path, count: int) -> None:
+    async def go() -> None:
+        recorder = Desktop(tmp_path).recorder
+        for number in range(count):
+            recorder.put(raw(number))
+        (finished,) = recorder.finish()  # before the loop turns
+        assert finished.turns == count
+        recorder.put(raw(count))
+        assert recorder.dropped == 1
+
+    asyncio.run(go())
 
 
 def test_a_turn_behind_the_end_is_written_or_counted(tmp_path: Path) -> None:
