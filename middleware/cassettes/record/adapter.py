@@ -21,6 +21,9 @@ from middleware.cassettes.asks import Heard, error_object, heard_more
 from middleware.cassettes.cassette import RecordedAnswer
 from middleware.cassettes.visitor import Visitor
 
+_MANY = 8
+"""Events that are folded as they come, even where they come at once: to wait, they are too many."""
+
 
 class RawTurn(NamedTuple):
     """All that happened, as references to what is there anyway."""
@@ -75,7 +78,7 @@ class RecordingAdapter(Adapter):
                 async for batch in events:
                     if type(batch[-1]) is Finish:  # whoever leaves now has had it all
                         left = False
-                    at_once = heard is None and not left
+                    at_once = heard is None and not left and len(batch) < _MANY
                     heard = batch if at_once else heard_more(heard, batch)
                     yield batch
             finally:

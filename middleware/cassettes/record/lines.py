@@ -78,18 +78,20 @@ class PlainRow(NamedTuple):
 
 def lines_of(raw: RawTurn, at: int) -> bytes:
     name, selection, model, _, body, _, call, operation, created, path, own = raw.visitor
-    sent, heard, calls = [body, own], [], []
+    sent, calls, sizes = [body, own], [], []
+    heard: list[bytes] = []
     for one in raw.calls:
         sent.append(one.body)
-        heard.append(b"".join(one.pieces))
+        heard += b"\n", *one.pieces
+        sizes.append(sum(map(len, one.pieces)))
         failure = one.failure and tuple(one.failure)
         headers = [*map(one.answer_headers.get, KEPT_HEADERS)]
         calls.append((one.upstream, one.url, one.status, headers, one.began, one.chunks, failure))
-    bodies = sent + heard
     asked = call.id, at, model, name.session, selection.lane, operation, created, path
     tools = [*map(tuple, raw.tools)] if raw.tools else ()
-    answered = calls, _answer(raw), tools, [*map(len, bodies)]
-    return b"\n".join((packed((*asked, {**call.headers}, raw.left, *answered)), *bodies))
+    answered = calls, _answer(raw), tools, [*map(len, sent), *sizes]
+    row = packed((*asked, {**call.headers}, raw.left, *answered))
+    return b"".join((b"\n".join((row, *sent)), *heard))
 
 
 def _answer(raw: RawTurn) -> Json | _Values:

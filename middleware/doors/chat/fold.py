@@ -49,10 +49,11 @@ class Fold:
         """What server tools did."""
 
     def add(self, events: Sequence[Event]) -> None:
+        say = self._text.append
         for event in events:
             # What is in every answer, or makes up most of one, comes first.
             if type(event) is TextDelta:
-                self._text.append(event.text)
+                say(event.text)
                 if event.logprobs:
                     self.logprobs += event.logprobs
             elif type(event) is ToolCallDelta:
