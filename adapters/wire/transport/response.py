@@ -178,11 +178,8 @@ def _by_names(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 class NotedIncoming(Incoming):
     """Notes in which chunks the body is sent, however the network joins them."""
 
-    __slots__ = ("sizes",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: Sequence[int] = ()
+    sizes: Sequence[int] = ()
+    """Of what was taken last; empty: it was sent in one."""
 
     @property
     def on_chunk_complete(self) -> Callable[[], None]:
@@ -194,8 +191,9 @@ class NotedIncoming(Incoming):
     def take(self) -> bytes:
         pieces = self.pieces
         if len(pieces) < 2 or self._decoder is not None:
-            self.sizes = ()  # of what is coded they would be those of other bytes
-        elif (ends := pieces[1::2]).count(b"") < len(ends):  # the network divided some
+            if self.sizes:
+                self.sizes = ()  # of what is coded they would be those of other bytes
+        elif any(pieces[1::2]):  # the network divided some
             runs = groupby(pieces, bool)
             self.sizes = [sum(map(len, parts)) for full, parts in runs if full]
         else:
