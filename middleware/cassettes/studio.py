@@ -186,9 +186,9 @@ class Studio:
         self.asks += 1
         return self._recording(visitor, find)
 
-    def label(self, mode: str) -> str:
-        """What is said of an answer that no recording gives."""
-        return "live" if mode == "live" and self.settings.mode == "replay" else ""
+    def label(self) -> str:
+        """What is said of an answer for which none is wanted."""
+        return "live" if self.settings.mode == "replay" else ""
 
     async def embeddings(
         self, visitor: Visitor, live: Callable[[RequestContext], Awaitable[Json]]
@@ -205,27 +205,26 @@ class Studio:
                     raise performance.error
                 return performance.body or {}, played.replay
         if mode in RECORDING:
-            return await recorded_vectors(self.recorder, self._writable(visitor), live), ""
-        return await live(visitor.call), self.label(mode)
+            self._require_file(visitor.name.name)
+            return await recorded_vectors(self.recorder, visitor, live), ""
+        return await live(visitor.call), self.label() if mode == "live" else ""
 
     def name(self, selection: Selection) -> CassetteName:
         return selection.name or _usual(self.settings.name)
 
     def _recording(self, visitor: Visitor, find: Finding) -> Adapter:
-        visitor = self._writable(visitor)
+        self._require_file(visitor.name.name)
         try:
             adapter = find(visitor.model)
         except GatewayError as error:  # a model that is not there is an answer too
             adapter = Performer(Performance(error=error))
         return RecordingAdapter(adapter, self.recorder, visitor)
 
-    def _writable(self, visitor: Visitor) -> Visitor:
-        """The same, if its cassette can be written; else say why it cannot."""
-        name = visitor.name.name
+    def _require_file(self, name: str) -> None:
+        """Raise if a cassette of this name cannot be written."""
         if name not in self.recorded:
             self.player.shelf.path(name)
             self.recorded.add(name)
-        return visitor
 
     def _blotted(self, form: Json) -> Json:
         """As a recorder would have written it, who knew no secret by its name."""

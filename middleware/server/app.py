@@ -131,7 +131,7 @@ def _recorded(admitted: AdmittedRequest, mode: str, request: ChatRequest) -> Ada
     assert studio is not None
     visitor = admitted.visitor(model, mode, request)
     adapter = studio.asked(visitor, request, admitted.routes(model).find)
-    admitted.answer.replay(studio.label(mode))
+    admitted.answer.replay(studio.label() if mode == "live" else "")
     return adapter
 
 
