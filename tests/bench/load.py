@@ -12,7 +12,7 @@ import orjson
 
 SCRIPTS = ("plain", "stream", "tools")
 REQUESTS, CONNECTIONS = 160, 16
-_LATER = 0.1
+_LATER = 0.2
 """Seconds in which threads write what requests left them: a recorder gathers for 80 ms."""
 _TOOL = {
     "type": "function",
