@@ -156,7 +156,7 @@ def _findings(report: RunReport) -> Iterator[_Finding]:
     if report.code is not None and not report.asks:
         yield _Finding(5, "asked nothing", _ASKED_NOTHING)
     if report.dropped:
-        text = f"{_count(report.dropped)} came faster than they could be written, and are lost."
+        text = f"{_count(report.dropped)} could not be written, or not in time, and are lost."
         yield _Finding(4, "turns that are lost", text)
     for at, miss in enumerate(report.missed, 1):
         yield _Finding(3, f"miss {at}", miss.told.message)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import groupby
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import NamedTuple
 
 import orjson
@@ -86,7 +86,10 @@ class Recorder:
     _thread: Thread | None = None
     _ended: deque[tuple[RawTurn, float]] = field(default_factory=deque)
     """Turns that are over and not told yet, and when that was."""
-    _alarm: asyncio.TimerHandle | None = None
+    _due: float = 0.0
+    """Until when they will be told; a loop that ends takes its alarms along."""
+    _telling: Lock = field(default_factory=Lock)
+    """At the end of a session a thread waits for what the loop is telling."""
     _over: bool = False
     """All that came was looked at."""
     _keys: dict[str, None] = field(default_factory=dict)
@@ -103,11 +106,12 @@ class Recorder:
         if self._over:
             self.dropped += 1
             return
-        self._ended.append((turn, time.monotonic() - self._began))
-        if self._alarm is None or len(self._ended) == TOGETHER:
-            self._tell_soon()
+        now = time.monotonic()
+        self._ended.append((turn, now - self._began))
+        if now > self._due or len(self._ended) == TOGETHER:
+            self._tell_soon(now)
 
-    def _tell_soon(self) -> None:
+    def _tell_soon(self, now: float) -> None:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="recorder", daemon=True)
             self._thread.start()
@@ -119,26 +123,28 @@ class Recorder:
         if len(self._ended) >= TOGETHER:
             loop.call_soon(self._tell)  # not in the middle of a request
         else:
-            self._alarm = loop.call_later(self.gathers, self._ring)
+            self._due = now + self.gathers
+            loop.call_later(self.gathers, self._ring)
 
     def _ring(self) -> None:
-        self._alarm = None
+        self._due = 0.0
         self._tell()
 
     def _tell(self) -> None:
         """Hand over what turns say. What they refer to is freed where it was made: another
         processor would have to be asked for each object.
         """
-        ended = self._ended
-        while ended:
-            try:
-                turn, at = ended.popleft()
-            except IndexError:  # at the end of a session another thread takes some, too
-                break
-            self._hand_over(turn, at)
+        with self._telling:
+            while self._ended:
+                self._hand_over(*self._ended.popleft())
 
     def _hand_over(self, turn: RawTurn, at: float) -> None:
-        line = lines_of(turn, round(at * 1000))
+        try:
+            line = lines_of(turn, round(at * 1000))
+        except (TypeError, ValueError, RecursionError) as error:
+            self.dropped += 1
+            self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
+            return
         taken = self._taken + len(line)
         if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
             self.dropped += 1

@@ -134,7 +134,7 @@ def test_lint_can_be_pasted() -> None:
         ({"unused": (9, 1, 2, 3, 7)}, "Not played: 9, 1, 2, 3, 7."),
         ({"not_whole": CUT, "mode": "record"}, "Turn 2 is not whole: cut. Record it again"),
         ({"unfired": ("t.faults.yaml, rule 2",)}, "nothing was tested with it: t.faults.yaml, rul"),
-        ({"dropped": 1}, "1 turn came faster than"),
+        ({"dropped": 1}, "1 turn could not be written"),
         ({"drift": (DRIFT,)}, "  turn 1: encode up.stop"),
         ({"problems": (ReportedProblem("The disk is full."),)}, "The disk is full."),
     ],
