@@ -10,10 +10,6 @@ from middleware.accounts.ledger.rows import COLUMNS, Row
 By = Literal["model", "client", "day", "upstream"]
 CREATE = f"CREATE TABLE IF NOT EXISTS usage ({', '.join(f'{n} {t}' for n, t in COLUMNS.items())})"
 INDEX = "CREATE INDEX IF NOT EXISTS usage_time ON usage (time)"
-INSERT = (
-    f"INSERT INTO usage ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{n}' for n in COLUMNS)}) "
-    "ON CONFLICT (id) DO NOTHING"
-)
 
 
 class LedgerAway(Exception):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from middleware.accounts.ledger.book import CREATE, INDEX, INSERT, LedgerAway
+from middleware.accounts.ledger.book import CREATE, INDEX, LedgerAway
 from middleware.accounts.ledger.rows import COLUMNS, Row
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 _PATIENCE = 10.0
 """Seconds for one batch or question."""
 _FIELDS = tuple(COLUMNS)
+_INSERT = (
+    f"INSERT INTO usage ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{n}' for n in COLUMNS)}) "
+    "ON CONFLICT (id) DO NOTHING"
+)
 _Result = TypeVar("_Result")
 
 
@@ -42,7 +46,7 @@ class PostgresBook:
                 await connection.execute(text(CREATE))
                 await connection.execute(text(INDEX))
             if rows:
-                await connection.execute(text(INSERT), rows)
+                await connection.execute(text(_INSERT), rows)
         self._there = True
 
     def read(self, question: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
