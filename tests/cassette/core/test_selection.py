@@ -13,7 +13,7 @@ import pytest
 from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.file import cassette_text, write_cassette
 from middleware.server.signposts import CHAT
-from tests.cassette.core.desk import REPLAYED, asking, desk, folded, parsed
+from tests.cassette.core.desk import REPLAYED, asking, cassette, desk, folded, parsed
 from tests.cassette.turns import said, turn
 from tests.support.door import Heard
 from tests.support.door import door as plain_door
@@ -266,3 +266,18 @@ def test_a_changed_config_says_the_mode_from_the_next_request_on(tmp_path: Path)
     assert first.startswith(LIVE)
     assert second == "I am the shop."
     assert third.startswith(LIVE)
+
+
+def test_what_a_client_may_not_ask_is_not_recorded(tmp_path: Path) -> None:
+    models = "".join(f'[models.{name}]\nupstream = "s"\n' for name in ("m", "other"))
+    text = f'[upstreams.s]\nkind = "scripted"\n{models}[clients.a]\nkey = "A"\nmodels = ["m"]\n'
+
+    async def go() -> list[int]:
+        async with desk(tmp_path, text, "record") as gateway:
+            asks = [{**ASK, "model": name} for name in ("m", "other")]
+            return [
+                (await gateway.post(CHAT, ask, authorization="Bearer A")).status for ask in asks
+            ]
+
+    assert asyncio.run(go()) == [200, 404]
+    assert [one.model for one in cassette(tmp_path).turns] == ["m"]
