@@ -68,7 +68,7 @@ class Recorder:
     routes: Callable[[str], Iterable[tuple[str, Json]]]
     """What is needed to answer for a model."""
     say: Callable[[str], None]
-    """Tells people of what stops recording, once."""
+    """Tells people of what stops recording, once, and of each turn that cannot be written."""
     facts: FactRow = field(default_factory=FactRow)
     gathers: float = 0.02
     """Seconds in which turns are gathered that are told together."""
