@@ -4,7 +4,6 @@
 """
 
 from middleware.accounts.accounts import Accounts, open_accounts
-from middleware.accounts.allowance import Allowance
 from middleware.accounts.bill import Bill
 
-__all__ = ("Accounts", "Allowance", "Bill", "open_accounts")
+__all__ = ("Accounts", "Bill", "open_accounts")

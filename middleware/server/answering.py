@@ -14,7 +14,7 @@ from adapters.errors import GatewayError, Truncated
 from adapters.outcomes import RouteSummary
 from adapters.protocol import Adapter, ChatRequest, Event, Finish, Noted, Opened
 from adapters.receipts import Receipt
-from middleware.accounts import Allowance, Bill
+from middleware.accounts import Bill
 from middleware.doors.door import Door, ParsedRequest, Stamp, Stream
 from middleware.doors.x_usetool import (
     cost_header,
@@ -47,7 +47,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "door", "_headers", "_id", "created", "_now", "_began"),
-        *("_in_headers", "_stream", "_task", "loop", "bill", "_prices", "connection", "allowance"),
+        *("_in_headers", "_stream", "_task", "loop", "bill", "_prices", "connection"),
     )
 
     def __init__(
@@ -81,8 +81,6 @@ class Answer:
         """What it costs is told."""
         self.bill: Bill | None = None
         """Of what was let in."""
-        self.allowance: Allowance | None = None
-        """Of a client that has limits."""
 
     def begin(self, parsed: ParsedRequest) -> None:
         """Note for log and answer what the request is."""
@@ -286,7 +284,8 @@ class Answer:
         self, headers: Mapping[str, str]
     ) -> tuple[Mapping[str, str], Sequence[tuple[bytes, bytes]]]:
         """A client that has limits of its own is told of those, not of the upstream's."""
-        own = () if self.allowance is None else self.allowance.headers
+        allowance = None if self.bill is None else self.bill.allowance
+        own = () if allowance is None else allowance.headers
         if own and _RATE_LIMIT in " ".join(headers):
             headers = {
                 name: value for name, value in headers.items() if not name.startswith(_RATE_LIMIT)

@@ -178,8 +178,8 @@ class Edge:
             try:
                 self._close(answer, loop.time(), bodies)
             finally:  # whatever could not be told, nobody is kept out for it
-                allowance = answer.allowance
-                if allowance is not None and (waiting := allowance.settle()) is not None:
+                waiting = _settled(answer.bill)
+                if waiting is not None:
                     await waiting
 
     def _draw(self) -> None:
@@ -197,7 +197,7 @@ class Edge:
         self.crowd.enter(visit.id, owner if runtime.asks_keys else "", server.max_concurrent)
         selection = runtime.selection(scope, caller)
         bill = answer.bill = self.accounts.bill(visit, client, runtime.prices)
-        answer.allowance, mode = bill.allowance, runtime.mode(selection)
+        mode = runtime.mode(selection)
         if mode != "replay" and (waiting := bill.enter()) is not None:
             await waiting
         record = self.records.begin(visit, owner)
@@ -258,6 +258,10 @@ class Edge:
             self.log.end(visit, now)
         else:
             self.log.write(visit.line(now) | bodies.line(self.runtime.scrubber))
+
+
+def _settled(bill: Bill | None) -> Waiting:
+    return None if bill is None or bill.allowance is None else bill.allowance.settle()
 
 
 def _session(scope: Scope) -> str:
