@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_a_client_reaches_its_gateway_and_its_code_is_ours(tmp_path: Path) -> No
         gone.connect(("127.0.0.1", int(address.rpartition(":")[2])))
 
 
+@pytest.fixture
+def hangs_up() -> Iterator[None]:
+    """Under `nohup`, whoever is started here would ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangs_up")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 129)]
 )
