@@ -76,22 +76,24 @@ class PlainRow(NamedTuple):
     tier: str | None
 
 
-def lines_of(raw: RawTurn, at: int) -> bytes:
+def write_lines(raw: RawTurn, at: int, out: list[bytes]) -> int:
+    """Add what a turn's lines are made of; return of how many bytes they are."""
     name, selection, model, _, body, _, call, operation, created, path, own = raw.visitor
     sent, calls, sizes = [body, own], [], []
     heard: list[bytes] = []
     for one in raw.calls:
         sent.append(one.body)
-        heard += b"\n", *one.pieces
+        heard += *one.pieces, b"\n"
         sizes.append(sum(map(len, one.pieces)))
         failure = one.failure and tuple(one.failure)
         headers = [*map(one.answer_headers.get, KEPT_HEADERS)]
         calls.append((one.upstream, one.url, one.status, headers, one.began, one.chunks, failure))
     asked = call.id, at, model, name.session, selection.lane, operation, created, path
     tools = [*map(tuple, raw.tools)] if raw.tools else ()
-    answered = calls, _answer(raw), tools, [*map(len, sent), *sizes]
-    row = packed((*asked, {**call.headers}, raw.left, *answered))
-    return b"".join((b"\n".join((row, *sent)), *heard))
+    sizes = [*map(len, sent), *sizes]
+    row = packed((*asked, {**call.headers}, raw.left, calls, _answer(raw), tools, sizes))
+    out += b"\n".join((row, *sent, b"")), *heard
+    return len(row) + 1 + sum(sizes) + len(sizes)
 
 
 def _answer(raw: RawTurn) -> Json | _Values:
@@ -130,7 +132,7 @@ def _body(lines: IO[bytes], size: int) -> bytes:
 
 
 def raw_of(row: TurnRow) -> RawTurn:
-    """Undo `lines_of`, but for events that were folded by then."""
+    """Undo `write_lines`, but for events that were folded by then."""
     call = RequestContext(row.id, headers=row.headers)
     name, selection = CassetteName("", row.session), Selection(lane=row.lane)
     body, own, *bodies = row.bodies

@@ -48,8 +48,8 @@ class Part:
         self.models[model] = self.models.get(model, set()) | names
         return True
 
-    def write(self, lines: bytes) -> None:
-        self.file.writelines((lines, b"\n"))
+    def tell(self, said: Json) -> None:
+        self.file.write(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
         with suppress(OSError):

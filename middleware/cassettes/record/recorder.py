@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import groupby
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import NamedTuple
@@ -23,9 +22,10 @@ from middleware.cassettes.cassette import Cassette
 from middleware.cassettes.file import (
     turn_to_json,
 )
+from middleware.cassettes.file.bodies import packed
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
-from middleware.cassettes.record.lines import lines_of, raw_of, read_turn
+from middleware.cassettes.record.lines import raw_of, read_turn, write_lines
 from middleware.cassettes.record.offers import with_offers
 from middleware.cassettes.record.parts import Part, new_part
 from middleware.cassettes.record.turns import turn_of
@@ -41,7 +41,7 @@ _LUMP = 48 << 10
 the system gives and takes each time.
 """
 _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
-"""Turns that wait to be written, and their bytes; more are dropped, requests never wait."""
+"""Lumps that wait to be written, and their bytes; more are dropped, requests never wait."""
 
 
 class TurnPlace(NamedTuple):
@@ -56,7 +56,20 @@ class TurnPlace(NamedTuple):
     offered: Sequence[Json]
 
 
-WaitingTurn = tuple[TurnPlace, bytes]
+class Lump(NamedTuple):
+    """Turns of one place, searched and written together."""
+
+    place: TurnPlace
+    lines: bytes
+    sizes: Sequence[int]
+    """In bytes, of each turn."""
+
+    def turns(self) -> Iterator[Lump]:
+        """Each of them alone."""
+        start = 0
+        for size in self.sizes:
+            yield Lump(self.place, self.lines[start : start + size], (size,))
+            start += size
 
 
 @dataclass(slots=True)
@@ -75,7 +88,7 @@ class Recorder:
     dropped: int = 0
     problems: list[str] = field(default_factory=list)
     _parts: dict[str, Part] = field(default_factory=dict)
-    _queue: SimpleQueue[WaitingTurn | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[Lump | None] = field(default_factory=SimpleQueue)
     """None: no more will come."""
     _place: TurnPlace | None = None
     """That of the last turn, as nearly all are of one."""
@@ -131,31 +144,43 @@ class Recorder:
         self._tell()
 
     def _tell(self) -> None:
-        """Hand over what turns say. What they refer to is freed where it was made: another
-        processor would have to be asked for each object.
-        """
         with self._telling:
             while self._ended:
-                self._hand_over(*self._ended.popleft())
+                self._hand_over(self._gather())
 
-    def _hand_over(self, turn: RawTurn, at: float) -> None:
-        try:
-            line = lines_of(turn, round(at * 1000))
-        except (TypeError, ValueError, RecursionError) as error:
-            self.dropped += 1
-            self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
-            return
-        taken = self._taken + len(line)
-        if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
-            self.dropped += 1
-            return
-        self._taken = taken
-        visitor = turn.visitor
+    def _gather(self) -> Lump:
+        """Put together what turns say. What they refer to is freed where it was made: another
+        processor would have to be asked for each object.
+        """
+        ended, place = self._ended, self._place_of(self._ended[0][0])
+        pieces: list[bytes] = []
+        sizes: list[int] = []
+        total = 0
+        while ended and total < _LUMP and self._place_of(ended[0][0]) is place:
+            turn, at = ended.popleft()
+            try:
+                size = write_lines(turn, round(at * 1000), pieces)
+                sizes.append(size)
+                total += size
+            except (TypeError, ValueError, RecursionError) as error:
+                self.dropped += 1
+                self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
+        return Lump(place, b"".join(pieces), sizes)
+
+    def _place_of(self, turn: RawTurn) -> TurnPlace:
+        visitor, place = turn.visitor, self._place
         asked = visitor.name.name, visitor.mode, visitor.key, visitor.model, turn.offered
-        place = self._place
         if place is None or asked != place:
             place = self._place = TurnPlace(*asked)
-        self._queue.put((place, line))
+        return place
+
+    def _hand_over(self, lump: Lump) -> None:
+        taken = self._taken + len(lump.lines)
+        if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
+            self.dropped += len(lump.sizes)
+            return
+        self._taken = taken
+        self._queue.put(lump)
 
     def _work(self) -> None:
         """Write what was gathered."""
@@ -165,34 +190,27 @@ class Recorder:
             if batch[0] is not None:
                 time.sleep(pause)
             batch += [take() for _ in range(self._queue.qsize())]
-            pause = _LONGER if len(batch) > _MANY else 0.0
+            pause = _LONGER if sum(len(lump.sizes) for lump in batch if lump) > _MANY else 0.0
             ended = None in batch  # a request that is cut off may still put its turn behind it
             self._take(filter(None, batch))
         self._over = True
 
-    def _take(self, batch: Iterable[WaitingTurn]) -> None:
+    def _take(self, lumps: Iterable[Lump]) -> None:
         """Write turns, and take all to the disk."""
         if self.problems:
             return
         try:
-            for (name, mode, key), turns in groupby(batch, _whose):
-                self._keys[key] = None
-                self._write(self._part(name, mode), turns, key)
+            for lump in lumps:
+                place = lump.place
+                self._keys[place.key] = None
+                part = self._part(place.name, place.mode)
+                self._tell_news(part, place)
+                part.file.write(self._without_secrets(lump))
+                self._done += len(lump.lines)
             for part in self._parts.values():
                 part.file.flush()
         except OSError as error:
             self._stop(f"Recording stopped: {error.strerror or error}. Requests are still served.")
-
-    def _write(self, part: Part, turns: Iterable[WaitingTurn], key: str) -> None:
-        for lump in _lumps(turns):
-            told = None
-            for place, _ in lump:
-                if place is not told:
-                    self._tell_news(part, place)
-                    told = place
-            lines = [line for _, line in lump]
-            part.write(self._without_secrets(lines, key))
-            self._done += sum(map(len, lines))
 
     def _tell_news(self, part: Part, place: TurnPlace) -> None:
         """What reads turns, if the part does not have it yet."""
@@ -201,27 +219,27 @@ class Recorder:
             routes = with_offers(dict(self.routes(model)), model, offered)
             blotter = self.blotter.turn(place.key)
             for name, route in routes.items():
-                part.write(orjson.dumps({"route": name, "is": blotter.json(route)}))
+                part.tell({"route": name, "is": blotter.json(route)})
         if part.facts < self.facts.added:
             part.facts = self.facts.added
             for fact in told_facts(self.facts, self.blotter.turn(place.key)):
-                part.write(orjson.dumps({"fact": fact}))
+                part.tell({"fact": fact})
 
-    def _without_secrets(self, lines: Sequence[bytes], key: str) -> bytes:
-        """Lines as they are, searched together; one that has a secret is taken apart here and
-        now.
+    def _without_secrets(self, lump: Lump) -> bytes:
+        """Lines as they are, searched together; those of a turn that has a secret are taken apart
+        here and now.
         """
-        together = b"\n".join(lines)
+        lines, key = lump.lines, lump.place.key
         # What paths lead to is known only where the ask is taken apart.
-        if not self.blotter.paths and self.blotter.turn(key).finds_nothing(together):
-            return together
-        if len(lines) > 1:
-            return b"\n".join([self._without_secrets([line], key) for line in lines])
-        head, _, bodies = together.partition(b"\n")
-        row = read_turn(orjson.loads(head), BytesIO(bodies + b"\n"))
+        if not self.blotter.paths and self.blotter.turn(key).finds_nothing(lines):
+            return lines
+        if len(lump.sizes) > 1:
+            return b"".join(map(self._without_secrets, lump.turns()))
+        head, _, bodies = lines.partition(b"\n")
+        row = read_turn(orjson.loads(head), BytesIO(bodies))
         turn = turn_of(raw_of(row), self.settings.keep_retries)
         told = turn_to_json(blotted(turn, self.blotter.turn(key)))
-        return orjson.dumps({**told, "at": row.at})
+        return packed({**told, "at": row.at}) + b"\n"
 
     def _stop(self, problem: str) -> None:
         self.problems.append(problem)
@@ -233,7 +251,7 @@ class Recorder:
         part, server = self._parts[name], self.settings.server
         if part.server != server:
             part.server = server
-            part.write(orjson.dumps({"run": self.settings.run, "mode": mode, "server": server}))
+            part.tell({"run": self.settings.run, "mode": mode, "server": server})
         return part
 
     def finish(self) -> list[Finished]:
@@ -263,26 +281,6 @@ class Recorder:
                 part.remove()
                 self._stop(f"{name} was not written: it would have held {told_clear(found)}")
         return finished
-
-
-def _whose(turn: WaitingTurn) -> tuple[str, str, str]:
-    """What is one for all that is searched and written together."""
-    name, mode, key, _, _ = turn[0]
-    return name, mode, key
-
-
-def _lumps(turns: Iterable[WaitingTurn]) -> Iterator[list[WaitingTurn]]:
-    """Turns that are searched together."""
-    lump: list[WaitingTurn] = []
-    size = 0
-    for turn in turns:
-        lump.append(turn)
-        size += len(turn[1])
-        if size > _LUMP:
-            yield lump
-            lump, size = [], 0
-    if lump:
-        yield lump
 
 
 def told_facts(facts: FactRow, blotter: TurnBlotter) -> Iterator[Json]:

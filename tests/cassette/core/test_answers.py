@@ -32,7 +32,7 @@ from middleware.cassettes.cassette import CassetteTurn, ExchangeFailure, Mode, R
 from middleware.cassettes.file import turn_from_json, turn_to_json
 from middleware.cassettes.names import CassetteName
 from middleware.cassettes.record.adapter import RawTurn
-from middleware.cassettes.record.lines import lines_of, raw_of, read_turn
+from middleware.cassettes.record.lines import TurnRow, raw_of, read_turn, write_lines
 from middleware.cassettes.record.turns import answer_of, turn_of
 from middleware.cassettes.selection import Selection
 from middleware.cassettes.visitor import Visitor
@@ -169,8 +169,17 @@ def test_a_part_of_before_that_has_names_is_read() -> None:
 
 def _read_again(raw: RawTurn) -> RecordedAnswer:
     """What a part says of an answer."""
-    head, _, bodies = lines_of(raw, 0).partition(b"\n")
-    return answer_of(raw_of(read_turn(orjson.loads(head), BytesIO(bodies + b"\n"))))
+    return answer_of(raw_of(_row(raw, 0)))
+
+
+def _row(raw: RawTurn, at: int) -> TurnRow:
+    """What a part says of a turn."""
+    pieces: list[bytes] = [b"what stands before\n"]
+    size = write_lines(raw, at, pieces)
+    lines = b"".join(pieces[1:])
+    assert (size, lines[-1:]) == (len(lines), b"\n")
+    head, _, bodies = lines.partition(b"\n")
+    return read_turn(orjson.loads(head), BytesIO(bodies))
 
 
 def _one_by_one(events: tuple[Event, ...]) -> Fold:
@@ -194,8 +203,7 @@ def test_a_line_says_all_of_a_turn() -> None:
     other = CapturedCall("other", "http://other", {}, (), None, b"", 6.0)
     tool = CapturedTool("look", "{}", "Nothing.", True, [{"url": "u"}], 9, 0.5, ("Noth", "ing."), 2)
     raw = RawTurn(VISITOR, [call, other], None, 502, {"message": "cut"}, True, None, [tool])
-    head, _, bodies = lines_of(raw, 33).partition(b"\n")
-    row = read_turn(orjson.loads(head), BytesIO(bodies + b"\n"))
+    row = _row(raw, 33)
     again = raw_of(row)
     assert (row.at, again.left, again.visitor.call.headers) == (33, True, {"x-one": "1"})
     assert [one._replace(pieces=(*one.pieces,)) for one in again.tools] == [tool]
