@@ -205,7 +205,8 @@ class Studio:
                     raise performance.error
                 return performance.body or {}, played.replay
         if mode in RECORDING:
-            self._require_file(visitor.name.name)
+            if visitor.name.name not in self.recorded:
+                self._require_file(visitor.name.name)
             return await recorded_vectors(self.recorder, visitor, live), ""
         return await live(visitor.call), self.label() if mode == "live" else ""
 
@@ -213,7 +214,8 @@ class Studio:
         return selection.name or _usual(self.settings.name)
 
     def _recording(self, visitor: Visitor, find: Finding) -> Adapter:
-        self._require_file(visitor.name.name)
+        if visitor.name.name not in self.recorded:
+            self._require_file(visitor.name.name)
         try:
             adapter = find(visitor.model)
         except GatewayError as error:  # a model that is not there is an answer too
@@ -222,9 +224,8 @@ class Studio:
 
     def _require_file(self, name: str) -> None:
         """Raise if a cassette of this name cannot be written."""
-        if name not in self.recorded:
-            self.player.shelf.path(name)
-            self.recorded.add(name)
+        self.player.shelf.path(name)
+        self.recorded.add(name)
 
     def _blotted(self, form: Json) -> Json:
         """As a recorder would have written it, who knew no secret by its name."""

@@ -47,7 +47,7 @@ class Answer:
 
     __slots__ = (
         *("visit", "_send", "_heartbeat", "door", "_headers", "_id", "created", "_now", "_began"),
-        *("_in_headers", "_stream", "_task", "loop", "bill", "_prices", "connection"),
+        *("_in_headers", "_stream", "_task", "loop", "bill", "priced", "connection"),
     )
 
     def __init__(
@@ -77,7 +77,7 @@ class Answer:
         self.created = 0
         self._began = 0.0
         self._now: Callable[[], float] = time.time
-        self._prices = True
+        self.priced = True
         """What it costs is told."""
         self.bill: Bill | None = None
         """Of what was let in."""
@@ -95,7 +95,7 @@ class Answer:
         """Answer as a recording does, or what will be one: under its own id and time, and without
         a price, as playing it has none.
         """
-        self._prices = False
+        self.priced = False
         self._id = identity or self._id
         if identity and self.visit.streamed and self.connection is not None:
             self.connection.gather()
@@ -156,7 +156,7 @@ class Answer:
             body = parsed.fold(self.stamp(), events)
         finally:
             opened = self._note_events(events)
-        if self._prices and self.bill is not None:
+        if self.priced and self.bill is not None:
             self.bill.close()
         headers, finish = self._told_headers(opened), self.visit.finish
         if finish is not None and finish.usage is not None and finish.usage.parts:
@@ -196,7 +196,7 @@ class Answer:
         visit = self.visit
         visit.status = 200
         self._unwatch()
-        if visit.cost and self._prices:
+        if visit.cost and self.priced:
             headers.append((b"x-usetool-cost", cost_header(visit.cost).encode()))
         return send_json(self._send, 200, body, self._headers + headers)
 
@@ -243,7 +243,7 @@ class Answer:
 
     def _tell_cost(self, writer: Stream) -> None:
         added = self._close_bill()
-        if not self._prices:
+        if not self.priced:
             return
         writer.keep_for_last_frame(added)
         # Where nobody keeps accounts, a stream has no member that OpenAI's has not: what was asked

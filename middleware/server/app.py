@@ -131,7 +131,10 @@ def _recorded(admitted: AdmittedRequest, mode: str, request: ChatRequest) -> Ada
     assert studio is not None
     visitor = admitted.visitor(model, mode, request)
     adapter = studio.asked(visitor, request, admitted.routes(model).find)
-    admitted.answer.replay(studio.label() if mode == "live" else "")
+    if mode == "live":
+        admitted.answer.replay(studio.label())
+    else:  # playing it will cost nothing
+        admitted.answer.priced = False
     return adapter
 
 
