@@ -29,6 +29,17 @@ class CapturedFailure(NamedTuple):
     retry_after: str | None
 
 
+class Cuts(Protocol):
+    """Where an answer was cut on its way."""
+
+    sizes: Sequence[int]
+    """Of the chunks in which was sent what was read last; empty: it was one."""
+
+
+class _Uncut:
+    sizes: Sequence[int] = ()
+
+
 @dataclass(slots=True)
 class CapturedCall:
     """One call of an upstream: references to bytes that are there anyway."""
@@ -50,6 +61,7 @@ class CapturedCall:
     size: int = 0
     chunks: list[Chunks] | None = None
     """Of each piece; where they are kept, all pieces are."""
+    cuts: Cuts = field(default=_Uncut(), repr=False)
     failure: CapturedFailure | None = None
 
     @property
@@ -61,14 +73,12 @@ class CapturedCall:
         told = error.code or "", error.status, error.again, error.message, error.retry_after
         self.failure = CapturedFailure(*told)
 
-    def heard(self, piece: bytes, sizes: Sequence[int] = ()) -> None:
-        """What came at once; `sizes` are those of the chunks in which it was sent, if there were
-        several.
-        """
+    def heard(self, piece: bytes) -> None:
+        """What came at once."""
         size = len(piece)
         if self.chunks is not None:
             if size or not self.pieces:  # an end behind something says nothing more
-                self.chunks.append((time.monotonic(), sizes or (size,)))
+                self.chunks.append((time.monotonic(), self.cuts.sizes or (size,)))
                 self.pieces.append(piece)
         elif self.size < MOST:
             self.pieces.append(piece[: MOST - self.size])

@@ -39,7 +39,9 @@ class Reply:
         if contact is not None:
             contact.answered, contact.status = time.monotonic(), raw.status
             contact.answer_headers = raw.headers
-            self.heard = contact.heard if contact.chunks is None else _with_sizes(contact, raw)
+            self.heard = contact.heard
+            if contact.chunks is not None:
+                contact.cuts = raw.cuts
 
     async def read(self, due: float) -> bytes:
         try:
@@ -108,10 +110,3 @@ class Reply:
 
 def unheard(_: bytes) -> None:
     """Nobody keeps it."""
-
-
-def _with_sizes(contact: CapturedCall, raw: RawReply) -> Callable[[bytes], None]:
-    def hear(piece: bytes) -> None:
-        contact.heard(piece, raw.sizes)
-
-    return hear

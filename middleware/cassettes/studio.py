@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
 
 import orjson
@@ -43,8 +43,6 @@ _PROBE, _PROBE_TOKENS = "ping", 5
 RECORDING = frozenset({"record", "auto", "refresh"})
 _NOT_THERE = ("cassette_missing", "cassette_miss", "cassette_exhausted")
 _PONG = (Opened((), Upstream("recorded")), TextDelta("pong"), Finish("stop"))
-_usual = lru_cache(CassetteName)
-"""Of requests that name none: one for all."""
 Finding = Callable[[str], Adapter]
 """Gives what answers for a model."""
 
@@ -75,25 +73,32 @@ class Studio:
     """Those of replays, which clients name later on."""
     asks: int = 0
     """Requests that were no probes."""
+    usual: CassetteName = field(init=False)
+    """Of requests that name none."""
+    silent: Selection | None = field(init=False)
+    """Of requests that say nothing of cassettes; None: they have none."""
+
+    def __post_init__(self) -> None:
+        self._heed(self.settings)
 
     def follow(self, config: Config) -> None:
         """Heed a changed config from the next request on; folders and secrets take a restart."""
-        self.settings = self.configured(config)
+        self._heed(self.configured(config))
         self.recorder.routes = partial(routes_of, config)
         before = self.recorder.settings  # what was asked under it may not be written yet
         server = lenient(before.server, reading_of(config))
         self.recorder.settings = replace(before, server=server)
+
+    def _heed(self, settings: StudioSettings) -> None:
+        self.settings, self.usual = settings, CassetteName(settings.name)
+        rests = settings.mode == "off" and not settings.models
+        self.silent = None if rests else Selection()
 
     @property
     def told(self) -> str:
         """The mode, and the cassette of requests that name none; empty where it is off."""
         mode, name = self.settings.mode, self.settings.name
         return "" if mode == "off" else f"{mode} {name}, where a request names no other"
-
-    @property
-    def rests(self) -> bool:
-        """Whether requests that say nothing of cassettes have none."""
-        return self.settings.mode == "off" and not self.settings.models
 
     def mode(self, selection: Selection, line: str = "") -> str:
         """`live` or a mode: the request's own before the model's before the usual."""
@@ -135,14 +140,14 @@ class Studio:
 
     def secret(self, selection: Selection) -> bytes:
         """Of a replay, for what its clients carry: no secret, and the same everywhere."""
-        return sha256(f"cassette {self.name(selection).name}".encode()).digest()
+        return sha256(f"cassette {(selection.name or self.usual).name}".encode()).digest()
 
     def recorded_models(self, selection: Selection) -> list[Json] | None:
         """The models of a cassette that is replayed; None: the config's are asked."""
         if self.mode(selection) != "replay":
             return None
         try:
-            cassette = self.player.shelf.load(self.name(selection).name).cassette
+            cassette = self.player.shelf.load((selection.name or self.usual).name).cassette
         except CassetteMiss:
             return None
         routes: Json = {turn.model: {"name": turn.model} for turn in cassette.turns}
@@ -162,7 +167,7 @@ class Studio:
     def repairs(self, selection: Selection) -> bool:
         """Whether histories are mended because it was so when what is played was recorded."""
         try:
-            found = self.player.shelf.session(self.name(selection))
+            found = self.player.shelf.session(selection.name or self.usual)
         except CassetteMiss:
             return False
         return found.playback.cassette.server.get("history_repair") is True
@@ -209,9 +214,6 @@ class Studio:
                 self._require_file(visitor.name.name)
             return await recorded_vectors(self.recorder, visitor, live), ""
         return await live(visitor.call), self.label() if mode == "live" else ""
-
-    def name(self, selection: Selection) -> CassetteName:
-        return selection.name or _usual(self.settings.name)
 
     def _recording(self, visitor: Visitor, find: Finding) -> Adapter:
         if visitor.name.name not in self.recorded:

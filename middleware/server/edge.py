@@ -109,7 +109,7 @@ class AdmittedRequest:
         selection, runtime = self.selection, self.runtime
         assert selection is not None
         assert runtime.studio is not None
-        name, created = runtime.studio.name(selection), self.answer.created
+        name, created = selection.name or runtime.studio.usual, self.answer.created
         # Where none is asked, clients send a word that is no secret.
         key = self.caller.key if runtime.asks_keys or runtime.passes_keys else ""
         if self.answer.door.name == FALLBACK.name:

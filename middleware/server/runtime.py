@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # loaded where there are any
     from middleware.cassettes.studio import Studio
     from middleware.tools.shelf import ToolShelf
 
-_SILENT = Selection()
-
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
@@ -93,7 +91,7 @@ class Runtime:
                 raise refusal()
             return None
         if not named:
-            return None if studio.rests else _SILENT
+            return studio.silent
         found = select(scope, caller.suffix, studio.settings.name)
         if found.name is not None and not caller.client.may_play(found.name.name):
             raise not_allowed(found.name.name)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import Protocol, cast
 
+from adapters.wire.capture import Cuts
 from adapters.wire.failures import Unanswered
 from adapters.wire.transport.request import Origin, Outgoing
 from adapters.wire.transport.response import Incoming, NotedIncoming
@@ -211,21 +212,18 @@ class Holder(Protocol):
 class LiveReply:
     """An answer on a connection."""
 
-    __slots__ = ("_connection", "_incoming", "headers", "status")
+    __slots__ = ("_connection", "_incoming", "cuts", "headers", "status")
 
     def __init__(self, connection: Connection, incoming: Incoming) -> None:
         self._connection = connection
         self._incoming = incoming
+        self.cuts: Cuts = incoming
         self.status = incoming.status
         self.headers: Mapping[str, str] = incoming.headers
 
     @property
     def over(self) -> bool:
         return self._incoming.over and not self._incoming.pieces
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        return self._incoming.sizes
 
     def read(self, due: float) -> Awaitable[bytes]:
         incoming, connection = self._incoming, self._connection

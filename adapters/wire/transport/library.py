@@ -11,6 +11,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 
+from adapters.wire.capture import Cuts
 from adapters.wire.failures import (
     CutShort,
     NotAccepted,
@@ -138,6 +139,10 @@ class LibraryReply:
         self.headers: Mapping[str, str] = response.headers
 
     sizes: Sequence[int] = ()
+
+    @property
+    def cuts(self) -> Cuts:
+        return self
 
     @property
     def over(self) -> bool:

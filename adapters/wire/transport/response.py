@@ -201,4 +201,4 @@ class NotedIncoming(Incoming):
             if not pieces[-1]:  # the last chunk, which is none
                 pieces.pop()
             self.sizes = [*map(len, pieces)]
-        return super().take()
+        return Incoming.take(self)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import Protocol
 
+from adapters.wire.capture import Cuts
 from adapters.wire.transport.request import Outgoing
 
 
@@ -21,8 +22,8 @@ class RawReply(Protocol):
         ...
 
     @property
-    def sizes(self) -> Sequence[int]:
-        """Of the chunks in the piece read last, where the request said to note them."""
+    def cuts(self) -> Cuts:
+        """Known where the request said to note them."""
         ...
 
     def read(self, due: float) -> Awaitable[bytes]:

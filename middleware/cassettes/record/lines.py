@@ -21,6 +21,7 @@ from adapters.protocol import (
     Usage,
 )
 from adapters.wire.capture import CapturedCall, CapturedFailure, CapturedTool, Chunks
+from middleware.cassettes.asks import Heard
 from middleware.cassettes.cassette import RecordedAnswer
 from middleware.cassettes.file.bodies import packed
 from middleware.cassettes.names import CassetteName
@@ -78,34 +79,37 @@ class PlainRow(NamedTuple):
 
 def write_lines(raw: RawTurn, at: int, out: list[bytes]) -> int:
     """Add what a turn's lines are made of; return of how many bytes they are."""
-    name, selection, model, _, body, _, call, operation, created, path, own = raw.visitor
+    # To take a tuple apart costs as much as to look for one member of it by name.
+    visitor, captured, heard, status, error, left, _, tools, _, _ = raw
+    name, selection, model, _, body, _, call, operation, created, path, own = visitor
     sent, calls, sizes = [body, own], [], []
-    heard: list[bytes] = []
-    for one in raw.calls:
+    came: list[bytes] = []
+    for one in captured:
         sent.append(one.body)
-        heard += *one.pieces, b"\n"
+        came += *one.pieces, b"\n"
         sizes.append(sum(map(len, one.pieces)))
         failure = one.failure and tuple(one.failure)
         headers = [*map(one.answer_headers.get, KEPT_HEADERS)]
         calls.append((one.upstream, one.url, one.status, headers, one.began, one.chunks, failure))
     asked = call.id, at, model, name.session, selection.lane, operation, created, path
-    tools = [*map(tuple, raw.tools)] if raw.tools else ()
+    used = [*map(tuple, tools)] if tools else ()
     sizes = [*map(len, sent), *sizes]
-    row = packed((*asked, {**call.headers}, raw.left, calls, _answer(raw), tools, sizes))
-    out += b"\n".join((row, *sent, b"")), *heard
+    answer = _plain(heard, status, error) or told_of(raw)
+    row = packed((*asked, {**call.headers}, left, calls, answer, used, sizes))
+    out += b"\n".join((row, *sent, b"")), *came
     return len(row) + 1 + sum(sizes) + len(sizes)
 
 
-def _answer(raw: RawTurn) -> Json | _Values:
-    heard = raw.heard
+def _plain(heard: Heard | None, status: int, error: Json | None) -> _Values | None:
+    """A `PlainRow`; None: it is no plain answer."""
     if type(heard) is tuple and len(heard) == 3:
         opened, text, finish = heard
         if type(opened) is Opened and type(text) is TextDelta and type(finish) is Finish:
             # To fold these costs as much as all the rest of the turn.
             upstream, used = opened.upstream, finish.usage
-            said = raw.status, raw.error, text.text, text.logprobs, finish.reason
+            said = status, error, text.text, text.logprobs, finish.reason
             return *said, used and _figures(used), upstream.fingerprint, upstream.tier
-    return told_of(raw)
+    return None
 
 
 def _figures(usage: Usage) -> _Values:

@@ -168,8 +168,8 @@ class Recorder:
         return Lump(place, b"".join(pieces), sizes)
 
     def _place_of(self, turn: RawTurn) -> TurnPlace:
-        visitor, place = turn.visitor, self._place
-        asked = visitor.name.name, visitor.mode, visitor.key, visitor.model, turn.offered
+        name, _, model, mode, _, key, _, _, _, _, _ = turn.visitor
+        place, asked = self._place, (name.name, mode, key, model, turn.offered)
         if place is None or asked != place:
             place = self._place = TurnPlace(*asked)
         return place
