@@ -13,7 +13,7 @@ import orjson
 SCRIPTS = ("plain", "stream", "tools")
 REQUESTS, CONNECTIONS = 160, 16
 _LATER = 0.2
-"""Seconds in which threads write what requests left them: recorders gather for 20 ms and 80."""
+"""Seconds in which threads write what requests left them: recorders gather for 20 ms and 150."""
 _TOOL = {
     "type": "function",
     "function": {

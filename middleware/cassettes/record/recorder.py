@@ -32,7 +32,7 @@ from middleware.cassettes.record.turns import turn_of
 from middleware.cassettes.secrets import Blotter, TurnBlotter, blotted, leaks
 from middleware.server.visits import TOGETHER
 
-_MANY, _LONGER = 8, 0.08
+_MANY, _LONGER = 8, 0.15
 """Behind so many, who writes waits so long for more: under load each waking takes the interpreter
 from the requests.
 """
