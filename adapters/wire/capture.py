@@ -40,6 +40,9 @@ class _Uncut:
     sizes: Sequence[int] = ()
 
 
+UNCUT: Cuts = _Uncut()
+
+
 @dataclass(slots=True)
 class CapturedCall:
     """One call of an upstream: references to bytes that are there anyway."""
@@ -61,7 +64,7 @@ class CapturedCall:
     size: int = 0
     chunks: list[Chunks] | None = None
     """Of each piece; where they are kept, all pieces are."""
-    cuts: Cuts = field(default=_Uncut(), repr=False)
+    cuts: Cuts = field(default=UNCUT, repr=False)
     failure: CapturedFailure | None = None
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from adapters.errors import GatewayError
-from adapters.wire.capture import CapturedCall
+from adapters.wire.capture import UNCUT, CapturedCall
 from adapters.wire.failures import WireError, broke_off, timed_out, too_large
 from adapters.wire.transport.seam import RawReply
 
@@ -105,6 +105,7 @@ class Reply:
         """Return the connection to the pool if the body is over, else cut it: that cancels."""
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
+            self._contact.cuts = UNCUT  # it is kept, and what was read of the connection is not
         self._raw.close()
 
 
