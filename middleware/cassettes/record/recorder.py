@@ -146,7 +146,9 @@ class Recorder:
     def _tell(self) -> None:
         with self._telling:
             while self._ended:
-                self._hand_over(self._gather())
+                lump = self._gather()
+                if lump.sizes:
+                    self._hand_over(lump)
 
     def _gather(self) -> Lump:
         """Put together what turns say. What they refer to is freed where it was made: another

@@ -249,5 +249,16 @@ class Desktop:
         self.recorder = Recorder(settings, Blotter({}), secrets or {}, routes, self.said.append)
 
 
+def put_together(recorder: Recorder, turns: Iterable[RawTurn]) -> None:
+    """Put turns as requests of one moment do, and wait until they are told."""
+
+    async def go() -> None:
+        for turn in turns:
+            recorder.put(turn)
+        await asyncio.sleep(2 * recorder.gathers)
+
+    asyncio.run(go())
+
+
 def texts_below(folder: Path) -> Iterator[bytes]:
     return (path.read_bytes() for path in folder.rglob("*") if path.is_file())

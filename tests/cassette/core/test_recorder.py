@@ -23,6 +23,7 @@ from tests.cassette.core.desk import (
     cassette,
     desk,
     full_disk,
+    put_together,
     raw,
     texts_below,
 )
@@ -67,10 +68,17 @@ def test_turns_that_come_too_fast_are_dropped_whole_and_counted(
     assert [turn.id for turn in found.turns] == [f"req_{number}" for number in range(1001)]
 
 
-def test_turns_that_come_by_turns_are_each_in_their_own_cassette(tmp_path: Path) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_turns_that_come_by_turns_are_each_in_their_own_cassette(
+    tmp_path: Path, together: bool
+) -> None:
     recorder = Desktop(tmp_path).recorder
-    for number in range(40):
-        recorder.put(raw(number, name=f"c{number % 3}", key=f"key-of-client-{number % 2}"))
+    turns = [raw(one, name=f"c{one % 3}", key=f"key-of-client-{one % 2}") for one in range(40)]
+    if together:
+        put_together(recorder, turns)
+    else:
+        for turn in turns:
+            recorder.put(turn)
     assert [one.problem for one in recorder.finish()] == [""] * 3
     for rest in range(3):
         found = [turn.id for turn in cassette(tmp_path, f"c{rest}").turns]
@@ -85,6 +93,23 @@ def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
     assert [turn.id for turn in cassette(tmp_path, "t").turns] == [
         *("req_0", "req_1", "req_2", "req_4")
     ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dropped"),
+    [
+        ([(64 << 20) - 1500, *[0] * 10], 10),  # there is room for some of the small ones
+        ([10 << 20] * 8, 2),
+    ],
+)
+def test_so_are_turns_that_are_told_together(
+    tmp_path: Path, sizes: list[int], dropped: int
+) -> None:
+    with stuck(tmp_path) as recorder:
+        put_together(recorder, [raw(number, size=size) for number, size in enumerate(sizes, 1)])
+        assert recorder.dropped == dropped
+    kept = range(1 + len(sizes) - dropped)
+    assert [turn.id for turn in cassette(tmp_path, "t").turns] == [f"req_{one}" for one in kept]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +166,13 @@ def test_a_turn_that_json_cannot_say_costs_no_other(tmp_path: Path, at_the_end: 
         assert "JSON cannot say it" in desktop.said[0]
 
     asyncio.run(go())
+
+
+def test_of_what_json_cannot_say_no_cassette_is_left(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    recorder.put(raw(1)._replace(body={"data": {1, 2}}))
+    assert (recorder.finish(), recorder.dropped) == ([], 1)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_end_waits_for_a_turn_that_is_being_told(tmp_path: Path) -> None:

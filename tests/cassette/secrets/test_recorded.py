@@ -15,6 +15,7 @@ from tests.cassette.core.desk import (
     asking,
     cassette,
     desk,
+    put_together,
     raw,
     texts_below,
 )
@@ -70,6 +71,17 @@ def test_what_looks_like_a_secret_is_not_written_in_clear_for_a_moment(
     recorder.finish()
     (found,) = cassette(tmp_path, "t").turns
     assert "[secret:" in str(found.body)
+
+
+def test_so_it_is_of_turns_that_are_told_together(tmp_path: Path) -> None:
+    recorder = Desktop(tmp_path).recorder
+    said = ["one", "my token=swordfish&", "three", "?token=swordfish", "?token=swordfish", "six"]
+    put_together(recorder, [raw(number, text, size=9) for number, text in enumerate(said)])
+    recorder.finish()
+    found = cassette(tmp_path, "t").turns
+    assert [turn.id for turn in found] == [f"req_{number}" for number in range(6)]
+    assert ["[secret:" in str(turn.body) for turn in found] == [0, 0, 0, 1, 1, 0]
+    assert [str(found[number].body).count(said[number]) for number in (0, 1, 2, 5)] == [1] * 4
 
 
 def test_what_a_path_of_the_config_names_is_taken_out(tmp_path: Path) -> None:
