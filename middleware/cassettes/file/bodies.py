@@ -73,7 +73,8 @@ def _parsed(body: bytes) -> Any:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return value if orjson.dumps(value) == body and not _is_deep(value) else None
+    # What is deeper cannot be dumped either.
+    return value if not _is_deep(value) and orjson.dumps(value) == body else None
 
 
 def _is_deep(value: Any) -> bool:

@@ -100,9 +100,10 @@ def test_json_that_we_write_is_shown(value: Any) -> None:
 
 
 def test_deep_json_is_text() -> None:
-    shallow, deep = b"[" * 60 + b"]" * 60, b"[" * 250 + b"]" * 250
+    shallow, deep, deeper = (b"[" * levels + b"]" * levels for levels in (60, 250, 900))
     assert list(body_to_json(shallow, JSON)) == ["json"]
     assert body_to_json(deep, JSON) == {"text": deep.decode()}
+    assert body_to_json(deeper, JSON) == {"text": deeper.decode()}
     wide = b"[" + b",".join([b'{"a":"["}'] * 500) + b"]"
     assert list(body_to_json(wide, JSON)) == ["json"]
 
