@@ -40,6 +40,8 @@ _LUMP = 48 << 10
 """Bytes that are searched together: the requests wait meanwhile, and more would be memory that
 the system gives and takes each time.
 """
+_UNSAYABLE = (TypeError, ValueError, RecursionError)
+"""What a turn raises that JSON cannot say."""
 _MOST_WAITING, _MOST_BYTES = 1000, 64 << 20
 """Lumps that wait to be written, and their bytes; more are dropped, requests never wait."""
 
@@ -146,28 +148,32 @@ class Recorder:
     def _tell(self) -> None:
         with self._telling:
             while self._ended:
-                lump = self._gather()
-                if lump.sizes:
-                    self._hand_over(lump)
+                place = self._place_of(self._ended[0][0])
+                pieces: list[bytes] = []
+                sizes: list[int] = []
+                try:
+                    self._gather(place, pieces, sizes)
+                finally:  # what cannot be said of one turn costs no other
+                    if sizes:
+                        self._hand_over(Lump(place, b"".join(pieces), sizes))
 
-    def _gather(self) -> Lump:
+    def _gather(self, place: TurnPlace, pieces: list[bytes], sizes: list[int]) -> None:
         """Put together what turns say. What they refer to is freed where it was made: another
         processor would have to be asked for each object.
         """
-        ended, place = self._ended, self._place_of(self._ended[0][0])
-        pieces: list[bytes] = []
-        sizes: list[int] = []
-        total = 0
+        ended, total = self._ended, 0
         while ended and total < _LUMP and self._place_of(ended[0][0]) is place:
             turn, at = ended.popleft()
             try:
                 size = write_lines(turn, round(at * 1000), pieces)
                 sizes.append(size)
                 total += size
-            except (TypeError, ValueError, RecursionError) as error:
+            except _UNSAYABLE as error:
                 self.dropped += 1
-                self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
-        return Lump(place, b"".join(pieces), sizes)
+                self._say_dropped(error)
+
+    def _say_dropped(self, error: Exception) -> None:
+        self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
 
     def _place_of(self, turn: RawTurn) -> TurnPlace:
         name, _, model, mode, _, key, _, _, _, _, _ = turn.visitor
@@ -179,7 +185,11 @@ class Recorder:
     def _hand_over(self, lump: Lump) -> None:
         taken = self._taken + len(lump.lines)
         if taken - self._done > _MOST_BYTES or self._queue.qsize() >= _MOST_WAITING:
-            self.dropped += len(lump.sizes)
+            if len(lump.sizes) == 1:
+                self.dropped += 1
+            else:  # of small ones there may be room for some
+                for turn in lump.turns():
+                    self._hand_over(turn)
             return
         self._taken = taken
         self._queue.put(lump)
@@ -237,10 +247,19 @@ class Recorder:
             return lines
         if len(lump.sizes) > 1:
             return b"".join(map(self._without_secrets, lump.turns()))
+        try:
+            return self._blotted(lines, self.blotter.turn(key))
+        except _UNSAYABLE as error:  # an upstream may say as many levels as it likes
+            with self._telling:
+                self.dropped += 1
+            self._say_dropped(error)
+            return b""
+
+    def _blotted(self, lines: bytes, blotter: TurnBlotter) -> bytes:
         head, _, bodies = lines.partition(b"\n")
         row = read_turn(orjson.loads(head), BytesIO(bodies))
         turn = turn_of(raw_of(row), self.settings.keep_retries)
-        told = turn_to_json(blotted(turn, self.blotter.turn(key)))
+        told = turn_to_json(blotted(turn, blotter))
         return packed({**told, "at": row.at}) + b"\n"
 
     def _stop(self, problem: str) -> None:

@@ -96,20 +96,17 @@ def test_so_are_turns_that_are_too_large_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "dropped"),
-    [
-        ([(64 << 20) - 1500, *[0] * 10], 10),  # there is room for some of the small ones
-        ([10 << 20] * 8, 2),
-    ],
+    ("megabytes", "lost"), [([10] * 8, [6, 7]), ([0, 0, 70, 0, 0], [2]), ([63, 0, 2, 0], [2])]
 )
 def test_so_are_turns_that_are_told_together(
-    tmp_path: Path, sizes: list[int], dropped: int
+    tmp_path: Path, megabytes: list[int], lost: list[int]
 ) -> None:
+    turns = [raw(number, size=size << 20) for number, size in enumerate(megabytes, 1)]
     with stuck(tmp_path) as recorder:
-        put_together(recorder, [raw(number, size=size) for number, size in enumerate(sizes, 1)])
-        assert recorder.dropped == dropped
-    kept = range(1 + len(sizes) - dropped)
-    assert [turn.id for turn in cassette(tmp_path, "t").turns] == [f"req_{one}" for one in kept]
+        put_together(recorder, turns)
+        assert recorder.dropped == len(lost)
+    kept = [turn.visitor.call.id for number, turn in enumerate(turns) if number not in lost]
+    assert [turn.id for turn in cassette(tmp_path, "t").turns] == ["req_0", *kept]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +163,16 @@ def test_a_turn_that_json_cannot_say_costs_no_other(tmp_path: Path, at_the_end: 
         assert "JSON cannot say it" in desktop.said[0]
 
     asyncio.run(go())
+
+
+def test_who_cannot_be_told_of_it_loses_no_other(tmp_path: Path) -> None:
+    def closed(_: str) -> None:
+        raise BrokenPipeError
+
+    recorder = Desktop(tmp_path).recorder
+    recorder.say = closed
+    put_together(recorder, [raw(0), raw(1)._replace(body={"data": {1, 2}}), raw(2)])
+    assert (recorder.finish()[0].turns, recorder.dropped) == (2, 1)
 
 
 def test_of_what_json_cannot_say_no_cassette_is_left(tmp_path: Path) -> None:

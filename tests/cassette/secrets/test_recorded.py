@@ -84,6 +84,18 @@ def test_so_it_is_of_turns_that_are_told_together(tmp_path: Path) -> None:
     assert [str(found[number].body).count(said[number]) for number in (0, 1, 2, 5)] == [1] * 4
 
 
+def test_what_is_too_deep_to_be_searched_costs_no_other_turn(tmp_path: Path) -> None:
+    desktop = Desktop(tmp_path)
+    body = b'{"see": "?token=swordfish", "d": ' + b"[" * 900 + b"]" * 900 + b"}"
+    deep = raw(2, size=1)
+    deep.calls[0].pieces, deep.calls[0].chunks = [body], [(0.0, [len(body)])]
+    put_together(desktop.recorder, [raw(1), deep, raw(3)])
+    (finished,) = desktop.recorder.finish()
+    assert (finished.turns, desktop.recorder.dropped) == (2, 1)
+    assert "JSON cannot say it" in desktop.said[0]
+    assert not any(b"swordfish" in text for text in texts_below(tmp_path))
+
+
 def test_what_a_path_of_the_config_names_is_taken_out(tmp_path: Path) -> None:
     text = f'{SCRIPTED}[cassettes]\nredact = ["messages[role=user].content"]\n'
 
