@@ -19,9 +19,7 @@ from adapters.protocol import Json
 from adapters.wire.capture import FactRow
 from middleware import __version__
 from middleware.cassettes.cassette import Cassette
-from middleware.cassettes.file import (
-    turn_to_json,
-)
+from middleware.cassettes.file import turn_to_json
 from middleware.cassettes.file.bodies import packed
 from middleware.cassettes.record.adapter import RawTurn
 from middleware.cassettes.record.finish import Finished, RecorderSettings, finish_parts, told_clear
@@ -173,7 +171,8 @@ class Recorder:
                 self._say_dropped(error)
 
     def _say_dropped(self, error: Exception) -> None:
-        self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
+        with suppress(OSError):  # who reads it may be gone; that is no disk that fails
+            self.say(f"A turn is not recorded, as JSON cannot say it: {error}")
 
     def _place_of(self, turn: RawTurn) -> TurnPlace:
         name, _, model, mode, _, key, _, _, _, _, _ = turn.visitor

@@ -165,9 +165,10 @@ def test_a_turn_that_json_cannot_say_costs_no_other(tmp_path: Path, at_the_end: 
     asyncio.run(go())
 
 
-def test_who_cannot_be_told_of_it_loses_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [BrokenPipeError, LookupError])
+def test_who_cannot_be_told_of_it_loses_no_other(tmp_path: Path, error: type[Exception]) -> None:
     def closed(_: str) -> None:
-        raise BrokenPipeError
+        raise error
 
     recorder = Desktop(tmp_path).recorder
     recorder.say = closed

@@ -84,15 +84,23 @@ def test_so_it_is_of_turns_that_are_told_together(tmp_path: Path) -> None:
     assert [str(found[number].body).count(said[number]) for number in (0, 1, 2, 5)] == [1] * 4
 
 
-def test_what_is_too_deep_to_be_searched_costs_no_other_turn(tmp_path: Path) -> None:
-    desktop = Desktop(tmp_path)
+@pytest.mark.parametrize("reads", [True, False])
+def test_what_is_too_deep_to_be_searched_costs_no_other_turn(tmp_path: Path, reads: bool) -> None:
+    desktop, told = Desktop(tmp_path), list[str]()
+
+    def say(text: str) -> None:
+        told.append(text)
+        if not reads:
+            raise BrokenPipeError
+
+    desktop.recorder.say = say
     body = b'{"see": "?token=swordfish", "d": ' + b"[" * 900 + b"]" * 900 + b"}"
     deep = raw(2, size=1)
     deep.calls[0].pieces, deep.calls[0].chunks = [body], [(0.0, [len(body)])]
     put_together(desktop.recorder, [raw(1), deep, raw(3)])
     (finished,) = desktop.recorder.finish()
     assert (finished.turns, desktop.recorder.dropped) == (2, 1)
-    assert "JSON cannot say it" in desktop.said[0]
+    assert "JSON cannot say it" in told[0]
     assert not any(b"swordfish" in text for text in texts_below(tmp_path))
 
 
