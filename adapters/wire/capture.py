@@ -29,18 +29,18 @@ class CapturedFailure(NamedTuple):
     retry_after: str | None
 
 
-class Cuts(Protocol):
-    """Where an answer was cut on its way."""
+class Chunking(Protocol):
+    """In which chunks an answer is sent."""
 
     sizes: Sequence[int]
-    """Of the chunks in which was sent what was read last; empty: it was one."""
+    """Of those in what was read last; empty: it was sent in one, or nobody notes it."""
 
 
-class _Uncut:
+class _Unnoted:
     sizes: Sequence[int] = ()
 
 
-UNCUT: Cuts = _Uncut()
+UNNOTED: Chunking = _Unnoted()
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class CapturedCall:
     size: int = 0
     chunks: list[Chunks] | None = None
     """Of each piece; where they are kept, all pieces are."""
-    cuts: Cuts = field(default=UNCUT, repr=False)
+    chunking: Chunking = field(default=UNNOTED, repr=False)
     failure: CapturedFailure | None = None
 
     @property
@@ -81,7 +81,7 @@ class CapturedCall:
         size = len(piece)
         if self.chunks is not None:
             if size or not self.pieces:  # an end behind something says nothing more
-                self.chunks.append((time.monotonic(), self.cuts.sizes or (size,)))
+                self.chunks.append((time.monotonic(), self.chunking.sizes or (size,)))
                 self.pieces.append(piece)
         elif self.size < MOST:
             self.pieces.append(piece[: MOST - self.size])

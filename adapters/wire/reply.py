@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from adapters.errors import GatewayError
-from adapters.wire.capture import UNCUT, CapturedCall
+from adapters.wire.capture import UNNOTED, CapturedCall
 from adapters.wire.failures import WireError, broke_off, timed_out, too_large
 from adapters.wire.transport.seam import RawReply
 
@@ -41,7 +41,7 @@ class Reply:
             contact.answer_headers = raw.headers
             self.heard = contact.heard
             if contact.chunks is not None:
-                contact.cuts = raw.cuts
+                contact.chunking = raw.chunking
 
     async def read(self, due: float) -> bytes:
         try:
@@ -105,7 +105,7 @@ class Reply:
         """Return the connection to the pool if the body is over, else cut it: that cancels."""
         if self._contact is not None and self._contact.ended is None:
             self._contact.ended = time.monotonic()
-            self._contact.cuts = UNCUT  # it is kept, and what was read of the connection is not
+            self._contact.chunking = UNNOTED  # it is kept longer than what the connection read
         self._raw.close()
 
 

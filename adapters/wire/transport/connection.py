@@ -11,7 +11,7 @@ import math
 from collections.abc import Awaitable, Mapping
 from typing import Protocol, cast
 
-from adapters.wire.capture import Cuts
+from adapters.wire.capture import Chunking
 from adapters.wire.failures import Unanswered
 from adapters.wire.transport.request import Origin, Outgoing
 from adapters.wire.transport.response import Incoming, NotedIncoming
@@ -212,12 +212,12 @@ class Holder(Protocol):
 class LiveReply:
     """An answer on a connection."""
 
-    __slots__ = ("_connection", "_incoming", "cuts", "headers", "status")
+    __slots__ = ("_connection", "_incoming", "chunking", "headers", "status")
 
     def __init__(self, connection: Connection, incoming: Incoming) -> None:
         self._connection = connection
         self._incoming = incoming
-        self.cuts: Cuts = incoming
+        self.chunking: Chunking = incoming
         self.status = incoming.status
         self.headers: Mapping[str, str] = incoming.headers
 

@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 
-from adapters.wire.capture import Cuts
+from adapters.wire.capture import Chunking
 from adapters.wire.failures import (
     CutShort,
     NotAccepted,
@@ -141,7 +141,7 @@ class LibraryReply:
     sizes: Sequence[int] = ()
 
     @property
-    def cuts(self) -> Cuts:
+    def chunking(self) -> Chunking:
         return self
 
     @property

@@ -193,7 +193,7 @@ class NotedIncoming(Incoming):
         if len(pieces) < 2 or self._decoder is not None:
             if self.sizes:
                 self.sizes = ()  # of what is coded they would be those of other bytes
-        elif pieces[1::2] != [b""] * (len(pieces) // 2):  # the network divided some
+        elif any(pieces[1::2]):  # the network divided some
             runs = groupby(pieces, bool)
             self.sizes = [sum(map(len, parts)) for full, parts in runs if full]
         else:
@@ -201,4 +201,4 @@ class NotedIncoming(Incoming):
             if not pieces[-1]:  # the last chunk, which is none
                 pieces.pop()
             self.sizes = [*map(len, pieces)]
-        return Incoming.take(self)
+        return super().take()

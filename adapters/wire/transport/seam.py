@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import Protocol
 
-from adapters.wire.capture import Cuts
+from adapters.wire.capture import Chunking
 from adapters.wire.transport.request import Outgoing
 
 
@@ -22,7 +22,7 @@ class RawReply(Protocol):
         ...
 
     @property
-    def cuts(self) -> Cuts:
+    def chunking(self) -> Chunking:
         """Known where the request said to note them."""
         ...
 

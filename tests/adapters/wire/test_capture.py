@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from adapters.wire.capture import UNCUT, Capture
+from adapters.wire.capture import UNNOTED, Capture
 from tests.support.upstreams.loopback import Behaviour, Peer, loopback
 
 PIECES = (b"data: 1\n\n", b"data: \xe6\xb2", b"\x88\n", b"\n", b"data: 3\n\n" * 200)
@@ -63,7 +63,7 @@ def test_pieces_are_the_upstreams_own_and_are_read_together(
     assert call.pieces == found
     chunks = call.chunks or []
     assert [size for _, sizes in chunks for size in sizes] == [*map(len, PIECES)]
-    assert call.cuts is UNCUT  # who keeps it keeps nothing of the connection
+    assert call.chunking is UNNOTED  # who keeps it keeps nothing of the connection
     times = [time for time, _ in chunks]
     assert len(times) == len(call.pieces)
     assert times == sorted(times)
