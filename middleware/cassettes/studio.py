@@ -90,6 +90,7 @@ class Studio:
         self.recorder.settings = replace(before, server=server)
 
     def _heed(self, settings: StudioSettings) -> None:
+        """What is the same for nearly all requests is made once."""
         self.settings, self.usual = settings, CassetteName(settings.name)
         rests = settings.mode == "off" and not settings.models
         self.silent = None if rests else Selection()
